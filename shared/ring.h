@@ -455,6 +455,7 @@ struct braid_reader {
 	u64 first_seq;			/* of the reader's sub-buffer */
 	u64 read;
 	u64 lost;
+	u64 read_before, lost_before;	/* set after attach: what the meta page does not count */
 	enum braid_reader_fault fault;	/* once set braid_reader_next() fails */
 };
 

@@ -100,8 +100,10 @@ static void braid_reader_persist(struct braid_reader *r)
 	struct braid_ring_private *priv = r->map.priv;
 	u32 index = ~braid_load(&priv->reader_index) & 1;
 	struct braid_reader_block *block = &priv->reader_block[index];
+	u64 read = r->read - r->read_before, lost = r->lost - r->lost_before;
 	struct braid_meta *meta = r->map.meta;
-	u64 written = braid_load(&priv->written) - braid_load(&priv->first_seq);
+	u64 written = braid_load(&priv->written) - braid_load(&priv->first_seq) - r->read_before -
+		      r->lost_before;
 
 	braid_fence();	/* (O2) after the former change of the index */
 	block->incarnation = r->incarnation;
@@ -114,9 +116,9 @@ static void braid_reader_persist(struct braid_reader *r)
 
 	meta->reader.id = r->id;
 	meta->reader.read = r->taken_bytes;
-	meta->read = r->read;
-	meta->overrun = r->lost;
-	meta->entries = (s64)(written - r->read - r->lost) > 0 ? written : r->read + r->lost;
+	meta->read = read;
+	meta->overrun = lost;
+	meta->entries = (s64)(written - read - lost) > 0 ? written : read + lost;
 }
 
 /* Accounts for a sub-buffer's first sequence number. Returns the loss before it. */

@@ -159,6 +159,21 @@ static int braid_buffer_alloc_writers(struct braid_buffer *buffer, u32 nr_slots)
 
 /* Rings ------------------------------------------------------------------------------- */
 
+void braid_buffer_count_anew(struct braid_buffer *buffer, int cpu,
+			     const struct braid_ring_past *past)
+{
+	u64 incarnation = buffer->region->layout.incarnation;
+	struct braid_ring_base *base = &buffer->cpus[cpu].base;
+
+	*base = (struct braid_ring_base){ .incarnation = incarnation };
+	if (!past)
+		return;
+	if (past->block.incarnation == incarnation)
+		base->read = past->block.read;
+	base->lost = past->next_seq - buffer->cpus[cpu].writer->first_seq - base->read;
+	base->dropped = past->dropped;
+}
+
 static void braid_buffer_start_ring(struct braid_buffer *buffer, u32 cpu)
 {
 	struct braid_guest_region *region = buffer->region;
@@ -179,6 +194,9 @@ static void braid_buffer_start_ring(struct braid_buffer *buffer, u32 cpu)
 
 	braid_region_ring(desc, region->range.base, cpu, &map);
 	braid_writer_init(buffer->cpus[cpu].writer, &map, &who);
+	/* A buffer that was resized goes on counting. */
+	if (buffer->cpus[cpu].base.incarnation != who.incarnation)
+		braid_buffer_count_anew(buffer, cpu, who.past);
 }
 
 static void braid_buffer_start(struct braid_buffer *buffer)
@@ -308,6 +326,7 @@ void braid_buffer_exchange(struct braid_buffer *a, struct braid_buffer *b, int c
 
 	a->cpus[cpu].writer = wb;
 	b->cpus[cpu].writer = wa;
+	swap(a->cpus[cpu].base, b->cpus[cpu].base);
 	braid_store(&wa->map.priv->buffer, b->index);
 	braid_store(&wb->map.priv->buffer, a->index);
 }

@@ -27,6 +27,14 @@
 #include "guest_driver/core/region.h"
 #include "shared/ring.h"
 
+/* A ring's counts when the guest began to count it: made, or emptied by a reset. */
+struct braid_ring_base {
+	u64 incarnation;	/* of the region; of another one, it is void */
+	u64 read;
+	u64 lost;		/* the dropped ones included */
+	u64 dropped;
+};
+
 /* One CPU's part of a buffer. */
 struct braid_cpu_ring {
 	struct braid_writer *open;	/* for recording; NULL: record nothing */
@@ -36,6 +44,7 @@ struct braid_cpu_ring {
 	atomic_t disabled;		/* braid_buffer_record_disable_cpu() calls */
 	u32 inside;			/* braid_buffer_reserve() calls without a commit yet; this CPU's */
 	struct braid_guest_reader *reader;	/* core/reader.c's; NULL: never read in the guest */
+	struct braid_ring_base base;	/* of writer's ring */
 };
 
 /* In braid_buffer.disabled: the user's switch, buffers/enabled. */
@@ -218,6 +227,15 @@ bool braid_buffer_is_swapped(const struct braid_buffer *buffer);
  * @cpu: its writers are shut out, its readers detached. Must hold both locks
  */
 void braid_buffer_exchange(struct braid_buffer *a, struct braid_buffer *b, int cpu);
+
+/**
+ * braid_buffer_count_anew - the guest counts a ring's events from now on; the host's counts go on
+ * @buffer: must hold its lock
+ * @cpu: the ring's, which is empty
+ * @past: what it continues after; NULL: nothing
+ */
+void braid_buffer_count_anew(struct braid_buffer *buffer, int cpu,
+			     const struct braid_ring_past *past);
 
 /**
  * braid_buffer_set_on - the user's switch, buffers/enabled: not counted

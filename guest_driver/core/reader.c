@@ -22,7 +22,7 @@ static int braid_reader_fill_page(struct braid_guest_reader *r, struct braid_cur
 				  struct braid_subbuf *page, u32 bytes)
 {
 	u32 room = r->ring.map.subbuf_bytes - BRAID_SUBBUF_HEADER_BYTES, used, events = 0;
-	u64 lost = r->ring.lost - r->lost_reported;
+	u64 lost = braid_reader_unreported(r);
 	struct braid_cursor end = r->page.cursor;
 	struct braid_event_view view;
 	u32 from = end.offset;
@@ -117,7 +117,7 @@ static int braid_reader_get_item(struct braid_buffer *buffer, int cpu, struct br
 		item->buffer = buffer;
 		item->cpu = cpu;
 		item->stamp = view.time;
-		item->lost_before = r->ring.lost - r->lost_reported;
+		item->lost_before = braid_reader_unreported(r);
 		braid_event_copy_put(&r->item, &r->page, &view, item);
 	}
 	if (ret > 0 && consume) {

@@ -147,13 +147,16 @@ int braid_reader_advance(struct braid_guest_reader *r);
 
 /* Numbers -------------------------------------------------------------------------- */
 
-/* A ring's counts at one moment: written = read + entries + overruns + dropped. */
+/*
+ * A ring's counts at one moment, since it was made or last emptied by a reset:
+ * written = read + entries + overruns + dropped.
+ */
 struct braid_ring_counts {
 	u64 written;		/* committed or dropped */
 	u64 read;
 	u64 entries;		/* unread */
 	u64 bytes;		/* of these */
-	u64 overruns;		/* overwritten or emptied, unread */
+	u64 overruns;		/* overwritten, or emptied by a resize, unread */
 	u64 dropped;		/* dropped for lack of space */
 	u64 oldest;		/* stamp of the sub-buffer that the oldest unread event is in; 0: none */
 	u32 owner;		/* enum braid_reader_owner */

@@ -184,7 +184,7 @@ static void braid_map_publish_header(struct braid_guest_reader *r, u32 bytes)
 /* Consumes the rest of the copy after @c. */
 static int braid_map_take_rest(struct braid_guest_reader *r, struct braid_cursor *c)
 {
-	u64 lost = r->ring.lost - r->lost_reported;
+	u64 lost = braid_reader_unreported(r);
 	s64 rest = braid_page_count(c);
 
 	if (rest < 0) {

@@ -42,7 +42,7 @@ struct braid_guest_reader {
 	bool bad;			/* the host wrote an invalid event */
 	struct braid_reader ring;
 	struct braid_span span;		/* loss of the copied bytes, up to their end */
-	u64 lost_reported;			/* of ring.lost */
+	u64 lost_reported;		/* of ring.lost, or what a reset emptied if that is more */
 	u64 shown_lost;			/* before the reader's sub-buffer, as shown to a mapping */
 	struct braid_page_copy page;
 	struct braid_event_copy item;
@@ -97,6 +97,12 @@ void braid_reader_give_role(struct braid_guest_reader *r);
  */
 int braid_reader_view(struct braid_guest_reader *r, struct braid_cursor *c,
 		      struct braid_event_view *view);
+
+/* Losses found and not yet reported. */
+static inline u64 braid_reader_unreported(const struct braid_guest_reader *r)
+{
+	return r->ring.lost > r->lost_reported ? r->ring.lost - r->lost_reported : 0;
+}
 
 /* Consumes all @events up to @c, which are in the copy. */
 void braid_reader_take(struct braid_guest_reader *r, const struct braid_cursor *c, u64 events);

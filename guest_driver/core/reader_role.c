@@ -126,6 +126,7 @@ void braid_reader_unmap(struct braid_guest_reader *r)
 /* Begins where the ring's last reader left off. */
 static int braid_reader_take_over(struct braid_guest_reader *r, const struct braid_writer *w)
 {
+	const struct braid_ring_base *base = &r->buffer->cpus[r->cpu].base;
 	u64 read = r->ring.read, lost = r->ring.lost, incarnation = r->ring.incarnation;
 	int err = braid_reader_make_room(r, w->map.subbuf_bytes);
 
@@ -142,6 +143,10 @@ static int braid_reader_take_over(struct braid_guest_reader *r, const struct bra
 	if (err || r->ring.incarnation != incarnation || r->ring.read != read ||
 	    r->ring.lost != lost)
 		r->lost_reported = r->ring.lost;
+	/* What a reset emptied is not reported. The reader may find it only now. */
+	r->lost_reported = max(r->lost_reported, base->lost);
+	r->ring.read_before = base->read;
+	r->ring.lost_before = base->lost;
 	return err;
 }
 
@@ -261,6 +266,7 @@ int braid_reader_count(struct braid_guest_reader *r, struct braid_ring_counts *c
 {
 	const struct braid_buffer *buffer = r->buffer;
 	const struct braid_writer *w = braid_buffer_writer(buffer, r->cpu);
+	const struct braid_ring_base *base = &buffer->cpus[r->cpu].base;
 	struct braid_ring_tally tally;
 	int err;
 
@@ -274,12 +280,13 @@ int braid_reader_count(struct braid_guest_reader *r, struct braid_ring_counts *c
 	err = braid_ring_count(&w->map, buffer->region->layout.incarnation, r->scratch.data, &tally);
 	if (err)
 		return err;
-	counts->written = tally.written;
-	counts->read = tally.read;
+	tally.lost -= base->lost;
+	counts->written = tally.written - base->read - base->lost;
+	counts->read = tally.read - base->read;
 	counts->entries = tally.left;
 	counts->bytes = tally.left_bytes;
 	counts->oldest = tally.oldest;
-	counts->dropped = min(tally.dropped, tally.lost);
+	counts->dropped = min(tally.dropped - base->dropped, tally.lost);
 	counts->overruns = tally.lost - counts->dropped;
 	return 0;
 }

@@ -125,6 +125,7 @@ static void braid_reshape_reset_ring(struct braid_buffer *buffer, int cpu)
 	braid_reader_forget(buffer, cpu);
 	braid_writer_past(w, &past);
 	braid_writer_init(w, &map, &who);
+	braid_buffer_count_anew(buffer, cpu, &past);
 	braid_buffer_open_close(buffer);
 }
 

@@ -123,7 +123,7 @@ void *braid_ring_event_data(struct braid_ring_event *event);
 u64 braid_buffer_size(const struct braid_buffer *buffer);
 
 /**
- * braid_buffer_reset_cpu - empty one ring; what was unread counts as overrun
+ * braid_buffer_reset_cpu - empty one ring, and begin its counts anew
  * @buffer: the buffer
  * @cpu: a possible one
  *
@@ -180,7 +180,7 @@ int braid_buffer_record_enable_cpu(struct braid_buffer *buffer, int cpu);
 /** braid_buffer_entries - unread events at one moment of each ring. May sleep */
 u64 braid_buffer_entries(struct braid_buffer *buffer);
 
-/** braid_buffer_overruns - events overwritten, or discarded unread by reset or resize. May sleep */
+/** braid_buffer_overruns - events overwritten, or discarded unread by resize. May sleep */
 u64 braid_buffer_overruns(struct braid_buffer *buffer);
 
 /** braid_buffer_dropped - events dropped for lack of space. May sleep */

@@ -210,22 +210,72 @@ static void buffer_bad_cpus(struct kunit *test)
 	}
 }
 
+static void expect_counts(struct kunit *test, struct braid_buffer *buffer, u64 read, u64 entries,
+			  u64 overruns, u64 dropped)
+{
+	struct braid_ring_counts counts;
+
+	KUNIT_ASSERT_EQ(test, braid_reader_counts(buffer, 0, &counts), 0);
+	KUNIT_EXPECT_EQ(test, counts.read, read);
+	KUNIT_EXPECT_EQ(test, counts.entries, entries);
+	KUNIT_EXPECT_EQ(test, counts.overruns, overruns);
+	KUNIT_EXPECT_EQ(test, counts.dropped, dropped);
+	KUNIT_EXPECT_EQ(test, counts.written, read + entries + overruns + dropped);
+	KUNIT_EXPECT_EQ(test, braid_buffer_overruns(buffer), overruns);
+	KUNIT_EXPECT_EQ(test, braid_buffer_dropped(buffer), dropped);
+}
+
 static void buffer_reset_empties(struct kunit *test)
 {
 	struct braid_buffer *buffer = braid_case_alloc(test, "b", 4 * PAGE, BRAID_ALLOC_RAW, NULL);
+	struct braid_item item;
 
 	KUNIT_EXPECT_EQ(test, put_many(buffer, 1, 600), 600);
 	KUNIT_EXPECT_FALSE(test, braid_buffer_empty(buffer));
 	KUNIT_EXPECT_EQ(test, braid_buffer_reset_cpu(buffer, 0), 0);
 	KUNIT_EXPECT_TRUE(test, braid_buffer_empty_cpu(buffer, 0));
-	KUNIT_EXPECT_EQ(test, braid_buffer_entries(buffer), 0);
-	KUNIT_EXPECT_EQ(test, braid_buffer_overruns(buffer), 600);
+	expect_counts(test, buffer, 0, 0, 0, 0);
 	KUNIT_EXPECT_EQ(test, put(buffer, 77), 0);
-	KUNIT_EXPECT_EQ(test, get(test, buffer), 77);
-	KUNIT_EXPECT_EQ(test, braid_buffer_overruns(buffer), 600);
+	KUNIT_EXPECT_EQ(test, put(buffer, 78), 0);
+	/* What the reset discarded is no loss before the first event after it. */
+	KUNIT_ASSERT_EQ(test, braid_buffer_consume(buffer, 0, &item), 1);
+	KUNIT_EXPECT_EQ(test, *(const u64 *)item.payload, 77);
+	KUNIT_EXPECT_EQ(test, item.lost_before, 0);
+	expect_counts(test, buffer, 1, 1, 0, 0);
 	braid_buffer_read_done(buffer, 0);
 	KUNIT_EXPECT_EQ(test, braid_buffer_reset(buffer), 0);
-	KUNIT_EXPECT_EQ(test, braid_buffer_overruns(buffer), 600);
+	expect_counts(test, buffer, 0, 0, 0, 0);
+	/* For the host the ring goes on. */
+	KUNIT_EXPECT_EQ(test, braid_writer_written(buffer->cpus[0].writer), 602);
+}
+
+/* Counts begin anew with a reset, and with a buffer that takes a former one's name. */
+static void buffer_counts_begin_anew(struct kunit *test)
+{
+	struct braid_buffer *buffer = braid_case_alloc(test, "b", 2 * PAGE, BRAID_ALLOC_RAW, NULL);
+	struct braid_buffer *spare = braid_case_alloc(test, "s", 2 * PAGE, BRAID_ALLOC_RAW, NULL);
+	u64 taken;
+
+	put_many(buffer, 1, 2000);
+	KUNIT_EXPECT_EQ(test, braid_buffer_reset(buffer), 0);
+	taken = put_many(buffer, 1, 2000);
+	expect_counts(test, buffer, 0, taken, 0, 2000 - taken);
+	/* They belong to the ring, so they move with it. */
+	KUNIT_EXPECT_EQ(test, put(spare, 1), 0);
+	KUNIT_EXPECT_EQ(test, braid_buffer_swap_cpu(buffer, spare, 0), 0);
+	expect_counts(test, buffer, 0, 1, 0, 0);
+	expect_counts(test, spare, 0, taken, 0, 2000 - taken);
+	KUNIT_EXPECT_EQ(test, braid_buffer_swap_cpu(buffer, spare, 0), 0);
+	/* A resize is no reset. */
+	KUNIT_EXPECT_EQ(test, braid_buffer_resize(buffer, 4 * PAGE), 0);
+	expect_counts(test, buffer, 0, 0, taken, 2000 - taken);
+	braid_case_free(test, buffer);
+	buffer = braid_case_alloc(test, "b", 2 * PAGE, BRAID_ALLOC_RAW, NULL);
+	expect_counts(test, buffer, 0, 0, 0, 0);
+	KUNIT_EXPECT_EQ(test, put(buffer, 1), 0);
+	KUNIT_EXPECT_EQ(test, get(test, buffer), 1);
+	expect_counts(test, buffer, 1, 0, 0, 0);
+	braid_buffer_read_done(buffer, 0);
 }
 
 static void buffer_resize_empties(struct kunit *test)
@@ -399,6 +449,7 @@ static struct kunit_case buffer_cases[] = {
 	KUNIT_CASE(buffer_switches_nest),
 	KUNIT_CASE(buffer_bad_cpus),
 	KUNIT_CASE(buffer_reset_empties),
+	KUNIT_CASE(buffer_counts_begin_anew),
 	KUNIT_CASE(buffer_resize_empties),
 	KUNIT_CASE(buffer_reshape_fails_twice),
 	KUNIT_CASE(buffer_swaps),
