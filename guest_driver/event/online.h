@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Records which CPUs go offline and online: a CPU that is offline looks to the host like one that hangs. */
+/*
+ * Records which CPUs go offline and online: a CPU that is offline looks to the host like one that
+ * hangs.
+ */
 #ifndef BRAID_EVENT_ONLINE_H
 #define BRAID_EVENT_ONLINE_H
 

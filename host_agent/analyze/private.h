@@ -38,7 +38,9 @@ struct braid_edge {
 	u32 which;		/* GUEST_STOPS: the stream; STARTS: of s->starts */
 };
 
-/* Takes the windows from the source, and makes the edges. Returns 0 or -ENOMEM with braid_fail(). */
+/*
+ * Takes the windows from the source, and makes the edges. Returns 0 or -ENOMEM with braid_fail().
+ */
 int braid_observe_begin(struct braid_states *s);
 
 /* Makes a vCPU, the @number-th of a guest, and says when it is observed. */
@@ -51,7 +53,9 @@ int braid_observe_next(struct braid_states *s);
 /* The end of the trace: nothing is observed after it. */
 void braid_observe_end(struct braid_states *s);
 
-/* Then the last window is over. Returns 0 or the op's error; each nanosecond must be in one state. */
+/*
+ * Then the last window is over. Returns 0 or the op's error; each nanosecond must be in one state.
+ */
 int braid_observe_close(struct braid_states *s);
 
 /* Adds an edge, in any order before braid_edges_sort(). Returns 0 or -ENOMEM with braid_fail(). */
@@ -76,7 +80,9 @@ int braid_start_find(struct braid_states *s);
 /* A pass before the one over the whole trace, which reports its faults. Returns what @pass does. */
 int braid_states_silently(struct braid_source *source, int (*pass)(void *arg), void *arg);
 
-/* What the first events of a recording of the host, perhaps by several files, prove of its start. */
+/*
+ * What the first events of a recording of the host, perhaps by several files, prove of its start.
+ */
 struct braid_start {
 	s64 ns, until_ns;
 	struct braid_start_vcpu {

@@ -14,7 +14,10 @@ static bool wants(const struct braid_stages *x, u32 vcpu)
 	return braid_analysis_wants(x->s, &x->o, vcpu, x->o.task);
 }
 
-/* One more from @from_ns to @to_ns, as far as that is observed; the time between two clocks may be too small by their bound. */
+/*
+ * One more from @from_ns to @to_ns, as far as that is observed; the time between two clocks may be
+ * too small by their bound.
+ */
 static void add(struct braid_stages *x, u32 vcpu, enum braid_stage_kind kind, s64 from_ns, s64 to_ns,
 		u64 bound_ns)
 {

@@ -248,7 +248,9 @@ static int walk(void *arg)
 	return ret < 0 ? ret : 0;
 }
 
-/* A thread at the start. Without all kinds of events, there may have been one before the first one. */
+/*
+ * A thread at the start. Without all kinds of events, there may have been one before the first one.
+ */
 static struct braid_start_vcpu start_of(const struct pass *p, u32 vcpu)
 {
 	const struct first *f = &p->vcpus[vcpu];
@@ -306,7 +308,9 @@ int braid_states_silently(struct braid_source *source, int (*pass)(void *arg), v
 	return err;
 }
 
-/* The recordings of which this start is: the first one's host says which kinds of events there are. */
+/*
+ * The recordings of which this start is: the first one's host says which kinds of events there are.
+ */
 static void find_streams(struct pass *p, const struct braid_start *start)
 {
 	const struct braid_source *source = p->s->source;

@@ -83,7 +83,10 @@ static const char *shown_state(const struct braid_found *f)
 	return f->ended ? "ended" : braid_driver_state_name(f->state);
 }
 
-/* The path is the row's last word, or has a line of its own; it is never broken, so that it can be copied. */
+/*
+ * The path is the row's last word, or has a line of its own; it is never broken, so that it can be
+ * copied.
+ */
 static void print_path(const char *path, int at)
 {
 	printf("%s%s\n", at + 2 + strlen(path) > BRAID_COLUMNS ? "\n  " : "  ", path);

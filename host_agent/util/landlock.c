@@ -81,7 +81,10 @@ static int add_allowed(int rules, const struct allowed *one, u64 handled)
 		return 0;
 	if (one->place != BRAID_PLACE_REMOVED)
 		alone = !stat(one->path, &st) && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode);
-	/* A rule for / would be one for everything. Nothing less lets a file be made or removed there. */
+	/*
+	 * A rule for / would be one for everything. Nothing less lets a file be made or removed
+	 * there.
+	 */
 	if (one->place == BRAID_PLACE_WRITTEN && !stat("/", &root) && !stat(folder, &above))
 		alone |= root.st_ino == above.st_ino && root.st_dev == above.st_dev;
 	return alone ? add_rule(rules, one->path, access & OF_A_FILE) : add_rule(rules, folder, access);

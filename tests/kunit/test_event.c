@@ -390,7 +390,9 @@ static void event_rings_change_while_recorded(struct kunit *test)
 }
 
 #ifdef CONFIG_HOTPLUG_CPU
-/* Nobody enables it. An agent is told again of what is offline; without one, nothing is recorded. */
+/*
+ * Nobody enables it. An agent is told again of what is offline; without one, nothing is recorded.
+ */
 static void event_online(struct kunit *test)
 {
 	struct braid_buffer *buffer = braid_trace_buffer();

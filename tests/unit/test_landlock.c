@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Where a confined process may write: at the places that it has named before, and only as it has said. */
+/*
+ * Where a confined process may write: at the places that it has named before, and only as it has
+ * said.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
@@ -152,7 +155,10 @@ static void other_places_are_read_only(void)
 	CHECK(!access(elsewhere, F_OK) && !access(written, F_OK) && !access(file, F_OK));
 }
 
-/* A file in a folder of its own, in which files may be handled as @place says, or (NULL) not at all. */
+/*
+ * A file in a folder of its own, in which files may be handled as @place says, or (NULL) not at
+ * all.
+ */
 static void make_place(char *path, const char *name, const enum braid_place *place)
 {
 	char folder[48];

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Events that do not say whose they are have no task in any form: unknown is not pid 0, the idle task. */
+/*
+ * Events that do not say whose they are have no task in any form: unknown is not pid 0, the idle
+ * task.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

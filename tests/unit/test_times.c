@@ -71,7 +71,10 @@ static void make_life(void)
 static void vcpus(void)
 {
 	make_life();
-	/* observed, guest, hypervisor, VMM, running, stolen, halted, blocked, sleeping, stopped, offline, unknown */
+	/*
+	 * observed, guest, hypervisor, VMM, running, stolen, halted, blocked, sleeping, stopped,
+	 * offline, unknown
+	 */
 	expect(false, 0, 0, "guest/vCPU 0,4000,1700,300,,100,800,1100,0,0,0,0,0\n");
 	expect(false, 2500, 0, "guest/vCPU 0,2500,800,200,,0,400,1100,0,0,0,0,0\n");
 	expect(false, 0, 2500, "guest/vCPU 0,1500,900,100,,100,400,0,0,0,0,0,0\n");
