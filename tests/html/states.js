@@ -120,6 +120,19 @@ function gone() {
 	};
 }
 
+/* As if a recording had ended within the longest gap: its length then, and before. */
+function cutGap() {
+	const { longest, trace } = globalThis.tracebraid,
+		{ recordingEnds } = trace,
+		[{ lane, from, to }] = longest.list('gaps');
+	trace.recordingEnds = [from + 1000];
+	longest.lists = {};
+	const left = longest.list('gaps').find((gap) => gap.lane === lane && gap.from === from);
+	trace.recordingEnds = recordingEnds;
+	longest.lists = {};
+	return { whole: to - from, left: left ? left.to - left.from : 0 };
+}
+
 /* The lists of the longest are the analyses'; keys and clicks go along them. */
 async function checkLongest(page, ask) {
 	const stolen = ask('steal', '-n', '100').longest.map((row) => [
@@ -141,6 +154,8 @@ async function checkLongest(page, ask) {
 	assert.deepStrictEqual(await gapsOf(), gaps);
 	await page.evaluate(sleepsForHalts);
 	assert.deepStrictEqual(await gapsOf(), gaps, 'idle guests');
+	const { whole, left } = await page.evaluate(cutGap);
+	assert(whole > 1000 && left <= 1000, `a gap of ${whole} ns ends with its recording: ${left}`);
 	for (const [key, back] of ['eE', 'gG']) {
 		await page.keyboard.press('Escape');
 		await page.keyboard.press('0');

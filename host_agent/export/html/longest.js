@@ -73,9 +73,10 @@ function longestGaps(trace) {
 		for (let k = 0; k < times.length; k++) {
 			const last = k + 1 === times.length,
 				from = times[k],
-				to = last ? trace.shownLast : times[k + 1];
-			if (to - from <= keeper.least) continue;
-			if (!last && trace.kind[rows[k + 1]] === LOST) continue;
+				next = last ? trace.shownLast : times[k + 1];
+			if (next - from <= keeper.least) continue;
+			const to = Math.min(next, trace.recordedUntil(from));
+			if (!last && to === next && trace.kind[rows[k + 1]] === LOST) continue;
 			keeper.add({ lane, row: rows[k], from, to, ns: workIn(lane, from, to) });
 		}
 	}

@@ -322,6 +322,13 @@ class Trace {
 		this.lastStop = this.stops
 			? Math.max(...this.windows.map((window) => window[1]), -Infinity)
 			: Infinity;
+		this.recordingEnds = [];
+		for (const [start, stop] of this.stops ? this.windows : []) {
+			const ends = this.recordingEnds,
+				overlaps = ends.length && start <= ends[ends.length - 1];
+			if (!overlaps) ends.push(stop);
+			else ends.push(Math.max(ends.pop(), stop));
+		}
 		/* The recorded time, as far as rows cover it: the first view. */
 		const starts = this.windows.map((window) => window[0]),
 			stops = this.windows.map((window) => window[1]);
@@ -329,6 +336,12 @@ class Trace {
 		this.shownLast = Math.min(this.last, Math.max(...stops, -Infinity));
 		if (!(this.shownLast > this.shownFirst))
 			[this.shownFirst, this.shownLast] = [this.first, this.last];
+	}
+
+	/* The first end of a recording at or after that time; nothing is known from there to the next one. */
+	recordedUntil(time) {
+		const k = lowerBound(this.recordingEnds, time);
+		return k < this.recordingEnds.length ? this.recordingEnds[k] : Infinity;
 	}
 
 	/* As report has it: "45931.317813634", of wall time "2026-11-27T02:08:10.173318456Z". */
