@@ -44,7 +44,7 @@ static int open_beside(struct braid_output *o)
 	unlink(o->part);	/* of a start that was killed */
 	fd = open(o->part, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY, 0600);
 	if (fd < 0)
-		return braid_fail(-errno, "cannot create '%s': %s", o->part, strerror(errno));
+		return braid_fail(-errno, "cannot create '%s': %s", o->path, strerror(errno));
 	return fd;
 }
 

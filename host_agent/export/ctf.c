@@ -224,7 +224,7 @@ int braid_export_ctf(const char *out, struct braid_source *source,
 		return errno == EEXIST ?
 		       braid_fail(-errno,
 				  "'%s' is left from an export that was cut short: remove it", part) :
-		       braid_fail(-errno, "cannot create the folder '%s': %s", part, strerror(errno));
+		       braid_fail(-errno, "cannot create the folder '%s': %s", out, strerror(errno));
 	err = write_folder(part, source, options, totals);
 	if (!err && rename(part, out))
 		err = braid_fail(-errno, "cannot rename '%s' to '%s': %s", part, out,

@@ -26,15 +26,19 @@ int braid_export_create(const char *path, const char *part,
 			const struct braid_export_options *options)
 {
 	int fd, err = check_name(path, options);
+	struct stat st;
 
 	if (!err)
 		err = check_name(part, options);
 	if (err)
 		return err;
+	if (!lstat(path, &st) && S_ISLNK(st.st_mode))	/* /dev/stdout, for instance */
+		return braid_fail(-ELOOP, "cannot create '%s': it is a symbolic link; name the file itself",
+				  path);
 	unlink(part);	/* it may be a link, or of another mode */
 	fd = open(part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);	/* private as the capture */
 	return fd >= 0 ? fd :
-	       braid_fail(-errno, "cannot create '%s': %s", part, strerror(errno));
+	       braid_fail(-errno, "cannot create '%s': %s", path, strerror(errno));
 }
 
 /* A file that is not regular is written directly. */
@@ -77,7 +81,7 @@ int braid_export_file_close(struct braid_export_file *f, int err)
 	if (f->to == stdout)
 		return err;
 	if (fclose(f->to) && !err)
-		err = braid_fail(-errno, "cannot write '%s': %s", f->part, strerror(errno));
+		err = braid_fail(-errno, "cannot write '%s': %s", f->out, strerror(errno));
 	if (!err && !f->direct && rename(f->part, f->out))
 		err = braid_fail(-errno, "cannot rename '%s' to '%s': %s", f->part, f->out,
 				 strerror(errno));

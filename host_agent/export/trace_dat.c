@@ -288,7 +288,7 @@ static int write_cpus(struct writing *w)
 		err = braid_dat_out_pages_flush(&w->pages);
 	file->data_end = w->pages.bytes;
 	if (!err && ftruncate(file->fd, file->data_end))	/* also without a page */
-		err = braid_fail(-errno, "cannot write '%s': %s", file->part, strerror(errno));
+		err = braid_fail(-errno, "cannot write '%s': %s", file->path, strerror(errno));
 	return err;
 }
 
@@ -301,7 +301,7 @@ static int try_file(struct writing *w)
 	file->any = false;
 	w->lost = false;
 	if (ftruncate(file->fd, 0) || lseek(file->fd, file->data_start, SEEK_SET) < 0)
-		err = braid_fail(-errno, "cannot write '%s': %s", file->part, strerror(errno));
+		err = braid_fail(-errno, "cannot write '%s': %s", file->path, strerror(errno));
 	if (!err)
 		err = braid_dat_out_pages_begin(&w->pages, file->fd, file->page_bytes,
 					    file->data_start);
@@ -508,7 +508,7 @@ static int write_files(struct writing *w)
 		file->made = true;
 		err = write_file(w, file);
 		if (close(file->fd) && !err)
-			err = braid_fail(-errno, "cannot write '%s': %s", file->part,
+			err = braid_fail(-errno, "cannot write '%s': %s", file->path,
 					 strerror(errno));
 		file->fd = -1;
 	}

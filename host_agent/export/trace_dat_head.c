@@ -467,7 +467,7 @@ static int write_at(const struct braid_dat_out_file *file, u64 offset, const str
 		err = -errno;
 	if (!err)
 		err = braid_write_all(file->fd, t->data, t->bytes);
-	return err ? braid_fail(err, "cannot write '%s': %s", file->part, strerror(-err)) : 0;
+	return err ? braid_fail(err, "cannot write '%s': %s", file->path, strerror(-err)) : 0;
 }
 
 /* In front of the second buffer's pages. Return: 0, or -errno with braid_fail(). */

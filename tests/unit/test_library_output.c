@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "tests/unit/check.h"
@@ -236,6 +237,24 @@ static void keeps_the_other_capture(void)
 	tracebraid_close(trace);
 }
 
+/* A link stays a link, and its file what it is: /dev/stdout is one. */
+static void replaces_no_link(void)
+{
+	struct tracebraid_trace *trace = open_with(NULL);
+	char target[128];
+	struct stat st;
+
+	snprintf(target, sizeof(target), "%s/target", folder);
+	unlink(out);
+	NEED(!close(open(target, O_WRONLY | O_CREAT | O_EXCL, 0600)) && !symlink(target, out));
+	CHECK_EQ(tracebraid_analyze_to(trace, NULL, "steal", NULL, out), -ELOOP);
+	CHECK(said("it is a symbolic link; name the file itself"));
+	CHECK(!lstat(out, &st) && S_ISLNK(st.st_mode));
+	CHECK(!stat(target, &st) && !st.st_size);
+	CHECK(!unlink(out) && !unlink(target));
+	tracebraid_close(trace);
+}
+
 static void refuses_analyses(void)
 {
 	struct tracebraid_trace *trace = open_with(NULL), *other = open_with(NULL);
@@ -259,6 +278,7 @@ static void refuses_analyses(void)
 	CHECK_EQ(tracebraid_analyze_to(trace, NULL, "steal", NULL, path), -EINVAL);	/* onto itself */
 	CHECK_EQ(tracebraid_analyze_to(trace, other, "steal", NULL, path), -EINVAL);
 	keeps_the_other_capture();
+	replaces_no_link();
 	CHECK(!tracebraid_analyze_check("steal", WORDS("weight=time"), 0));
 	CHECK_EQ(tracebraid_analyze_check("steal", WORDS("--since=2026-01-31T12:00:00"), 0), 0);
 	CHECK_EQ(tracebraid_analyze_check("stalls", NULL, 1), -EINVAL);
