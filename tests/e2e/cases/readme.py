@@ -60,7 +60,7 @@ def readme(ctx):
     guest = ctx.guest(name, shm=None, qemu_args=words if "-name" in words else ["-name", name, *words])
     guest.boot()
     listed = ctx.run_agent("list").stdout
-    ctx.check(re.search(rf"^{name} +no driver .* /dev/shm/{name}\n  no driver loaded in the guest yet", listed, re.MULTILINE),
+    ctx.check(re.search(rf"^{name} +no driver .*\s+/dev/shm/{name}\n  no driver loaded in the guest yet", listed, re.MULTILINE),
               f"before the driver is loaded, list says:\n{listed}")
     guest.insmod("tracebraid")
     guest.bg(WORKLOAD)
@@ -74,7 +74,7 @@ def readme(ctx):
             continue
         if step[1] == "list":
             # A guest that got no CPU for a second is silent.
-            ctx.wait_until(lambda step=step: re.search(rf"^{name} +live .* /dev/shm/{name}$",
+            ctx.wait_until(lambda step=step: re.search(rf"^{name} +live .*\s+/dev/shm/{name}$",
                                                        ctx.run_agent(*step[1:]).stdout, re.MULTILINE), "list to show the guest")
             continue
         done = ctx.run(ctx.agent_path, *shorter(step[1:]), timeout=120)
