@@ -229,7 +229,7 @@ bool braid_buffer_is_swapped(const struct braid_buffer *buffer);
 void braid_buffer_exchange(struct braid_buffer *a, struct braid_buffer *b, int cpu);
 
 /**
- * braid_buffer_count_anew - the guest counts a ring's events from now on; the host's counts go on
+ * braid_buffer_count_anew - set the guest's counts of a ring to zero; the host's continue
  * @buffer: must hold its lock
  * @cpu: the ring's, which is empty
  * @past: what it continues after; NULL: nothing

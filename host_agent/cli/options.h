@@ -15,8 +15,8 @@
 struct braid_option;
 
 /*
- * Takes a value, NULL if there is none, for what is at @to. 0, or -errno with braid_fail(), whose line
- * says only what is wrong with the value: command and option are put before it.
+ * Parses @value (NULL: the option has none) into @to. Return: 0, or -errno with braid_fail(). Its text
+ * says only what is wrong with the value; the caller prepends the command and the option.
  */
 typedef int braid_option_take(const struct braid_option *o, void *to, const char *value);
 

@@ -253,7 +253,7 @@ int braid_select_event(struct braid_select *s, const struct braid_item *item,
 
 /* Names ----------------------------------------------------------------------------------- */
 
-/* What there is none of, and what was probably meant. */
+/* Reports a name that does not exist, and suggests the nearest one that does. */
 static int fail_near(const char *what, const struct braid_text_near *near)
 {
 	if (near->nearest)

@@ -123,7 +123,7 @@ void *braid_ring_event_data(struct braid_ring_event *event);
 u64 braid_buffer_size(const struct braid_buffer *buffer);
 
 /**
- * braid_buffer_reset_cpu - empty one ring, and begin its counts anew
+ * braid_buffer_reset_cpu - empty one ring, and set the guest's counts of it to zero
  * @buffer: the buffer
  * @cpu: a possible one
  *

@@ -249,7 +249,7 @@ static void buffer_reset_empties(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, braid_writer_written(buffer->cpus[0].writer), 602);
 }
 
-/* Counts begin anew with a reset, and with a buffer that takes a former one's name. */
+/* Counts are zero after a reset, and in a buffer that takes a former one's name. */
 static void buffer_counts_begin_anew(struct kunit *test)
 {
 	struct braid_buffer *buffer = braid_case_alloc(test, "b", 2 * PAGE, BRAID_ALLOC_RAW, NULL);

@@ -24,7 +24,7 @@ def cpu0(guest, name):
 
 @case("buffers", usual=("6.1",), needs=("driver", "module:buffers"), arm64=True)
 def buffers(ctx):
-    """A module creates, resizes, empties, swaps and frees buffers: a reset begins the counts anew; invalid requests are refused."""
+    """A module creates, resizes, empties, swaps and frees buffers: a reset sets the counts to zero; invalid requests are refused."""
     guest = ctx.guest()
     guest.boot()
     guest.insmod("tracebraid")
