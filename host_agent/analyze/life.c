@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Until when a guest lived that was reset, or whose driver or VMM ended. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "host_agent/analyze/private.h"
+#include "host_agent/util/error.h"
 
 /*
  * That a guest was reset is seen only when its next driver begins: seconds later. The tasks of the
@@ -46,8 +48,6 @@ static int find_life(struct braid_states *s, const struct braid_stream *guest)
 		if (guest->rings[k]->cpu != BRAID_RING_NOTES)
 			err = find_last(guest->rings[k], &last_ns);
 	s->guests[guest->number].alive_ns = last_ns;
-	if (last_ns < s->alive_ns)
-		s->alive_ns = last_ns;
 	return err;
 }
 
@@ -63,27 +63,45 @@ static int find_all(void *arg)
 	return err;
 }
 
+static int by_last_sign(const void *a, const void *b, void *arg)
+{
+	const struct braid_states *s = arg;
+	s64 x = s->guests[*(const u32 *)a].alive_ns, y = s->guests[*(const u32 *)b].alive_ns;
+
+	return x < y ? -1 : x > y;
+}
+
+static void show_next(struct braid_states *s)
+{
+	s->alive_ns = s->nr_past < s->nr_ended ? s->guests[s->ended_guests[s->nr_past]].alive_ns : INT64_MAX;
+}
+
 int braid_life_find(struct braid_states *s)
 {
 	const struct braid_stream *guest;
-	bool any = false;
 	size_t k;
 	int err;
 
 	s->alive_ns = INT64_MAX;
+	s->ended_guests = calloc(s->source->nr_streams + 1, sizeof(*s->ended_guests));
+	if (!s->ended_guests)
+		return braid_out_of_memory();
 	for (k = 0; k < s->source->nr_streams; k++) {
 		guest = s->source->streams[k];
 		s->guests[guest->number].alive_ns = INT64_MAX;
-		any |= ends(guest);
+		if (ends(guest))
+			s->ended_guests[s->nr_ended++] = guest->number;
 		if (guest->before)
 			s->guests[guest->before->number].reboots =
 				!!memcmp(guest->before->boot_id, guest->boot_id,
 					 sizeof(guest->boot_id));
 	}
-	if (!any)
+	if (!s->nr_ended)
 		return 0;
 	err = braid_states_silently(s->source, find_all, s);
 	braid_source_rewind(s->source);
+	qsort_r(s->ended_guests, s->nr_ended, sizeof(*s->ended_guests), by_last_sign, s);
+	show_next(s);
 	return err;
 }
 
@@ -106,19 +124,10 @@ static int end_tasks(struct braid_states *s, const struct braid_guest_state *gue
 int braid_life_pass(struct braid_states *s, s64 ns)
 {
 	int err = 0;
-	size_t k;
 
 	while (ns > s->alive_ns && !err) {
-		s64 passed_ns = s->alive_ns;
-
-		s->alive_ns = INT64_MAX;
-		for (k = 0; k < s->source->nr_streams; k++) {
-			if (s->guests[k].alive_ns == passed_ns && !err)
-				err = end_tasks(s, &s->guests[k]);
-			else if (s->guests[k].alive_ns > passed_ns &&
-				 s->guests[k].alive_ns < s->alive_ns)
-				s->alive_ns = s->guests[k].alive_ns;
-		}
+		err = end_tasks(s, &s->guests[s->ended_guests[s->nr_past++]]);
+		show_next(s);
 	}
 	return err;
 }

@@ -514,5 +514,6 @@ void braid_states_free(struct braid_states *s)
 	braid_start_free(s);
 	free(s->windows);
 	free(s->edges);
+	free(s->ended_guests);
 	*s = (struct braid_states){ 0 };
 }

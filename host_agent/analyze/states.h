@@ -309,6 +309,8 @@ struct braid_states {
 	u64 last_seq;
 	const u8 *last_payload;
 	s64 alive_ns;		/* the next guest's that has not passed; INT64_MAX: none has */
+	u32 *ended_guests;	/* guests whose end is in the trace, by their last sign of life */
+	u32 nr_ended, nr_past;
 	struct braid_observed *windows;	/* in order, apart from each other; at least one */
 	u32 nr_windows, window;	/* window: the present one, or the next */
 	struct braid_edge *edges;	/* where what is recorded changes, in order ... */
