@@ -174,14 +174,12 @@ static int take_exit(void *arg, const struct braid_exit *exit)
 static int take_queued(void *arg, const struct braid_queue_wait *wait)
 {
 	struct braid_measures *m = arg;
-	const struct braid_vcpu *v = &m->s->vcpus[wait->vcpu];
 	struct braid_measure_key key = {
-		.kind = BRAID_MEASURE_WOKEN, .stream = v->guest->number,
+		.kind = BRAID_MEASURE_WOKEN, .stream = m->s->vcpus[wait->vcpu].guest->number,
 	};
 	int err;
 
-	if (!wait->woken || wait->from_ns < v->begin_ns || wait->to_ns > v->end_ns ||
-	    !braid_analysis_wants(m->s, &m->o, wait->vcpu, wait->pid))
+	if (!wait->woken || !braid_analysis_wants(m->s, &m->o, wait->vcpu, wait->pid))
 		return 0;
 	err = count(m, &key, wait->to_ns, 1);
 	key.kind = BRAID_MEASURE_WAIT;

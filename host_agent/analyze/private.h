@@ -133,6 +133,9 @@ int braid_vcpu_refresh_waiters(struct braid_states *s, u32 cpu, s64 now_ns, u64 
 /* Its thread runs, waits (@cpu is where), sleeps, ...; call braid_vcpu_refresh() then. */
 void braid_vcpu_set_thread(struct braid_states *s, struct braid_vcpu *v, int thread, u32 cpu);
 
+/* How long it was in each state of its observation, up to now. */
+void braid_vcpu_sums(const struct braid_vcpu *v, s64 now_ns, u64 ns[BRAID_NR_VCPU_STATES]);
+
 /* Closes its open span now, and opens the same again. Returns 0 or the op's error. */
 int braid_vcpu_settle(struct braid_states *s, struct braid_vcpu *v, s64 ns);
 
@@ -154,6 +157,15 @@ int braid_vcpu_end(struct braid_states *s, struct braid_vcpu *v);
 
 /* Events of a host CPU were lost: what depends on them is unknown. Returns 0 or the op's error. */
 int braid_vcpu_forget(struct braid_states *s, u32 cpu, s64 now_ns);
+
+/* held.c ----------------------------------------------------------------------------------- */
+
+/* Keeps a closed span until its culprit is certain. Returns 0, -ENOMEM or the op's error. */
+int braid_held_add(struct braid_states *s, struct braid_vcpu *v,
+		   const struct braid_state_span *span);
+
+/* Hands a vCPU's spans on. @moved: it was, unseen: their culprits are unknown. Likewise. */
+int braid_held_release(struct braid_states *s, struct braid_vcpu *v, bool moved);
 
 /* marks.c ---------------------------------------------------------------------------------- */
 

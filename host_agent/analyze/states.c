@@ -309,6 +309,11 @@ static int take_guest(struct braid_states *s, const struct braid_item *item,
 		s->vcpus[number].call = BRAID_CALL_UNKNOWN;
 		return braid_vcpu_refresh(s, &s->vcpus[number], item->host_ns, 0);
 	}
+	/* It ran: what it waited for until then stays as it is known. */
+	if (s->vcpus[number].holds)
+		err = braid_vcpu_settle(s, &s->vcpus[number], item->host_ns);
+	if (err)
+		return err;
 	if (info->role == BRAID_ROLE_SWITCH)
 		return braid_task_take_switch(s, item, info);
 	if (info->role == BRAID_ROLE_WAKEUP)
@@ -510,6 +515,7 @@ void braid_states_free(struct braid_states *s)
 	free(s->vcpus);
 	free(s->cpus);
 	free(s->tasks);
+	free(s->held);
 	braid_hash_free(&s->by_pid);
 	braid_start_free(s);
 	free(s->windows);

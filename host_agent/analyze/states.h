@@ -13,6 +13,8 @@
  *   offline: that replaces a state in which the thread neither runs nor is runnable.
  * - After lost events a state is unknown until an event proves it. The gap begins at the ring's
  *   last event before the loss, not when the loss is reported.
+ * - Without sched_migrate_task events, a vCPU's wait is handed on when it runs: if that is on
+ *   another CPU than where it waited, its culprits since its last event are unknown (held.c).
  * - Where the host's events contradict each other, the kernel omitted a switch: what that hides is
  *   unknown (gaps.h).
  * - If a recording states its start, a vCPU's first events after it prove its state from then on
@@ -36,6 +38,7 @@
 #define BRAID_MAX_WAITERS	64u	/* on a host CPU that are followed one by one */
 #define BRAID_PID_NOT_TRACED	(-2)	/* no task of the trace (life.c) */
 #define BRAID_NO_VCPU		0xffffffffu
+#define BRAID_NO_CPU		0xffffffffu
 
 enum braid_vcpu_state {
 	BRAID_VCPU_UNKNOWN = 0,	/* events were lost, or none has proven a state yet */
@@ -100,7 +103,7 @@ struct braid_state_span {
 	u64 from_bound_ns, to_bound_ns;
 };
 
-/* A guest's task waited in its guest's run queue, and got its vCPU. */
+/* A guest's task waited in its guest's run queue, and got its vCPU: what of that is observed. */
 struct braid_queue_wait {
 	u32 vcpu;		/* that it runs on */
 	s32 pid;
@@ -110,7 +113,7 @@ struct braid_queue_wait {
 	u32 waker;		/* woken: the vCPU that recorded the wakeup */
 	s64 queue_from_ns;	/* known: since when in the last queue */
 	bool known;		/* the vCPUs in whose queues it was; they were, meanwhile: */
-	u64 ns[BRAID_NR_VCPU_STATES];	/* GUEST, RUNS: another task ran */
+	u64 ns[BRAID_NR_VCPU_STATES];	/* GUEST, RUNS: another task ran; they add up to the time */
 };
 
 /* A vCPU left guest code, and came back, or did not until the end of its observation. */
@@ -229,7 +232,9 @@ struct braid_vcpu {
 	s64 since_ns;		/* its start, however often it was handed on in between ... */
 	u64 since_bound_ns;	/* ... and the bound of that */
 	u32 hidden;		/* host CPUs that have a gap at whose end it runs there (gaps.h) */
-	bool moved_unseen;	/* WAITS: it was not on the CPU where it was thought to be */
+	bool moved_unseen;	/* it waited, but not on the CPU where it was thought to be */
+	bool holds;		/* the open span is of a wait, perhaps on another CPU; ... */
+	u32 first_held, last_held;	/* ... that wait's earlier ones, + 1 (held.c); 0: none */
 	u64 ns[BRAID_NR_VCPU_STATES];	/* of all spans */
 	u64 bound_sum_ns;	/* of these, except UNKNOWN: within the bound of a guest's switch */
 };
@@ -275,6 +280,7 @@ struct braid_guest_state {
 };
 
 struct braid_edge;
+struct braid_held;
 struct braid_start;
 
 struct braid_states {
@@ -302,6 +308,9 @@ struct braid_states {
 	bool any_switch, any_wakeup, any_migrate, any_kvm, any_user, any_nested;
 	bool any_raise, any_inject, any_halted;	/* kvm_apic_accept_irq, kvm_inj_virq, kvm_vcpu_wakeup */
 	bool other_vms;		/* KVM runs vCPUs that are of no guest of the trace */
+	struct braid_held *held;	/* spans of waits that may have been on other CPUs */
+	size_t nr_held, held_capacity;
+	u32 free_held;		/* the first that is free, + 1; 0: none */
 	u64 moved_unseen;	/* times that a waiting vCPU was moved to another CPU unseen */
 	const struct braid_ring *last;	/* ring of the last event, ... */
 	const struct braid_item *next;	/* ... what follows it there, ... */

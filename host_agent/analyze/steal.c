@@ -14,7 +14,6 @@ struct episode {
 	s32 task;
 	s64 from_ns, to_ns;	/* to_ns 0: none is open */
 	struct braid_shares culprits;
-	bool moved_unseen;	/* so the culprits are not known */
 };
 
 struct steal {
@@ -78,20 +77,9 @@ static int add_shares(struct steal *x, const struct episode *e)
 /* An episode is over. */
 static int count(struct steal *x, struct episode *e)
 {
-	static const struct braid_culprit unknown = {
-		.kind = BRAID_CULPRIT_UNKNOWN, .vcpu = BRAID_NO_VCPU, .task = BRAID_PID_UNKNOWN,
-	};
-	int err = 0;
+	int err = e->to_ns ? add_shares(x, e) : 0;
 
-	if (!e->to_ns)
-		return 0;
-	if (e->moved_unseen) {
-		braid_tally_clear(&x->culprits, e->vcpu);
-		err = braid_tally_add(&x->culprits, e->vcpu, &unknown, length(e));
-	}
-	if (!err)
-		err = add_shares(x, e);
-	if (err)
+	if (err || !e->to_ns)
 		return err;
 	x->total_ns += length(e);
 	x->episodes++;
@@ -119,7 +107,6 @@ static int take_span(void *arg, const struct braid_state_span *span)
 		e->vcpu = span->vcpu;
 		e->task = span->task;
 		e->from_ns = span->from_ns;
-		e->moved_unseen = false;
 		braid_tally_clear(&x->culprits, span->vcpu);
 	}
 	if (x->o.by_guest)
@@ -127,7 +114,6 @@ static int take_span(void *arg, const struct braid_state_span *span)
 	else if (!x->o.by_task)
 		culprit.task = BRAID_PID_UNKNOWN;
 	e->to_ns = span->to_ns;
-	e->moved_unseen |= x->s->vcpus[span->vcpu].moved_unseen;
 	return braid_tally_add(&x->culprits, span->vcpu, &culprit, span->to_ns - span->from_ns);
 }
 

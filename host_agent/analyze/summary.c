@@ -28,11 +28,9 @@ static int take_span(void *arg, const struct braid_state_span *span)
 static int take_queued(void *arg, const struct braid_queue_wait *wait)
 {
 	struct summary *x = arg;
-	const struct braid_vcpu *v = &x->s->vcpus[wait->vcpu];
-	struct braid_queue_wait *worst = &x->worst[v->guest->number];
+	struct braid_queue_wait *worst = &x->worst[x->s->vcpus[wait->vcpu].guest->number];
 
-	if (!wait->woken || wait->from_ns < v->begin_ns || wait->to_ns > v->end_ns ||
-	    !braid_analysis_wants(x->s, &x->o, wait->vcpu, wait->pid))
+	if (!wait->woken || !braid_analysis_wants(x->s, &x->o, wait->vcpu, wait->pid))
 		return 0;
 	if (!worst->to_ns || wait->to_ns - wait->from_ns > worst->to_ns - worst->from_ns)
 		*worst = *wait;

@@ -54,36 +54,30 @@ static bool follows_queues(const struct braid_states *s)
 }
 
 /* It is in a vCPU's queue from now on, after @moved in another one's. */
-static int enter_queue(struct braid_states *s, struct braid_guest_task *task, u32 vcpu, s64 ns,
-		       bool moved)
+static void enter_queue(const struct braid_states *s, struct braid_guest_task *task, u32 vcpu,
+			s64 ns, bool moved)
 {
-	int err;
-
 	if (!follows_queues(s))
-		return 0;
+		return;
 	if (!moved)
 		memset(task->queue_ns, 0, sizeof(task->queue_ns));
 	task->queue = vcpu;
 	task->queue_from_ns = ns;
-	if (vcpu == BRAID_NO_VCPU)
-		return 0;
-	err = braid_states_settle(s, vcpu, ns);
-	memcpy(task->queue_began_ns, s->vcpus[vcpu].ns, sizeof(task->queue_began_ns));
-	return err;
+	if (vcpu != BRAID_NO_VCPU)
+		braid_vcpu_sums(&s->vcpus[vcpu], ns, task->queue_began_ns);
 }
 
 /* Adds what the vCPU did while it was in its queue. */
-static int leave_queue(struct braid_states *s, struct braid_guest_task *task, s64 ns)
+static void leave_queue(const struct braid_states *s, struct braid_guest_task *task, s64 ns)
 {
-	int err;
+	u64 sums[BRAID_NR_VCPU_STATES];
 	u32 k;
 
 	if (!follows_queues(s) || task->queue == BRAID_NO_VCPU)
-		return 0;
-	err = braid_states_settle(s, task->queue, ns);
+		return;
+	braid_vcpu_sums(&s->vcpus[task->queue], ns, sums);
 	for (k = 0; k < BRAID_NR_VCPU_STATES; k++)
-		task->queue_ns[k] += s->vcpus[task->queue].ns[k] - task->queue_began_ns[k];
-	return err;
+		task->queue_ns[k] += sums[k] - task->queue_began_ns[k];
 }
 
 /* The vCPU of a guest that a field names; or BRAID_NO_VCPU. */
@@ -97,24 +91,41 @@ static u32 vcpu_in(const struct braid_states *s, const struct braid_item *item,
 	       guest->first_vcpu + (u32)cpu : BRAID_NO_VCPU;
 }
 
+/* What was not in queues that are known is unknown. A guest may claim more than there was. */
+static void add_up(struct braid_queue_wait *wait, const u64 ns[BRAID_NR_VCPU_STATES])
+{
+	u64 whole = wait->to_ns - wait->from_ns, sum = 0;
+	u32 k;
+
+	for (k = 0; k < BRAID_NR_VCPU_STATES; k++)
+		sum += ns[k];
+	if (wait->known && sum <= whole) {
+		memcpy(wait->ns, ns, sizeof(wait->ns));
+		wait->ns[BRAID_VCPU_UNKNOWN] += whole - sum;
+	} else {
+		wait->ns[BRAID_VCPU_UNKNOWN] = whole;
+	}
+}
+
 /* It gets its vCPU: how long did it wait for that, and what did the vCPU do? */
 static int report_wait(struct braid_states *s, struct braid_guest_task *task, u32 vcpu,
 		       const struct braid_item *item)
 {
+	const struct braid_vcpu *v = &s->vcpus[vcpu];
 	struct braid_queue_wait wait = {
-		.vcpu = vcpu, .pid = task->pid, .from_ns = task->since_ns, .to_ns = item->host_ns,
+		.vcpu = vcpu, .pid = task->pid,
+		.from_ns = task->since_ns > v->begin_ns ? task->since_ns : v->begin_ns,
+		.to_ns = item->host_ns < v->end_ns ? item->host_ns : v->end_ns,
 		.bound_ns = task->bound_ns > item->bound_ns ? task->bound_ns : item->bound_ns,
 		.woken = task->woken, .waker = task->waker, .known = task->queue == vcpu,
 		.queue_from_ns = task->queue_from_ns,
 	};
-	int err;
 
-	if (task->state != BRAID_GUEST_TASK_QUEUED || !follows_queues(s))
+	if (task->state != BRAID_GUEST_TASK_QUEUED || !follows_queues(s) ||
+	    item->host_ns < v->begin_ns || task->since_ns > v->end_ns)
 		return 0;
-	err = leave_queue(s, task, item->host_ns);
-	if (err)
-		return err;
-	memcpy(wait.ns, task->queue_ns, sizeof(wait.ns));
+	leave_queue(s, task, item->host_ns);
+	add_up(&wait, task->queue_ns);
 	return s->ops->queued(s->arg, &wait);
 }
 
@@ -169,10 +180,9 @@ int braid_task_take_switch(struct braid_states *s, const struct braid_item *item
 						  BRAID_GUEST_TASK_QUEUED, item);
 		task->exited = state & DEAD_STATES;
 		task->end_ns = item->host_ns;
-		err = enter_queue(s, task, number, item->host_ns, false);
+		enter_queue(s, task, number, item->host_ns, false);
 	}
-	if (!err)
-		err = braid_task_of(s, item->stream->number, next, &task);
+	err = braid_task_of(s, item->stream->number, next, &task);
 	if (!err && task)
 		err = report_wait(s, task, number, item);
 	if (err)
@@ -211,9 +221,9 @@ int braid_task_take_wakeup(struct braid_states *s, const struct braid_item *item
 		task->waker = guest->first_vcpu + item->ring->cpu;
 		if (item->ring->cpu < guest->nr_vcpus)
 			braid_mark_wakes(s, guest->first_vcpu + item->ring->cpu, item);
-		err = enter_queue(s, task, vcpu_in(s, item, info), item->host_ns, false);
+		enter_queue(s, task, vcpu_in(s, item, info), item->host_ns, false);
 	}
-	return err;
+	return 0;
 }
 
 int braid_task_take_migrate(struct braid_states *s, const struct braid_item *item,
@@ -228,8 +238,9 @@ int braid_task_take_migrate(struct braid_states *s, const struct braid_item *ite
 	err = braid_task_of(s, item->stream->number, pid, &task);
 	if (err || !task || task->state != BRAID_GUEST_TASK_QUEUED)
 		return err;
-	err = leave_queue(s, task, item->host_ns);
-	return err ? err : enter_queue(s, task, vcpu_in(s, item, info), item->host_ns, true);
+	leave_queue(s, task, item->host_ns);
+	enter_queue(s, task, vcpu_in(s, item, info), item->host_ns, true);
+	return 0;
 }
 
 int braid_task_take_current(struct braid_states *s, const struct braid_item *item, u32 vcpu)

@@ -152,6 +152,8 @@ static int close_span(struct braid_states *s, struct braid_vcpu *v, s64 now_ns, 
 	span.to_bound_ns = bound_ns;
 	v->ns[span.state] += span.to_ns - span.from_ns;
 	braid_task_take_span(s, &span);
+	if (v->holds)
+		return braid_held_add(s, v, &span);
 	return s->ops && s->ops->span ? s->ops->span(s->arg, &span) : 0;
 }
 
@@ -171,25 +173,43 @@ static void add_bound(struct braid_states *s, struct braid_vcpu *v, s64 now_ns, 
 
 int braid_vcpu_refresh(struct braid_states *s, struct braid_vcpu *v, s64 now_ns, u64 bound_ns)
 {
+	bool moved = v->moved_unseen, holds;
 	struct braid_state_span next;
 	int err;
 
+	v->moved_unseen = false;
 	compute(s, v, &next);
-	if (same(&v->now, &next))
+	holds = next.state == BRAID_VCPU_STOLEN && v->thread == BRAID_THREAD_WAITS &&
+		!s->any_migrate;
+	if (same(&v->now, &next) && v->holds == holds)
 		return 0;
 	err = close_span(s, v, now_ns, bound_ns);
+	if (!err && !holds)
+		err = braid_held_release(s, v, moved);
 	add_bound(s, v, now_ns, bound_ns);
 	next.from_ns = v->since_ns = now_ns;
 	next.from_bound_ns = v->since_bound_ns = bound_ns;
 	v->now = next;
-	v->moved_unseen = false;
+	v->holds = holds;
 	return err;
+}
+
+void braid_vcpu_sums(const struct braid_vcpu *v, s64 now_ns, u64 ns[BRAID_NR_VCPU_STATES])
+{
+	s64 from_ns = v->now.from_ns > v->begin_ns ? v->now.from_ns : v->begin_ns;
+	s64 to_ns = now_ns < v->end_ns ? now_ns : v->end_ns;
+
+	memcpy(ns, v->ns, sizeof(v->ns));
+	if (to_ns > from_ns)
+		ns[v->now.state] += to_ns - from_ns;
 }
 
 int braid_vcpu_settle(struct braid_states *s, struct braid_vcpu *v, s64 ns)
 {
 	int err = close_span(s, v, ns, 0);
 
+	if (!err)
+		err = braid_held_release(s, v, false);
 	v->now.from_ns = ns;
 	v->now.from_bound_ns = 0;
 	return err;

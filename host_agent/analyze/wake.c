@@ -19,7 +19,7 @@ struct wait {
 };
 
 struct wake {
-	const struct braid_states *s;
+	struct braid_states *s;
 	struct braid_analysis_options o;
 	struct braid_sums sums;		/* by vCPU, and by task with --by task; ns: by enum cause */
 	struct braid_longest longest;	/* struct wait */
@@ -38,8 +38,7 @@ static int by_length(const void *a, const void *b)
 					  (x->vcpu > y->vcpu ? -1 : 1);
 }
 
-/* All of its time has one cause: what was not in the queues that are known is UNKNOWN. */
-static void find_causes(const struct braid_queue_wait *wait, u64 whole, u64 ns[NR_CAUSES])
+static void find_causes(const struct braid_queue_wait *wait, u64 ns[NR_CAUSES])
 {
 	static const enum cause causes[BRAID_NR_VCPU_STATES] = {
 		[BRAID_VCPU_UNKNOWN] = UNKNOWN, [BRAID_VCPU_GUEST] = OTHERS,
@@ -48,28 +47,19 @@ static void find_causes(const struct braid_queue_wait *wait, u64 whole, u64 ns[N
 		[BRAID_VCPU_BLOCKED] = ASLEEP, [BRAID_VCPU_SLEEPS] = ASLEEP,
 		[BRAID_VCPU_STOPPED] = ASLEEP, [BRAID_VCPU_OFFLINE] = ASLEEP,
 	};
-	u64 sum = 0;
 	u32 k;
 
 	memset(ns, 0, NR_CAUSES * sizeof(*ns));
-	for (k = 0; k < BRAID_NR_VCPU_STATES && wait->known; k++) {
+	for (k = 0; k < BRAID_NR_VCPU_STATES; k++)
 		ns[causes[k]] += wait->ns[k];
-		sum += wait->ns[k];
-	}
-	if (sum <= whole) {
-		ns[UNKNOWN] += whole - sum;
-		return;
-	}
-	memset(ns, 0, NR_CAUSES * sizeof(*ns));
-	ns[UNKNOWN] = whole;
 }
 
 static int take_queued(void *arg, const struct braid_queue_wait *wait)
 {
 	struct wake *x = arg;
-	const struct braid_vcpu *v = &x->s->vcpus[wait->vcpu];
 	struct wait w = {
-		.vcpu = wait->vcpu, .pid = wait->pid,
+		.vcpu = wait->vcpu, .pid = wait->pid, .from_ns = wait->from_ns,
+		.to_ns = wait->to_ns,
 	};
 	struct braid_sum_key key = {
 		.vcpu = wait->vcpu, .task = x->o.by_task ? wait->pid : BRAID_PID_UNKNOWN,
@@ -78,22 +68,19 @@ static int take_queued(void *arg, const struct braid_queue_wait *wait)
 	int err;
 	u32 k;
 
-	if (!wait->woken || wait->to_ns < v->begin_ns || wait->from_ns > v->end_ns ||
-	    !braid_analysis_wants(x->s, &x->o, wait->vcpu, wait->pid))
+	if (!wait->woken || !braid_analysis_wants(x->s, &x->o, wait->vcpu, wait->pid))
 		return 0;
-	/* What is outside of the observation is not counted, in its causes neither. */
-	w.from_ns = wait->from_ns > v->begin_ns ? wait->from_ns : v->begin_ns;
-	w.to_ns = wait->to_ns < v->end_ns ? wait->to_ns : v->end_ns;
 	err = braid_sums_add(&x->sums, &key, w.to_ns - w.from_ns, w.from_ns, &sum);
 	if (err)
 		return err;
-	find_causes(wait, w.to_ns - w.from_ns, w.ns);
+	find_causes(wait, w.ns);
 	for (k = 0; k < NR_CAUSES; k++)
 		sum->ns[k] += w.ns[k];
 	/* Most waits are short: which tasks ran is not needed. */
 	if (wait->known && (x->longest.nr < x->longest.max ||
 			    (x->longest.nr && by_length(x->longest.items, &w) < 0)))
-		err = braid_recent_runs_find(&x->runs, wait->vcpu, wait->queue_from_ns, wait->to_ns,
+		err = braid_states_settle(x->s, wait->vcpu, wait->to_ns) ?:
+		      braid_recent_runs_find(&x->runs, wait->vcpu, wait->queue_from_ns, wait->to_ns,
 					     &w.ran_instead);
 	if (err)
 		return err;

@@ -6,11 +6,9 @@
 
 #include "host_agent/analyze/analysis.h"
 #include "host_agent/export/html_states.h"
-#include "host_agent/util/array.h"
 #include "host_agent/util/error.h"
 
 #define CHUNK_SPANS	(64u << 10)
-#define MAX_HELD	(64u << 10)	/* culprits of one episode, one after the other */
 #define FIRST_MERGED_NS	1000u		/* resolution, once there are too many; it doubles ... */
 #define MERGE_STEP	(256u << 10)	/* ... with each so many spans more */
 #define MAX_DOUBLINGS	40u
@@ -29,7 +27,6 @@ struct span {
  */
 struct passed {
 	struct braid_state_span span;
-	bool moved_unseen;	/* as in struct braid_vcpu */
 	u32 name_bytes;		/* 0: that of the vCPU's last culprit, or none */
 };
 
@@ -43,9 +40,8 @@ struct named {
 struct vcpu {
 	u32 lane;		/* 0: the page has none */
 	bool proven;		/* a state other than unknown was met */
-	bool moved_unseen;	/* in this episode: so its culprits are not known */
-	struct span *held;	/* an episode of stolen time, or the last span */
-	size_t nr_held, capacity;
+	bool open;		/* there is a last span, which may go on: */
+	struct span last;
 	u32 last_name;		/* of a culprit */
 	/* Short spans, one after the other; nr_merged 0: none. */
 	struct span merged;
@@ -68,7 +64,6 @@ struct braid_html_states {
 	u32 exact;			/* spans */
 	struct vcpu *vcpus;
 	u32 host_group;
-	u32 unknown;			/* name of a culprit */
 	struct braid_text columns[COLUMNS];
 	u64 nr, written;
 	s64 origin_ns, last_end_ns;
@@ -167,43 +162,29 @@ static int emit(struct braid_html_states *x, struct vcpu *v, const struct span *
 	return (u64)(v->merged.to_ns - v->merged.from_ns) < least ? 0 : close_merged(x, v);
 }
 
-/* Episodes --------------------------------------------------------------------------------- */
-
-/* The episode is over: now it is certain who its culprits are. */
-static int release(struct braid_html_states *x, struct vcpu *v)
+/* The last span is over. */
+static int close_last(struct braid_html_states *x, struct vcpu *v)
 {
-	size_t k, nr = v->nr_held;
-	int err = 0;
+	bool open = v->open;
 
-	if (nr && v->moved_unseen) {
-		v->held[0].to_ns = v->held[nr - 1].to_ns;
-		v->held[0].culprit = x->unknown;
-		nr = 1;
-	}
-	for (k = 0; k < nr && !err; k++)
-		err = emit(x, v, &v->held[k]);
-	v->nr_held = 0;
-	v->moved_unseen = false;
-	return err;
+	v->open = false;
+	return open ? emit(x, v, &v->last) : 0;
 }
 
-static int hold(struct braid_html_states *x, struct vcpu *v, const struct span *span)
+/* Spans that differ in what a page does not show are one. */
+static int join(struct braid_html_states *x, struct vcpu *v, const struct span *span)
 {
-	struct span *last = v->nr_held ? &v->held[v->nr_held - 1] : NULL;
-	int err = 0;
+	struct span *last = &v->last;
+	int err;
 
-	if (last && last->to_ns == span->from_ns && last->state == span->state) {
-		if (v->nr_held == MAX_HELD)
-			last->culprit = x->unknown;
-		if (v->nr_held == MAX_HELD || last->culprit == span->culprit) {
-			last->to_ns = span->to_ns;
-			return 0;
-		}
-	} else {
-		err = release(x, v);
+	if (v->open && last->to_ns == span->from_ns && last->state == span->state &&
+	    last->culprit == span->culprit) {
+		last->to_ns = span->to_ns;
+		return 0;
 	}
-	if (!err && braid_array_push(v->held, v->nr_held, v->capacity, *span))
-		err = braid_out_of_memory();
+	err = close_last(x, v);
+	*last = *span;
+	v->open = true;
 	return err;
 }
 
@@ -242,16 +223,12 @@ static int take(struct braid_html_states *x, const struct passed *p, const char 
 	struct vcpu *v = &x->vcpus[span->vcpu];
 	struct span mine = { .from_ns = span->from_ns, .to_ns = span->to_ns,
 			     .state = span->state };
-	int err;
 
 	if (span->state == BRAID_VCPU_SLEEPS && !span->task)
 		mine.state = BRAID_HTML_STATE_IDLE;
 	v->proven |= span->state != BRAID_VCPU_UNKNOWN;
 	mine.culprit = name_of(x, v, p, name);
-	err = hold(x, v, &mine);
-	/* Of the episode that is held now. */
-	v->moved_unseen |= span->state == BRAID_VCPU_STOLEN && p->moved_unseen;
-	return err;
+	return join(x, v, &mine);
 }
 
 int braid_html_states_aside(struct braid_html_states *x, const char *data, size_t bytes)
@@ -287,9 +264,7 @@ static bool is_new(struct braid_html_states *x, const struct braid_state_span *s
 static int pass_span(void *arg, const struct braid_state_span *span)
 {
 	struct braid_html_states *x = arg;
-	struct passed p = {
-		.span = *span, .moved_unseen = x->states.vcpus[span->vcpu].moved_unseen,
-	};
+	struct passed p = { .span = *span };
 	char name[BRAID_NAME_TEXT];
 	int err = braid_html_verdict_span(&x->verdict, span);
 
@@ -353,7 +328,6 @@ int braid_html_states_begin(struct braid_html_states **out, struct braid_walk *s
 	static const struct braid_states_ops ops = {
 		.span = pass_span, .queued = pass_queued, .cut = pass_cut,
 	};
-	static const char unknown[] = "unknown";
 	struct braid_html_states *x = aligned_alloc(BRAID_CACHE_LINE, sizeof(*x));
 	int err;
 
@@ -370,7 +344,6 @@ int braid_html_states_begin(struct braid_html_states **out, struct braid_walk *s
 	if (err)
 		return err;
 	x->active = x->states.nr_vcpus;
-	x->unknown = braid_html_name(names, BRAID_HTML_CULPRIT, 0, 0, unknown, strlen(unknown));
 	if (!x->active)
 		return place_vcpus(x);
 	shown->states = &x->states;
@@ -398,7 +371,7 @@ int braid_html_states_end(struct braid_html_states *x)
 	for (k = 0; k < x->states.nr_vcpus && !err; k++) {
 		if (!x->vcpus[k].proven)
 			continue;
-		err = release(x, &x->vcpus[k]);
+		err = close_last(x, &x->vcpus[k]);
 		if (!err)
 			err = close_merged(x, &x->vcpus[k]);
 	}
@@ -416,8 +389,6 @@ void braid_html_states_free(struct braid_html_states *x)
 
 	if (!x)
 		return;
-	for (k = 0; x->vcpus && k < x->states.nr_vcpus; k++)
-		free(x->vcpus[k].held);
 	for (k = 0; k < COLUMNS; k++)
 		braid_text_free(&x->columns[k]);
 	braid_text_free(&x->aside);

@@ -126,7 +126,7 @@ static void vcpu_states(void)
 
 	snprintf(command, sizeof(command), "build/make_big_capture %s " BIG_EVENTS " 2>&1", capture);
 	last_line(command, line, sizeof(line));
-	compare(&options, "0 events, 0 lost, 0 own, 0 slices, 0 functions, 1750 states, 71 flows, 244 wakeups");
+	compare(&options, "0 events, 0 lost, 0 own, 0 slices, 0 functions, 1750 states, 68 flows, 244 wakeups");
 	options.stream = "guest2";
 	compare(&options, " states, ");
 	options.from = (struct braid_export_moment){ .kind = BRAID_MOMENT_SINCE, .ns = 3000000 };

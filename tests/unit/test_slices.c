@@ -93,6 +93,7 @@ static void put_two(void)
 	memory_guest.threads = two;
 	memory_guest.nr_threads = 2;
 	memory_switch(0, 1000, 71, 1, 70);
+	memory_migrate(0, 1000, 9, 0);
 	memory_switch(2, 1100, 0, 0, 33);
 	memory_wakeup(2, 1200, 5);
 	memory_wakeup(0, 1300, 71);
@@ -109,7 +110,7 @@ static void joined_and_linked(void)
 	static const struct braid_export_options all;
 
 	put_two();
-	expect(&all, 10,
+	expect(&all, 11,
 	       "0 1000-1100 running\n"
 	       "1 1000-1300 sleeping\n"
 	       "1 1300-1500 stolen by guest/vCPU 0: task33[33] 200 flow 1\n"
@@ -163,7 +164,7 @@ static void woken_and_lost(void)
 	put_two();
 	memory_switch(2, 2400, 5, 1, 0);
 	memory_rings[2].events[memory_rings[2].nr - 1].lost = 3;
-	expect(&all, 11,
+	expect(&all, 12,
 	       "0 1000-1100 running\n"
 	       "1 1000-1300 sleeping\n"
 	       "1 1300-1500 stolen by guest/vCPU 0: task33[33] 200 flow 1\n"
@@ -185,10 +186,47 @@ static void nothing_known(void)
 
 	put_two();
 	memory_guest.nr_threads = 0;
-	expect(&all, 10, "");
+	expect(&all, 11, "");
 	put_two();
 	memory_host.nr_rings = 0;
 	expect(&all, 3, "");
+}
+
+/*
+ * It waited, and ran on another CPU, and no event says when it was moved: who ran where it waited
+ * is not known, and no arrow leads there. An event of its guest ends what is not certain.
+ */
+static void moved_unseen(void)
+{
+	static const struct braid_export_options all;
+
+	put_two();
+	memory_formats[MEMORY_MIGRATE - 1].name = "other";
+	memory_switch(0, 2600, 0, 0, 70);
+	memory_wakeup(0, 2700, 71);
+	memory_switch(0, 2800, 70, 0, 9);
+	memory_switch(1, 2900, 0, 0, 71);
+	memory_switch(1, 3000, 71, 1, 0);
+	memory_switch(0, 3100, 9, 0, 8);
+	memory_switch(2, 3200, 5, 0, 5);
+	memory_switch(0, 3300, 8, 1, 0);
+	memory_switch(1, 3400, 0, 0, 70);
+	memory_switch(1, 3500, 70, 1, 0);
+	run(&all);
+	CHECK(strstr(text.data, "1 2700-2900 stolen by unknown 200\n"));
+	CHECK(strstr(text.data, "0 2800-3400 stolen task 5 by task9[9] 300 by unknown 200 by task8[8] 100\n"));
+	memory_formats[MEMORY_MIGRATE - 1].name = "sched_migrate_task";
+	/* A host that records migrations says where it waits. */
+	memory_rings[0].nr = memory_rings[1].nr = memory_rings[2].nr = 0;
+	memory_migrate(1, 900, 7, 0);
+	memory_switch(1, 950, 0, 0, 7);
+	memory_switch(0, 1000, 0, 0, 70);
+	memory_switch(0, 2000, 70, 0, 9);
+	memory_migrate(0, 2500, 70, 1);
+	memory_switch(1, 3000, 7, 0, 70);
+	memory_switch(1, 4000, 70, 1, 0);
+	run(&all);
+	CHECK(strstr(text.data, " stolen by task7[7] 500 by task9[9] 500\n"));
 }
 
 /* Two numbers of a flow in one line of the text. */
@@ -293,6 +331,7 @@ int main(void)
 	RUN(renamed);
 	RUN(selected);
 	RUN(woken_and_lost);
+	RUN(moved_unseen);
 	RUN(nothing_known);
 	RUN(any_trace);
 	braid_text_free(&text);
