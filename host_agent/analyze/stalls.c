@@ -55,7 +55,9 @@ static int take_span(void *arg, const struct braid_state_span *span)
 	struct stalls *x = arg;
 	struct braid_gap *g = &x->open[span->vcpu];
 	s64 from_ns = span->from_ns > g->from_ns ? span->from_ns : g->from_ns;
-	u64 ns = span->to_ns > from_ns ? span->to_ns - from_ns : 0;
+	s64 until_ns = braid_states_traced_until(x->s, span->vcpu);
+	s64 to_ns = span->to_ns < until_ns ? span->to_ns : until_ns;
+	u64 ns = to_ns > from_ns ? to_ns - from_ns : 0;
 
 	g->ns[span->state] += ns;
 	if (span->state == BRAID_VCPU_HALTED || span->state == BRAID_VCPU_OFFLINE ||
