@@ -45,7 +45,8 @@ static const struct column exits[] = {
 	{ "level INTEGER", LEVEL, NULL }, { "ip INTEGER", IP, NULL },
 	{ "hypervisor_ns INTEGER", NS, "hypervisor" }, { "vmm_ns INTEGER", NS, "VMM" },
 	{ "stolen_ns INTEGER", NS, "stolen" }, { "halted_ns INTEGER", NS, "halted" },
-	{ "blocked_ns INTEGER", NS, "blocked" }, { "offline_ns INTEGER", NS, "offline" },
+	{ "blocked_ns INTEGER", NS, "blocked" }, { "stopped_ns INTEGER", NS, "stopped" },
+	{ "offline_ns INTEGER", NS, "offline" },
 	{ "unknown_ns INTEGER", NS, "unknown" },
 	{ "stream_id INTEGER HIDDEN", STREAM_ID, NULL }, { NULL, 0, NULL },
 };
@@ -58,7 +59,8 @@ static const struct column wakeups[] = {
 	{ "hypervisor_ns INTEGER", NS, "hypervisor" }, { "vmm_ns INTEGER", NS, "VMM" },
 	{ "running_ns INTEGER", NS, "running" }, { "stolen_ns INTEGER", NS, "stolen" },
 	{ "halted_ns INTEGER", NS, "halted" }, { "blocked_ns INTEGER", NS, "blocked" },
-	{ "sleeping_ns INTEGER", NS, "sleeping" },
+	{ "sleeping_ns INTEGER", NS, "sleeping" }, { "stopped_ns INTEGER", NS, "stopped" },
+	{ "offline_ns INTEGER", NS, "offline" },
 	{ "unknown_ns INTEGER", NS, "unknown" }, { "bound_ns INTEGER", BOUND, NULL },
 	{ "stream_id INTEGER HIDDEN", STREAM_ID, NULL }, { NULL, 0, NULL },
 };
