@@ -398,8 +398,8 @@ $(B)/bench_clock $(B)/bench_many: $(B)/bench_%: $(B)/obj/tests/bench/bench_%.o \
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $^ $(LIBS)
 
-# A capture to measure with: build/make_big_capture OUT [EVENTS]
-$(B)/make_big_capture: $(addprefix $(B)/obj/tests/,bench/make_big_capture.o bench/big_formats.o \
+# A capture to measure with: build/make_big_capture OUT [EVENTS [WORD...]]
+$(B)/make_big_capture: $(addprefix $(B)/obj/tests/,bench/make_big_capture.o bench/big_formats.o bench/big_streams.o \
 		unit/make_capture.o) $(LIB_OBJS)
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $^ $(LIBS)

@@ -42,7 +42,7 @@ static const char head[] =
 	"{ 0x04, \"ABS|SOFT\" }, { 0x05, \"REL|SOFT\" }, { 0x08, \"ABS|HARD\" }, " \
 	"{ 0x09, \"REL|HARD\" }, { 0x0a, \"ABS|PINNED|HARD\" }, { 0x0b, \"REL|PINNED|HARD\" }"
 
-const struct big_format big_formats[BIG_EVENTS] = {
+const struct big_format big_formats[BIG_FORMATS] = {
 	[BIG_SWITCH] = {
 		"sched", "sched_switch",
 		FIELD_("char prev_comm[16]", 8, 16, 0) FIELD_("pid_t prev_pid", 24, 4, 1)
@@ -140,6 +140,19 @@ const struct big_format big_formats[BIG_EVENTS] = {
 		"__print_flags(REC->exit_reason & ~0xffff, \" \", "
 		"{ 0x80000000, \"FAILED_VMENTRY\" }) : \"\", REC->guest_rip, REC->info1, "
 		"REC->info2, REC->intr_info, REC->error_code",
+	},
+	[BIG_MIGRATE] = {
+		"sched", "sched_migrate_task",
+		FIELD_("char comm[16]", 8, 16, 0) FIELD_("pid_t pid", 24, 4, 1)
+		FIELD_("int prio", 28, 4, 1) FIELD_("int orig_cpu", 32, 4, 1)
+		FIELD_("int dest_cpu", 36, 4, 1),
+		"\"comm=%s pid=%d prio=%d orig_cpu=%d dest_cpu=%d\", REC->comm, REC->pid, "
+		"REC->prio, REC->orig_cpu, REC->dest_cpu",
+	},
+	[BIG_ONLINE] = {
+		"tracebraid", "cpu_online",
+		FIELD_("unsigned int cpu", 8, 4, 0) FIELD_("unsigned int online", 12, 4, 0),
+		"\"cpu=%u online=%u\", REC->cpu, REC->online",
 	},
 };
 

@@ -10,7 +10,8 @@
 enum big_event {
 	BIG_SWITCH = 1, BIG_WAKEUP, BIG_RUNTIME, BIG_IRQ_ENTRY, BIG_IRQ_EXIT, BIG_SOFTIRQ,
 	BIG_SYS_ENTER, BIG_SYS_EXIT, BIG_TIMER_START, BIG_TIMER_EXPIRE, BIG_KVM_ENTRY, BIG_KVM_EXIT,
-	BIG_EVENTS
+	BIG_EVENTS,		/* the others are in captures that ask for them */
+	BIG_MIGRATE = BIG_EVENTS, BIG_ONLINE, BIG_FORMATS
 };
 
 struct big_switch {
@@ -26,6 +27,17 @@ struct big_wakeup {
 	struct braid_record r;
 	char comm[16];
 	s32 pid, prio, target_cpu;
+};
+
+struct big_migrate {
+	struct braid_record r;
+	char comm[16];
+	s32 pid, prio, orig_cpu, dest_cpu;
+};
+
+struct big_online {
+	struct braid_record r;
+	u32 cpu, online;
 };
 
 struct big_runtime {
@@ -98,7 +110,7 @@ struct big_format {
 	const char *print;
 };
 
-extern const struct big_format big_formats[BIG_EVENTS];
+extern const struct big_format big_formats[BIG_FORMATS];
 
 /* The text as in tracefs. Return: its bytes, without the NUL. */
 size_t big_format_text(enum big_event event, u16 id, char *to, size_t room);

@@ -1,57 +1,34 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Creates a large capture for benches, always the same: two busy guests and their host. */
+/*
+ * Creates a large capture for benches and tests, always the same: two busy guests and their host.
+ * Words add what not all captures have (enum scene).
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <zstd.h>
 
 #include "shared/page.h"
-#include "shared/region.h"
-#include "shared/schema.h"
 #include "tests/bench/big_formats.h"
+#include "tests/bench/big_streams.h"
 #include "tests/unit/make_capture.h"
 #include "tests/unit/need.h"
 
 #define DEFAULT_EVENTS	2400000ULL
-#define NR_STREAMS	3u
-#define NR_CPUS		4u
+#define NR_STREAMS	3u		/* at a time */
 #define HOST		2u		/* index of its stream */
-#define NR_TASKS	24u		/* of a stream */
-#define FIRST_PID	1000
-#define SUBBUF_BYTES	4096u
 #define DATA_BYTES	(SUBBUF_BYTES - BRAID_SUBBUF_HEADER_BYTES)
 #define STEP_NS		1000u		/* between two events of all streams, about */
 #define SAMPLE_NS	20000000ULL	/* between two clock samples */
-#define LOSE_PAGES	997u		/* events are lost once in so many pages */
-#define COUNTER_KHZ	2400000ULL
-#define KERNEL_TEXT	0xffffffff81000000ULL
+#define LOSE_PAGES	997u		/* events are lost once in so many pages ... */
+#define LOSE_MANY	11u		/* ... or in so many */
+#define LATER_NS	10000000000ULL
+#define LATER_POSITION	(1u << 20)	/* of pages */
+#define LATER_SEQ	(1u << 24)
 
 int main(int argc, char **argv);
 
-struct cpu {
-	u32 index;
-	u32 used;		/* bytes of data[] */
-	u64 stamp;		/* of the page */
-	u64 last;		/* counter of the last event */
-	u64 position;
-	u64 first_seq;		/* of the page */
-	u64 next_seq;
-	u64 lost, lost_before;
-	u32 task;		/* that runs */
-	s64 syscall;		/* it is in; -1: none */
-	s32 irq;		/* being handled; 0: none */
-	bool in_guest;		/* a host's: its task runs a vCPU */
-	u8 page[SUBBUF_BYTES] __attribute__((__aligned__(8)));
-};
-
-struct stream {
-	u32 number;
-	const char *name;
-	u16 first_id;
-	s64 ppm;
-	u64 booted_ns;		/* the host's clock at counter 0 */
-	u64 sampled_ns;
-	struct cpu cpus[NR_CPUS];
+static const char *const scenes[SCENES] = {
+	"window", "later", "losses", "reset", "offline", "migrate",
 };
 
 static struct stream streams[NR_STREAMS] = {
@@ -59,20 +36,6 @@ static struct stream streams[NR_STREAMS] = {
 	{ .number = 2, .name = "guest2", .first_id = 410, .ppm = -9, .booted_ns = 950000000000ULL },
 	{ .number = 3, .name = "host", .first_id = 520 },
 };
-
-static const char *const names[NR_TASKS] = {
-	"swapper", "systemd", "kworker/0:1", "kworker/u8:2", "rcu_preempt", "ksoftirqd/0",
-	"migration/1", "sshd", "bash", "postgres", "nginx", "java", "python3", "redis-server",
-	"CPU 0/KVM", "CPU 1/KVM", "CPU 2/KVM", "CPU 3/KVM", "qemu-system-x86", "vhost-4711", "dd",
-	"cc1", "make", "md5sum",
-};
-
-static const char *const functions[] = {
-	"hrtimer_wakeup", "tick_sched_timer", "it_real_fn", "timerfd_tmrproc", "watchdog_timer_fn",
-	"apic_timer_fn", "sched_rt_period_timer", "perf_mux_hrtimer_handler",
-};
-
-#define NR_FUNCTIONS	(sizeof(functions) / sizeof(functions[0]))
 
 static struct braid_capture_writer *w;
 static u64 now = SYNTH_START_NS;
@@ -84,11 +47,6 @@ static u32 pick(u32 nr)
 	random_state ^= random_state >> 7;
 	random_state ^= random_state << 17;
 	return (random_state >> 32) % nr;
-}
-
-static u64 function_address(u32 k)
-{
-	return KERNEL_TEXT + 0x1000 + k * 0x400;
 }
 
 /* The host's stream has ns; a guest's counter drifts. */
@@ -133,6 +91,8 @@ static void put_host_page(struct stream *s, struct cpu *c)
 
 static void put_page(struct stream *s, struct cpu *c)
 {
+	u32 pages;
+
 	if (!c->used)
 		return;
 	if (s == &streams[HOST])
@@ -140,7 +100,8 @@ static void put_page(struct stream *s, struct cpu *c)
 	else
 		put_guest_page(s, c);
 	c->used = 0;
-	c->lost_before = c->position % LOSE_PAGES == LOSE_PAGES - 1 ? 1 + pick(200) : 0;
+	pages = scene[LOSSES] ? LOSE_MANY : LOSE_PAGES;
+	c->lost_before = c->position % pages == pages - 1 ? 1 + pick(200) : 0;
 	c->lost += c->lost_before;
 	c->next_seq += c->lost_before;
 }
@@ -222,6 +183,25 @@ static void put_wakeup(struct stream *s, struct cpu *c)
 
 	snprintf(e.comm, sizeof(e.comm), "%s", names[task]);
 	put_event(s, c, BIG_WAKEUP, &e, sizeof(e));
+}
+
+static void put_migrate(struct stream *s, struct cpu *c)
+{
+	u32 task = 1 + pick(NR_TASKS - 1);
+	struct big_migrate e = {
+		.pid = FIRST_PID + task, .prio = 120,
+		.orig_cpu = pick(NR_CPUS), .dest_cpu = pick(NR_CPUS),
+	};
+
+	snprintf(e.comm, sizeof(e.comm), "%s", names[task]);
+	put_event(s, c, BIG_MIGRATE, &e, sizeof(e));
+}
+
+static void put_online(struct stream *s, struct cpu *c)
+{
+	struct big_online e = { .cpu = pick(NR_CPUS), .online = pick(2) };
+
+	put_event(s, c, BIG_ONLINE, &e, sizeof(e));
 }
 
 static void put_runtime(struct stream *s, struct cpu *c)
@@ -322,6 +302,10 @@ static void put_any(struct stream *s, struct cpu *c)
 		choice < 30 ? put_softirq(s, c) : choice < 50 ? put_wakeup(s, c) : put_irq(s, c);
 	else if (s == &streams[HOST] && choice < 45)
 		put_kvm(s, c);
+	else if (scene[OFFLINE] && s != &streams[HOST] && choice < 2)
+		put_online(s, c);
+	else if (scene[MIGRATE] && choice < 50)
+		put_migrate(s, c);
 	else if (choice < 55)
 		put_syscall(s, c);
 	else if (choice < 70)
@@ -338,133 +322,6 @@ static void put_any(struct stream *s, struct cpu *c)
 
 /* Streams ---------------------------------------------------------------------------------- */
 
-static void put_comms(const struct stream *s)
-{
-	struct braid_comm comms[NR_TASKS - 1];
-	u32 k;
-
-	memset(comms, 0, sizeof(comms));
-	for (k = 1; k < NR_TASKS; k++) {
-		comms[k - 1].seq = 2;
-		comms[k - 1].pid = FIRST_PID + k;
-		snprintf(comms[k - 1].comm, sizeof(comms[0].comm), "%s", names[k]);
-	}
-	NEED(!braid_capture_put(w, BRAID_CHUNK_COMMS, s->number, NULL, 0, comms, sizeof(comms)));
-}
-
-static void begin_guest(struct stream *s, u32 k)
-{
-	struct braid_chunk_stream head = {
-		.kind = BRAID_STREAM_GUEST, .nr_cpus = NR_CPUS, .host_ns = now,
-	};
-	struct braid_region_params region = {
-		.region_bytes = 64 << 20, .nr_vcpus = NR_CPUS, .nr_comms = 64, .nr_symbols = 64,
-		.directory_bytes = 64 << 10,
-	};
-	struct braid_buffer_params buffer = {
-		.name = "main", .subbuf_bytes = SUBBUF_BYTES, .nr_slots = 64,
-	};
-	struct braid_symbol symbols[NR_FUNCTIONS];
-	struct braid_vcpu_thread threads[NR_CPUS];
-	static struct braid_superblock sb;
-	u64 needed;
-	u32 t;
-
-	memset(&sb, 0, sizeof(sb));
-	NEED(!braid_region_layout(&sb, &region, &needed));
-	NEED(!braid_region_add_buffer(&sb, &buffer, &needed));
-	sb.magic = BRAID_MAGIC;
-	sb.version_major = BRAID_VERSION_MAJOR;
-	sb.state = BRAID_STATE_LIVE;
-	sb.incarnation = 100 + k;
-	sb.counter_type = BRAID_COUNTER_TSC;
-	sb.counter_hz = COUNTER_KHZ * 1000;
-	memset(sb.boot_id, 1 + k, sizeof(sb.boot_id));
-	snprintf(sb.guest_name, sizeof(sb.guest_name), "%s", s->name);
-	snprintf(sb.kernel_release, sizeof(sb.kernel_release), "6.1.0-bench");
-	snprintf(sb.machine, sizeof(sb.machine), "x86_64");
-	snprintf(head.name, sizeof(head.name), "%s", s->name);
-	NEED(!braid_capture_put(w, BRAID_CHUNK_STREAM, s->number, &head, sizeof(head), &sb,
-				sizeof(sb)));
-	memset(symbols, 0, sizeof(symbols));
-	for (t = 0; t < NR_FUNCTIONS; t++) {
-		symbols[t].address = function_address(t);
-		snprintf(symbols[t].name, sizeof(symbols[t].name), "%s+0x0/0x80", functions[t]);
-	}
-	NEED(!braid_capture_put(w, BRAID_CHUNK_SYMBOLS, s->number, NULL, 0, symbols,
-				sizeof(symbols)));
-	for (t = 0; t < NR_CPUS; t++)
-		threads[t] = (struct braid_vcpu_thread){ .vcpu = t, .tid = FIRST_PID + 14 + t };
-	NEED(!braid_capture_put(w, BRAID_CHUNK_VCPUS, s->number, NULL, 0, threads,
-				sizeof(threads)));
-}
-
-static void write_guest_events(struct stream *s)
-{
-	const size_t room = 64 << 10;
-	struct braid_directory *dir = calloc(1, sizeof(*dir) + room);
-	struct braid_schema_event event = { 0 };
-	static char text[8192];
-	u32 used = 0, k;
-
-	NEED(dir);
-	for (k = 1; k < BIG_EVENTS; k++) {
-		event.id = s->first_id + k;
-		event.system = big_formats[k].system;
-		event.name = big_formats[k].name;
-		event.format = text;
-		big_format_text(k, event.id, text, sizeof(text));
-		NEED(!braid_schema_append(dir, room, &used, &event));
-	}
-	NEED(!braid_capture_put(w, BRAID_CHUNK_EVENTS, s->number, NULL, 0, dir->data, used));
-	free(dir);
-}
-
-static void put_kallsyms(u32 stream)
-{
-	struct braid_chunk_text head = { .kind = BRAID_TEXT_KALLSYMS };
-	size_t room = 1 << 20, used = 0, bound = ZSTD_compressBound(room), packed;
-	char *text = malloc(room), *to = malloc(bound);
-	u32 k;
-
-	NEED(text && to);
-	for (k = 0; k < NR_FUNCTIONS; k++)
-		used += snprintf(text + used, room - used, "%016llx t %s\n",
-				 (unsigned long long)function_address(k), functions[k]);
-	for (k = 0; k < 10000; k++)
-		used += snprintf(text + used, room - used, "%016llx T bench_function_%u\n",
-				 (unsigned long long)(KERNEL_TEXT + 0x100000 + k * 0x80), k);
-	NEED(used < room);
-	packed = ZSTD_compress(to, bound, text, used, 1);
-	NEED(!ZSTD_isError(packed));
-	head.raw_bytes = used;
-	NEED(!braid_capture_put(w, BRAID_CHUNK_TEXT, stream, &head, sizeof(head), to, packed));
-	free(text);
-	free(to);
-}
-
-static void begin_host(struct stream *s)
-{
-	struct braid_chunk_stream head = {
-		.kind = BRAID_STREAM_HOST, .nr_cpus = NR_CPUS, .subbuf_bytes = SUBBUF_BYTES,
-		.host_ns = now,
-	};
-	static char text[8192];
-	u32 k;
-
-	snprintf(head.name, sizeof(head.name), "%s", s->name);
-	NEED(!braid_capture_put(w, BRAID_CHUNK_STREAM, s->number, &head, sizeof(head), NULL, 0));
-	for (k = 1; k < BIG_EVENTS; k++) {
-		struct braid_chunk_text format = { .kind = BRAID_TEXT_FORMAT };
-
-		snprintf(format.name, sizeof(format.name), "%s", big_formats[k].system);
-		NEED(!braid_capture_put(w, BRAID_CHUNK_TEXT, s->number, &format, sizeof(format),
-					text, big_format_text(k, s->first_id + k, text,
-							      sizeof(text))));
-	}
-	put_kallsyms(s->number);
-}
-
 static void sample(struct stream *s)
 {
 	struct braid_clock_sample sample = {
@@ -476,9 +333,9 @@ static void sample(struct stream *s)
 	NEED(!braid_capture_put(w, BRAID_CHUNK_CLOCK, s->number, NULL, 0, &sample, sizeof(sample)));
 }
 
-static u64 end_stream(struct stream *s)
+static u64 end_stream(struct stream *s, u32 reason)
 {
-	struct braid_chunk_stream_end end = { .reason = BRAID_END_STOPPED, .host_ns = now };
+	struct braid_chunk_stream_end end = { .reason = reason, .host_ns = now };
 	u64 events = 0;
 	u32 k;
 
@@ -491,10 +348,13 @@ static u64 end_stream(struct stream *s)
 		put_page(s, c);
 		c->lost -= c->lost_before;	/* no later page would report them */
 		c->next_seq -= c->lost_before;
+		ring.first_seq = scene[LATER] ? LATER_SEQ : 0;
 		ring.written = c->next_seq;
 		ring.lost = c->lost;
 		ring.read = c->next_seq - c->lost;
-		events += ring.read;
+		ring.read_before = ring.before = ring.first_seq;
+		ring.lost_within = c->lost;
+		events += ring.read - ring.read_before;
 		NEED(!braid_capture_put(w, BRAID_CHUNK_RING_END, s->number, &ring, sizeof(ring),
 					NULL, 0));
 	}
@@ -502,27 +362,67 @@ static u64 end_stream(struct stream *s)
 	return events;
 }
 
+static void put_edge(u32 edge)
+{
+	struct braid_chunk_window window = { .edge = edge, .host_ns = now };
+
+	if (scene[WINDOW])
+		NEED(!braid_capture_put(w, BRAID_CHUNK_WINDOW, 0, &window, sizeof(window),
+					NULL, 0));
+}
+
+static void begin_stream(struct stream *s)
+{
+	u32 c;
+
+	for (c = 0; c < NR_CPUS; c++) {
+		s->cpus[c] = (struct cpu){ .index = c, .syscall = -1 };
+		if (!scene[LATER])
+			continue;
+		s->cpus[c].position = LATER_POSITION;
+		s->cpus[c].next_seq = LATER_SEQ;
+	}
+	if (s == &streams[HOST]) {
+		begin_host(w, s, now);
+	} else {
+		begin_guest(w, s, now);
+		sample(s);
+	}
+	put_comms(w, s);
+}
+
 static void begin(void)
 {
-	u32 k, c;
+	u32 k;
 
+	now += scene[LATER] ? LATER_NS : 0;
 	synth_host_clock(w, BRAID_HOST_CLOCK_REALTIME, "realtime",
 			 1700000000000000000ULL - SYNTH_START_NS);
-	for (k = 0; k < NR_STREAMS; k++) {
-		struct stream *s = &streams[k];
+	put_edge(BRAID_WINDOW_START);
+	for (k = 0; k < NR_STREAMS; k++)
+		begin_stream(&streams[k]);
+}
 
-		for (c = 0; c < NR_CPUS; c++) {
-			s->cpus[c].index = c;
-			s->cpus[c].syscall = -1;
-		}
-		if (k == HOST) {
-			begin_host(s);
-		} else {
-			begin_guest(s, k);
-			write_guest_events(s);
-			sample(s);
-		}
-		put_comms(s);
+/* The next boot, whose driver begins after a while. */
+static u64 reset(struct stream *s)
+{
+	u64 events = end_stream(s, BRAID_END_REINIT);
+
+	s->number = NR_STREAMS + 1;
+	s->booted_ns = now;
+	begin_stream(s);
+	return events;
+}
+
+static void take_words(int nr, char **words)
+{
+	u32 k;
+
+	for (; nr--; words++) {
+		for (k = 0; k < SCENES && strcmp(*words, scenes[k]); k++)
+			;
+		NEED(k < SCENES);
+		scene[k] = true;
 	}
 }
 
@@ -530,22 +430,26 @@ int main(int argc, char **argv)
 {
 	u64 events = argc > 2 ? strtoull(argv[2], NULL, 0) : DEFAULT_EVENTS, written = 0, k;
 
-	if (argc < 2 || argc > 3 || !events) {
-		fprintf(stderr, "make_big_capture OUT [EVENTS]\n");
+	if (argc < 2 || !events) {
+		fprintf(stderr, "make_big_capture OUT [EVENTS [WORD...]]\n");
 		return EXIT_FAILURE;
 	}
+	take_words(argc > 3 ? argc - 3 : 0, argv + 3);
 	w = synth_capture(argv[1]);
 	begin();
 	for (k = 0; k < events; k++) {
 		struct stream *s = &streams[pick(NR_STREAMS)];
 
 		now += 1 + pick(2 * STEP_NS);
+		if (scene[RESET] && k == events / 2)
+			written += reset(&streams[0]);
 		if (s != &streams[HOST] && now - s->sampled_ns > SAMPLE_NS)
 			sample(s);
 		put_any(s, &s->cpus[pick(NR_CPUS)]);
 	}
 	for (k = 0; k < NR_STREAMS; k++)
-		written += end_stream(&streams[k]);
+		written += end_stream(&streams[k], BRAID_END_STOPPED);
+	put_edge(BRAID_WINDOW_STOP);
 	NEED(!braid_capture_finish(w) && written == events);
 	return EXIT_SUCCESS;
 }
