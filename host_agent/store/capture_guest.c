@@ -136,15 +136,22 @@ static void open_subbuf(struct guest_ring *g)
 		       (unsigned long long)(ahead - reported), ahead - reported == 1 ? "" : "s");
 }
 
+/* What follows has no known size: it is in no count. */
+static void invalid_event(struct guest_ring *g, const struct braid_cursor *c)
+{
+	faulty(g, "invalid event after %llu events; the rest is skipped",
+	       (unsigned long long)c->events);
+}
+
 /* Counts the events of an extent that can't be dated. */
 static void skip_extent(struct guest_ring *g, const u8 *data, u32 bytes)
 {
 	struct braid_cursor c;
-	s64 n;
 
 	braid_cursor_init(&c, data, bytes, 0, g->page_flags);
-	n = braid_page_count(&c);
-	g->base.ring.walk.skipped += n > 0 ? n : 0;
+	if (braid_page_count(&c) < 0)
+		invalid_event(g, &c);
+	g->base.ring.walk.skipped += c.events;
 }
 
 /* Whether the chunk is unchanged since it was indexed. */
@@ -186,6 +193,24 @@ static void begin_extent(struct guest_ring *g, bool placed)
 }
 
 /*
+ * Bytes before those that the cursor has had, or a shorter copy of them: its first events, its place
+ * or undamaged bytes may be in it alone.
+ */
+static void check_late_extent(struct guest_ring *g, const struct braid_chunk_page *page)
+{
+	u32 to = page->to_bytes;
+
+	if (page->from_bytes < g->begun_bytes)
+		to = to < g->begun_bytes ? to : g->begun_bytes;
+	else if (page->from_bytes > g->page.from_bytes || to > g->covered_bytes ||
+		 (page->from_bytes == g->page.from_bytes && to >= g->page.to_bytes))
+		return;
+	if (page->from_bytes < to)
+		faulty(g, "its bytes %u to %u come after later ones; they are skipped",
+		       page->from_bytes, to);
+}
+
+/*
  * Whether an extent adds to what the cursor has had; it is the current one then. However a capture is
  * opened, each extent comes through here. Lists are in order if the capture was read in whole or
  * by its index, while a growing one is as its file says. After this, covered_bytes <= to_bytes.
@@ -201,6 +226,8 @@ static bool accept_extent(struct guest_ring *g, const struct braid_chunk_page *p
 		       (unsigned long long)page->position);
 		return false;
 	}
+	if (!fresh)
+		check_late_extent(g, page);
 	g->page = *page;
 	*placed = page->flags & BRAID_PAGE_PLACED && (fresh || page->from_bytes > g->covered_bytes);
 	if (fresh || *placed)
@@ -213,9 +240,6 @@ static bool accept_extent(struct guest_ring *g, const struct braid_chunk_page *p
 		faulty(g, "a page of it has no bytes");	/* no recorder writes one */
 	if (!fresh && page->to_bytes <= g->covered_bytes) {
 		walk->duplicates += page->from_bytes < page->to_bytes;
-		if (page->from_bytes < g->begun_bytes)
-			faulty(g, "its bytes %u to %u come after later ones; they are skipped",
-			       page->from_bytes, g->begun_bytes);
 		return false;
 	}
 	if (*placed) {
@@ -397,9 +421,12 @@ static int lost_alone(struct guest_ring *g)
 /* After the last extent: events dropped or skipped there are reported separately. */
 static int end_of_ring(struct guest_ring *g)
 {
+	const struct braid_source *source = &g->base.source->source;
 	struct braid_ring *ring = &g->base.ring;
 	u64 dropped = g->dropped ? g->dropped : lost_at_end(ring);
 
+	if (!ring->walk.started && source->grows && source->until_ns != INT64_MAX)
+		return 0;	/* what comes may have a place */
 	if (!ring->walk.started && !ring->walk.pages && ring->report.lost)
 		return lost_alone(g);
 	g->dropped = 0;
@@ -442,8 +469,7 @@ static int guest_next(struct braid_ring *ring)
 		if (ret > 0)		/* a stamp: the cursor has used its time */
 			continue;
 		if (ret < 0) {
-			faulty(g, "invalid event after %llu events; the rest is skipped",
-			       (unsigned long long)g->cursor.events);
+			invalid_event(g, &g->cursor);
 			g->lost_track = true;
 		}
 		g->loaded = false;

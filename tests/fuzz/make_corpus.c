@@ -479,10 +479,10 @@ static void make_vm(const char *name, u8 connection)
 	save("vhost_user", name);
 }
 
-/* Extents in order, in parts, one without bytes after a longer one, and in a packed file. */
+/* Extents in order, in parts, one without bytes after a longer one, packed, out of order. */
 static void make_extents(void)
 {
-	static const struct { u8 bytes, input[16]; } inputs[] = {
+	static const struct { u8 bytes, input[40]; } inputs[] = {
 		{ 13, { 0, 0, 1, 0xf0, 0, 2, 0xf0, 0, 3, 0xf0, 0, 4, 0xf0 } },
 		{ 13, { 1, 8, 4, 0x40, 8, 4, 0x84, 8, 4, 0xf8, 0, 5, 0 } },
 		{ 10, { 1, 0, 4, 0, 8, 5, 0xf0, 8, 5, 0 } },
@@ -490,6 +490,9 @@ static void make_extents(void)
 		/* in steps: at a quarter, a half, three quarters */
 		{ 14, { 32, 3, 0, 0x40, 0, 0x80, 0, 0xc0, 8, 4, 0x40, 8, 4, 0x84 } },
 		{ 14, { 34, 3, 0, 0x40, 0, 0x80, 0, 0xc0, 8, 4, 0x40, 8, 4, 0x84 } },
+		/* a longer one comes first, and has only padding */
+		{ 40, { 0x27, 0x33, 0, 0xd8, 0xd8, 0xd8, 0xd8, 0xd8, 0xd8, 0xd8, 0xd8, 0xd8, 0xd8, 1, 0,
+			0x61, 0x20, 0, 0, 0xa1, 0xd9, 0xd8, 0xd8, 0xd8, 0, 0, 0, 0, 0xfb, 0x86 } },
 	};
 	char name[8];
 	size_t k;
