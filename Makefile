@@ -531,7 +531,8 @@ Test:
   make check-mutants        MUTANTS=50 changed lines, by SEED=N, one at a
                             time: does a unit test fail? Half an hour
   make check-fuzz           each fuzz target for FUZZ_SECONDS=60
-  make fuzz-long            FUZZ_INPUTS=10000000 over all targets, in rounds
+  make fuzz-long            FUZZ_INPUTS=10000000 over all targets, in rounds,
+                            until each has had FUZZ_LEAST=100000
   make fuzz-corpus          regenerate the fuzz targets' inputs, after a
                             change of the formats
 

@@ -5,6 +5,7 @@ FUZZ_CC		= clang-$(shell tests/packages.sh --clang)
 FUZZ_SECONDS	?= 60
 FUZZ_RUNS	?= 4000
 FUZZ_INPUTS	?= 10000000
+FUZZ_LEAST	?= 100000
 # libvirt's own macros cast functions, which clang 19 warns of; make_capture.c fills an ABI struct's array.
 FUZZ_SAN	:= -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -Wno-cast-function-type \
 		   -Wno-gnu-variable-sized-type-not-at-end
@@ -40,12 +41,13 @@ fuzz-short:
 	@$(MAKE) -j$(NPROC) fuzz-programs
 	@tests/fuzz/run.sh -runs=$(FUZZ_RUNS) $(FUZZ_NAMES)
 
-# Before a release: so many inputs over all targets, each for the same time, from the corpus that
-# earlier runs kept.
+# Before a release: so many inputs over all targets, and so many of each, in rounds of FUZZ_SECONDS,
+# from the corpus that earlier runs kept.
 fuzz-long:
 	@tests/packages.sh build fuzz
 	@$(MAKE) -j$(NPROC) fuzz-programs
-	@nice -n 19 tests/fuzz/run.sh --inputs=$(FUZZ_INPUTS) $(FUZZ_NAMES)
+	@FUZZ_SECONDS=$(FUZZ_SECONDS) nice -n 19 tests/fuzz/run.sh --inputs=$(FUZZ_INPUTS) \
+		--least=$(FUZZ_LEAST) $(FUZZ_NAMES)
 
 fuzz-programs: $(FUZZ_PROGRAMS)
 

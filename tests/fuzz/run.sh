@@ -1,16 +1,18 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Runs fuzz targets, two at a time: run.sh -max_total_time=SECONDS|-runs=NUMBER NAME...
-# Or one after the other, each for the same time, in rounds until all have had so many inputs:
-# run.sh --inputs=NUMBER NAME...
+# Or one after the other, in rounds, until all together have had so many inputs and each of them LEAST:
+# a last round has only those that lack some. One with a finding is in no further round:
+# run.sh --inputs=NUMBER --least=LEAST NAME...
 set -u
 
-round_s=60
+round_s=${FUZZ_SECONDS:-60}
 limit=$1
 shift
 inputs=
 case $limit in
---inputs=*) inputs=${limit#*=} limit=-max_total_time=$round_s ;;
+--inputs=*) inputs=${limit#*=} least=${1#--least=} limit=-max_total_time=$round_s
+	shift ;;
 esac
 
 # The shadow of a large allocation is written, not mapped anew: that took a third of the time.
@@ -28,9 +30,10 @@ one() {
 	crashes=build/fuzz/crash/$1
 	log=build/fuzz/$1.log
 	mkdir -p "$crashes" "$kept/$1"
+	# Entropic scheduling takes a third of the time of targets that reach much of the code.
 	# A sanitizer's shadow memory conflicts with some random address layouts.
 	# shellcheck disable=SC2086 # an empty one adds no argument
-	if setarch -R "$program" "$limit" $seed -max_len=16384 -len_control=20 -timeout=25 \
+	if setarch -R "$program" "$limit" $seed -entropic=0 -max_len=16384 -len_control=20 -timeout=25 \
 		-rss_limit_mb=2048 -print_final_stats=1 -artifact_prefix="$crashes/" \
 		"$kept/$1" "tests/fuzz/corpus/$1" >"$log" 2>&1 </dev/null; then
 		echo "ok   fuzz_$1 ($(sed -n 's/^stat::number_of_executed_units: *//p' "$log") runs)"
@@ -45,31 +48,42 @@ one() {
 	return 1
 }
 
-# Adds what the last run of a target has done to its sums: inputs and seconds.
-count() {
-	log=build/fuzz/$1.log
+# Runs a target once more, and adds to its sums: inputs, seconds, findings.
+add_run() {
 	sums=build/fuzz/$1.sums
-	ran=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")
-	read -r sum seconds <"$sums"
-	echo "$((sum + ${ran:-0})) $((seconds + $2))" >"$sums"
+	began=$(date +%s)
+	one "$1"
+	finding=$?
+	ran=$(sed -n 's/^stat::number_of_executed_units: *//p' "build/fuzz/$1.log")
+	read -r sum seconds findings <"$sums"
+	echo "$((sum + ${ran:-0})) $((seconds + $(date +%s) - began)) $((findings + finding))" >"$sums"
 	total=$((total + ${ran:-0}))
+}
+
+# Those of the targets that the next round has.
+lacking() {
+	for name in "$@"; do
+		read -r sum _ findings <"build/fuzz/$name.sums"
+		if [ "$findings" = 0 ] && { [ "$total" -lt "$inputs" ] || [ "$sum" -lt "$least" ]; }; then
+			echo "$name"
+		fi
+	done
 }
 
 in_rounds() {
 	total=0 failed=0
 	for name in "$@"; do
-		echo "0 0" >"build/fuzz/$name.sums"
+		echo "0 0 0" >"build/fuzz/$name.sums"
 	done
-	while [ "$total" -lt "$inputs" ]; do
-		for name in "$@"; do
-			began=$(date +%s)
-			one "$name" || failed=$((failed + 1))
-			count "$name" $(($(date +%s) - began))
+	while left=$(lacking "$@") && [ -n "$left" ]; do
+		for name in $left; do
+			add_run "$name"
 		done
-		echo "     $total of $inputs inputs"
+		echo "     $total of $inputs inputs; $(lacking "$@" | wc -l) of $# targets go on"
 	done
 	for name in "$@"; do
-		read -r sum seconds <"build/fuzz/$name.sums"
+		read -r sum seconds findings <"build/fuzz/$name.sums"
+		failed=$((failed + findings))
 		echo "     fuzz_$name: $sum inputs, $((sum / (seconds > 0 ? seconds : 1))) a second"
 	done
 	echo "     $total inputs, $failed findings"
