@@ -315,6 +315,37 @@ static void shows_a_guest_without_a_clock(void)
 	close_scenario(&f);
 }
 
+/* A guest that starts anew is found to be the same one as soon as its stream is there. */
+static void links_a_guest_that_starts_anew(void)
+{
+	struct synth_guest_params params = {
+		.name = "guest1", .incarnation = 11, .boot = 1, .start_ns = SYNTH_START_NS,
+		.nr_slots = 64, .subbuf_bytes = 512,
+	};
+	struct braid_capture_writer *w = synth_capture(path);
+	struct braid_source *source;
+	struct synth_guest lives[3];
+	u32 k;
+
+	NEED(!braid_capture_flush(w) && !braid_source_follow(&source, path, NULL));
+	for (k = 0; k < 3; k++) {
+		params.incarnation++;
+		params.start_ns += STEP_NS;
+		synth_guest_init(&lives[k], &params);
+		synth_begin(w, &lives[k], k + 1);
+		synth_sample(w, &lives[k], 50, 50);
+		NEED(!braid_capture_flush(w));
+		NEED(!braid_source_grow(source, braid_capture_bytes(w), SYNTH_START_NS));
+		NEED(source->nr_streams == k + 1);
+		CHECK(source->streams[k]->before == (k ? source->streams[k - 1] : NULL));
+		CHECK_EQ(source->streams[k]->life, k + 1);
+	}
+	NEED(!braid_capture_finish(w));
+	for (k = 0; k < 3; k++)
+		synth_guest_free(&lives[k]);
+	braid_source_free(source);
+}
+
 /*
  * Tasks that keep starting and exiting: each has its latest name, and the table does not grow with
  * them.
@@ -517,6 +548,7 @@ int main(void)
 	RUN(marks_late_events);
 	RUN(counts_unread_events);
 	RUN(shows_a_guest_without_a_clock);
+	RUN(links_a_guest_that_starts_anew);
 	RUN(forgets_former_names);
 	RUN(complete_is_in_the_capture);
 	RUN(never_waits_for_the_reader);
