@@ -178,6 +178,8 @@ void braid_json_windows(struct braid_text *t, const struct braid_walk *w)
 	for (k = 0; k < w->source->nr_windows; k++) {
 		const struct braid_window *window = &w->source->windows[k];
 
+		if (window->again)
+			continue;
 		braid_text_printf(t, "%s{\"start_ns\":%lld", k ? "," : "",
 				  (long long)braid_walk_shown_ns(w, window->start_ns));
 		if (window->stop_ns != INT64_MAX)

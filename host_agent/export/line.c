@@ -79,6 +79,8 @@ void braid_line_put_windows(struct braid_text *t, const struct braid_walk *w)
 	for (k = 0; k < w->source->nr_windows; k++) {
 		const struct braid_window *window = &w->source->windows[k];
 
+		if (window->again)
+			continue;
 		braid_text_puts(t, "# recorded from ");
 		put_time(t, braid_walk_shown_ns(w, window->start_ns));
 		if (window->stop_ns == INT64_MAX) {

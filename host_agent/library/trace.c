@@ -281,10 +281,16 @@ void braid_library_release(struct tracebraid_trace *trace)
 int tracebraid_window(const struct tracebraid_trace *trace, size_t number, int64_t *start_ns,
 		      int64_t *stop_ns)
 {
-	if (number >= trace->source->nr_windows)
+	const struct braid_source *source = trace->source;
+	size_t k, before = 0;
+
+	for (k = 0; k < source->nr_windows; k++)
+		if (!source->windows[k].again && before++ == number)
+			break;
+	if (k == source->nr_windows)
 		return braid_fail(-ENOENT, "the trace has no recording %zu", number);
-	*start_ns = trace->source->windows[number].start_ns;
-	*stop_ns = trace->source->windows[number].stop_ns;
+	*start_ns = source->windows[k].start_ns;
+	*stop_ns = source->windows[k].stop_ns;
 	return 0;
 }
 

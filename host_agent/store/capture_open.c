@@ -321,7 +321,7 @@ static int finish(struct braid_capture_source *cs, char *const *paths)
 		if (err)
 			return err;
 	}
-	if (braid_capture_note_windows(cs) || braid_capture_tie_windows(cs))
+	if (braid_capture_tie_windows(cs) || braid_capture_note_windows(cs))
 		return braid_out_of_memory();
 	for (k = 0; k < source->nr_streams; k++) {
 		struct braid_capture_stream *s = capture_stream(source->streams[k]);

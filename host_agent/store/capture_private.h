@@ -135,6 +135,7 @@ struct braid_capture_source {
 	struct braid_file_streams {
 		struct braid_capture_stream **by_number;	/* as the file numbers them */
 		size_t nr;
+		size_t window;		/* number of its window + 1; 0: none */
 		bool by_index;		/* pages were not read at open; each is checked when read */
 	} *files;
 	u64 kallsyms_bytes;			/* of that file's streams, decompressed */

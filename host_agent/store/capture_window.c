@@ -8,26 +8,12 @@
 #include "host_agent/store/capture_private.h"
 #include "host_agent/util/array.h"
 
-/* The window of the file being indexed; NULL: unknown yet. */
-static struct braid_window *window_of(struct braid_capture_source *cs)
+/* The window of a file; NULL: it has none, or not yet. */
+static struct braid_window *window_of(struct braid_capture_source *cs, u32 file)
 {
-	size_t k = cs->source.nr_windows;
+	size_t number = cs->files[file].window;
 
-	/* A file that is named twice has one. */
-	while (k--)
-		if (cs->edges[k].file == cs->file)
-			return &cs->source.windows[k];
-	return NULL;
-}
-
-static bool is_known(const struct braid_capture_source *cs, s64 start_ns)
-{
-	size_t k;
-
-	for (k = 0; k < cs->source.nr_windows; k++)
-		if (cs->source.windows[k].start_ns == start_ns)
-			return true;
-	return false;
+	return number ? &cs->source.windows[number - 1] : NULL;
 }
 
 static int add_window(struct braid_capture_source *cs, s64 start_ns)
@@ -36,17 +22,17 @@ static int add_window(struct braid_capture_source *cs, s64 start_ns)
 	struct braid_window_edges edges = { .file = cs->file };
 	size_t nr = cs->source.nr_windows;
 
-	if (is_known(cs, start_ns))
-		return 0;
-	if (braid_array_push(cs->edges, nr, cs->edges_capacity, edges))
+	if (braid_array_push(cs->edges, nr, cs->edges_capacity, edges) ||
+	    braid_array_push(cs->source.windows, cs->source.nr_windows, cs->windows_capacity,
+			     window))
 		return -ENOMEM;
-	return braid_array_push(cs->source.windows, cs->source.nr_windows, cs->windows_capacity,
-				window);
+	cs->files[cs->file].window = cs->source.nr_windows;
+	return 0;
 }
 
 int braid_capture_take_window(struct braid_capture_source *cs, const struct braid_chunk_view *v)
 {
-	struct braid_window *window = window_of(cs);
+	struct braid_window *window = window_of(cs, cs->file);
 	struct braid_chunk_window edge;
 
 	if (v->bytes < sizeof(edge))
@@ -77,6 +63,8 @@ int braid_capture_note_windows(struct braid_capture_source *cs)
 		const struct braid_window *window = &cs->source.windows[k];
 		struct braid_window_edges *edges = &cs->edges[k];
 
+		if (window->again)
+			continue;
 		if (!edges->noted_start)
 			err = note(cs, window->start_ns, "the recording starts");
 		edges->noted_start = true;
@@ -90,14 +78,10 @@ int braid_capture_note_windows(struct braid_capture_source *cs)
 
 void braid_capture_note_recorded(struct braid_capture_source *cs, u32 file, u64 ns)
 {
-	size_t k = cs->source.nr_windows;
+	struct braid_window *window = window_of(cs, file);
 
-	/* The file being indexed has the last one. */
-	while (k-- && cs->edges[k].file > file)
-		;
-	if (k < cs->source.nr_windows && cs->edges[k].file == file && ns <= INT64_MAX &&
-	    (s64)ns > cs->source.windows[k].last_ns)
-		cs->source.windows[k].last_ns = ns;
+	if (window && ns <= INT64_MAX && (s64)ns > window->last_ns)
+		window->last_ns = ns;
 }
 
 /* The guests that a file has, in the order of its streams. Return: 0 or -ENOMEM. */
@@ -113,6 +97,36 @@ static int tie_guests(const struct braid_file_streams *file, struct braid_window
 	for (k = 0; k < file->nr; k++)
 		if (file->by_number[k] && file->by_number[k]->stream.kind == BRAID_STREAM_GUEST)
 			window->guests[window->nr_guests++] = &file->by_number[k]->stream;
+	return 0;
+}
+
+static int by_times(const void *a, const void *b)
+{
+	const struct braid_window *x = *(struct braid_window *const *)a;
+	const struct braid_window *y = *(struct braid_window *const *)b;
+
+	if (x->start_ns != y->start_ns)
+		return x->start_ns < y->start_ns ? -1 : 1;
+	if (x->stop_ns != y->stop_ns)
+		return x->stop_ns < y->stop_ns ? -1 : 1;
+	return x < y ? -1 : x > y;
+}
+
+/* Copies of a capture are one recording. Return: 0 or -ENOMEM. */
+static int find_copies(struct braid_source *source)
+{
+	struct braid_window **all = calloc(source->nr_windows + 1, sizeof(struct braid_window *));
+	size_t k;
+
+	if (!all)
+		return -ENOMEM;
+	for (k = 0; k < source->nr_windows; k++)
+		all[k] = &source->windows[k];
+	qsort(all, source->nr_windows, sizeof(*all), by_times);
+	for (k = 1; k < source->nr_windows; k++)
+		all[k]->again = all[k]->start_ns == all[k - 1]->start_ns &&
+				all[k]->stop_ns == all[k - 1]->stop_ns;
+	free(all);
 	return 0;
 }
 
@@ -132,5 +146,5 @@ int braid_capture_tie_windows(struct braid_capture_source *cs)
 		if (tie_guests(&cs->files[file], &cs->source.windows[k]))
 			return -ENOMEM;
 	}
-	return 0;
+	return find_copies(&cs->source);
 }

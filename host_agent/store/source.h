@@ -195,6 +195,7 @@ struct braid_window {
 	const struct braid_stream *host;	/* traced from the start on; NULL: none, or it grows */
 	const struct braid_stream **guests;	/* recorded as well, each once ... */
 	size_t nr_guests;	/* ... 0: none, or not known */
+	bool again;		/* a copy's: an earlier one has the same times */
 };
 
 /* A trace: all that is to be merged. */
@@ -202,7 +203,7 @@ struct braid_source {
 	struct braid_stream **streams;
 	size_t nr_streams;
 	struct braid_chunk_file head;	/* of the first capture */
-	struct braid_window *windows;	/* of captures that have one, each once */
+	struct braid_window *windows;	/* of captures that have one */
 	size_t nr_windows;
 	struct braid_host_clocks {
 		struct braid_clock counter;	/* HOST without tracks: none known */

@@ -3,11 +3,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "host_agent/export/export.h"
 #include "host_agent/merge/merge.h"
 #include "host_agent/store/source.h"
 #include "tests/unit/check.h"
 #include "tests/unit/make_capture.h"
 #include "tests/unit/need.h"
+#include "tracebraid/tracebraid.h"
 
 #define STEP_NS	40000u
 
@@ -97,6 +99,75 @@ static void a_copy(void)
 	CHECK(strstr(said, paths[1]) && strstr(said, "are left out"));
 }
 
+static void put_edge(struct braid_capture_writer *w, u32 edge, u64 ns)
+{
+	struct braid_chunk_window window = { .edge = edge, .host_ns = SYNTH_START_NS + ns };
+
+	NEED(!braid_capture_put(w, BRAID_CHUNK_WINDOW, 0, &window, sizeof(window), NULL, 0));
+}
+
+/* A recording of a guest, from the first nanosecond on. */
+static void put_guest(const char *path, u64 incarnation, u64 stop_ns)
+{
+	struct synth_guest_params params = {
+		.name = "guest", .incarnation = incarnation, .start_ns = SYNTH_START_NS,
+		.nr_slots = 8, .subbuf_bytes = 1024,
+	};
+	struct braid_capture_writer *w = synth_capture(path);
+	struct synth_guest g;
+
+	synth_guest_init(&g, &params);
+	synth_begin(w, &g, 1);
+	put_edge(w, BRAID_WINDOW_START, 0);
+	put_edge(w, BRAID_WINDOW_STOP, stop_ns);
+	synth_end(w, &g, BRAID_END_STOPPED);
+	NEED(!braid_capture_finish(w));
+	synth_guest_free(&g);
+}
+
+/* What is listed of two recordings. */
+static void recorded(u32 nr, u32 notes)
+{
+	struct braid_export_options options = { 0 };
+	struct braid_export_totals totals;
+	struct braid_source *source;
+	struct tracebraid_trace *trace;
+	int64_t start_ns, stop_ns;
+	char *text = NULL, *at;
+	u32 found = 0;
+	size_t bytes;
+	FILE *to = open_memstream(&text, &bytes);
+
+	NEED(to && !braid_source_open_captures(&source, both, 2, NULL));
+	NEED(!braid_export_text(to, source, &options, &totals) && !fclose(to));
+	for (at = text; (at = strstr(at, "# recorded from ")); at++)
+		found++;
+	CHECK_EQ(found, nr);
+	for (found = 0, at = text; (at = strstr(at, "NOTE the recording ")); at++)
+		found++;
+	CHECK_EQ(found, notes);
+	free(text);
+	NEED(source->nr_windows == 2);
+	CHECK_EQ(source->windows[0].nr_guests, 1);
+	CHECK_EQ(source->windows[1].nr_guests, 1);
+	braid_source_free(source);
+	NEED(!tracebraid_open(&trace, (const char *const *)both, 2, NULL, NULL, NULL));
+	for (found = 0; !tracebraid_window(trace, found, &start_ns, &stop_ns); found++)
+		CHECK_EQ(start_ns, SYNTH_START_NS);
+	CHECK_EQ(found, nr);
+	tracebraid_close(trace);
+}
+
+/* Two recordings that start at one time are two; one and its copy are listed once. */
+static void one_start(void)
+{
+	put_guest(paths[0], 1, 1000);
+	put_guest(paths[1], 2, 2000);
+	recorded(2, 4);
+	copy(paths[0], paths[1]);
+	recorded(1, 2);
+}
+
 static void put_host(const char *path, u32 first, u32 nr)
 {
 	struct braid_capture_writer *w = synth_capture(path);
@@ -154,6 +225,7 @@ int main(void)
 	RUN(one_file_twice);
 	RUN(a_copy);
 	RUN(two_recordings);
+	RUN(one_start);
 	RUN(a_flight_recorder);
 	unlink(paths[0]);
 	unlink(paths[1]);
