@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Runs fuzz targets, two at a time: run.sh -max_total_time=SECONDS|-runs=NUMBER NAME...
-# Or one after the other, in rounds, until all together have had so many inputs and each of them LEAST:
-# a last round has only those that lack some. One with a finding is in no further round:
+# Or one after the other, in rounds, until all together have had so many inputs and each of them
+# LEAST: a last round has only those that lack some. One with a finding is in no further round:
 # run.sh --inputs=NUMBER --least=LEAST NAME...
 set -u
 
@@ -56,7 +56,8 @@ add_run() {
 	finding=$?
 	ran=$(sed -n 's/^stat::number_of_executed_units: *//p' "build/fuzz/$1.log")
 	read -r sum seconds findings <"$sums"
-	echo "$((sum + ${ran:-0})) $((seconds + $(date +%s) - began)) $((findings + finding))" >"$sums"
+	seconds=$((seconds + $(date +%s) - began))
+	echo "$((sum + ${ran:-0})) $seconds $((findings + finding))" >"$sums"
 	total=$((total + ${ran:-0}))
 }
 
@@ -64,7 +65,8 @@ add_run() {
 lacking() {
 	for name in "$@"; do
 		read -r sum _ findings <"build/fuzz/$name.sums"
-		if [ "$findings" = 0 ] && { [ "$total" -lt "$inputs" ] || [ "$sum" -lt "$least" ]; }; then
+		if [ "$findings" = 0 ] &&
+		   { [ "$total" -lt "$inputs" ] || [ "$sum" -lt "$least" ]; }; then
 			echo "$name"
 		fi
 	done

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The library's child process: what it says is read without waiting, to the end, and its last line kept. */
+/* The library's child process: what it says is read without waiting, and to the end. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
