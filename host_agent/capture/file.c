@@ -394,7 +394,7 @@ static int publish(struct braid_capture_writer *w)
 	 * before.
 	 */
 	err = w->error || !*f->output.part ? 0 : settle(w);
-	return err ? err : braid_output_publish(&f->output, f->fd);
+	return err ? err : braid_output_publish(&f->output);
 }
 
 static int sync_at_end(const struct capture_file *f)
@@ -428,7 +428,7 @@ static void release(struct braid_capture_writer *w)
 
 	if (w->error)	/* data up to there was reported as good */
 		publish(w);
-	braid_output_discard(&f->output, f->fd);
+	braid_output_discard(&f->output);
 	if (f->fd >= 0 && !f->is_stdout)
 		close(f->fd);
 	braid_indexer_free(f->indexer);

@@ -10,6 +10,7 @@
 #include "host_agent/capture/output.h"
 #include "host_agent/util/cleanup.h"
 #include "host_agent/util/error.h"
+#include "host_agent/util/folder.h"
 #include "tracebraid/abi.h"
 
 /* A guest's region is not to be replaced, least of all while it is recorded. */
@@ -35,17 +36,42 @@ static int open_special(const char *path)
 	return fd;
 }
 
+static int fail_create(const struct braid_output *o, int err)
+{
+	return braid_fail(err, "cannot create '%s': %s", o->path, strerror(-err));
+}
+
+static int make_part(struct braid_output *o)
+{
+	int err, fd;
+
+	unlinkat(o->folder, o->part, 0);	/* of a start that was killed */
+	fd = openat(o->folder, o->part,
+		    O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY, 0600);
+	if (fd < 0)
+		return -errno;
+	if (!fstat(fd, &o->made))
+		return fd;
+	err = -errno;
+	close(fd);
+	return err;
+}
+
 static int open_beside(struct braid_output *o)
 {
-	int fd;
+	int fd = -ENAMETOOLONG;
 
-	if (snprintf(o->part, sizeof(o->part), "%s.part", o->path) >= (int)sizeof(o->part))
-		return braid_fail(-ENAMETOOLONG, "cannot create '%s': its name is too long", o->path);
-	unlink(o->part);	/* of a start that was killed */
-	fd = open(o->part, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY, 0600);
-	if (fd < 0)
-		return braid_fail(-errno, "cannot create '%s': %s", o->path, strerror(errno));
-	return fd;
+	o->folder = braid_folder_open(o->path);
+	if (o->folder < 0)
+		return fail_create(o, o->folder);
+	if (snprintf(o->part, sizeof(o->part), "%s.part", braid_folder_name(o->path)) <
+	    (int)sizeof(o->part))
+		fd = make_part(o);
+	if (fd >= 0)
+		return fd;
+	close(o->folder);
+	*o->part = 0;
+	return fail_create(o, fd);
 }
 
 int braid_output_open(struct braid_output *o, const char *path)
@@ -69,46 +95,50 @@ int braid_output_open(struct braid_output *o, const char *path)
 	return open_beside(o);
 }
 
-/* Whether the file beside is still the one that we made. */
-static bool is_ours(const struct braid_output *o, int fd)
+/* The capture has its name, or never will. */
+static void forget(struct braid_output *o)
 {
-	struct stat named, ours;
-
-	return !lstat(o->part, &named) && !fstat(fd, &ours) && named.st_ino == ours.st_ino &&
-	       named.st_dev == ours.st_dev;
+	close(o->folder);
+	*o->part = 0;
 }
 
 static int keep_former(const struct braid_output *o)
 {
+	const char *name = braid_folder_name(o->path);
 	char old[sizeof(o->path) + 8];
 
-	snprintf(old, sizeof(old), "%s.old", o->path);
-	if (!rename(o->path, old) || errno == ENOENT)
+	snprintf(old, sizeof(old), "%s.old", name);
+	if (!renameat(o->folder, name, o->folder, old) || errno == ENOENT)
 		return 0;
-	return braid_fail(-errno, "cannot rename '%s' to '%s': %s; the new capture is '%s'", o->path, old,
-			  strerror(errno), o->part);
+	return braid_fail(-errno, "cannot rename '%s' to '%s.old': %s; the new capture is in the same folder, as '%s.*'",
+			  o->path, o->path, strerror(errno), name);
 }
 
-int braid_output_publish(struct braid_output *o, int fd)
+int braid_output_publish(struct braid_output *o)
 {
+	const char *name = braid_folder_name(o->path);
 	int err;
 
 	if (!*o->part)
 		return 0;
-	if (!is_ours(o, fd))
-		return braid_fail(-ESTALE, "'%s' was removed or replaced; does another recorder write to '%s'?",
-				  o->part, o->path);
+	if (!braid_folder_has(o->folder, o->part, &o->made))
+		return braid_fail(-ESTALE, "cannot complete '%s': its unfinished file was removed or replaced; does another recorder write to it?",
+				  o->path);
 	err = o->keep_former ? keep_former(o) : 0;
-	if (!err && rename(o->part, o->path))
-		err = braid_fail(-errno, "cannot rename '%s' to '%s': %s", o->part, o->path,
-				 strerror(errno));
-	*o->part = 0;	/* never discarded: its content exists nowhere else */
+	if (!err) {
+		err = braid_folder_rename(o->folder, o->part, name, &o->made);
+		if (err)
+			err = braid_fail(err, "the capture can't be named '%s': %s; it is in the same folder, as '%s.*'",
+					 o->path, strerror(-err), name);
+	}
+	forget(o);	/* never discarded: its content exists nowhere else */
 	return err;
 }
 
-void braid_output_discard(struct braid_output *o, int fd)
+void braid_output_discard(struct braid_output *o)
 {
-	if (*o->part && is_ours(o, fd))
-		unlink(o->part);
-	*o->part = 0;
+	if (!*o->part)
+		return;
+	braid_folder_remove(o->folder, o->part, &o->made);
+	forget(o);
 }

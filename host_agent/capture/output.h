@@ -7,10 +7,13 @@
 #define BRAID_CAPTURE_OUTPUT_H
 
 #include <stdbool.h>
+#include <sys/stat.h>
 
 struct braid_output {
 	char path[4096];
-	char part[4096];	/* where it is until it is published; "": it is written to directly */
+	char part[4096];	/* its name until it is published; "": it is written to directly */
+	int folder;		/* that it is in; open while there is a part */
+	struct stat made;	/* of the part */
 	bool keep_former;	/* an existing file becomes PATH.old when this one is published */
 };
 
@@ -28,13 +31,12 @@ int braid_output_open(struct braid_output *o, const char *path);
 /**
  * braid_output_publish - give the file its name, replacing an existing file, or keeping it as PATH.old
  * @o: of braid_output_open(); publishing twice is fine
- * @fd: its descriptor
  *
  * Return: 0, or -errno with braid_fail().
  */
-int braid_output_publish(struct braid_output *o, int fd);
+int braid_output_publish(struct braid_output *o);
 
 /** braid_output_discard - remove the file, unless it was published or is written to directly */
-void braid_output_discard(struct braid_output *o, int fd);
+void braid_output_discard(struct braid_output *o);
 
 #endif /* BRAID_CAPTURE_OUTPUT_H */

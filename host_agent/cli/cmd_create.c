@@ -66,13 +66,13 @@ static void print_next(const struct braid_region_file *file, bool made)
 
 static int create(const struct braid_region_file *file)
 {
-	bool made = false;
+	struct stat made;
 	int err = braid_region_file_make(file, &made);
 
-	if (!err && !made)
+	if (!err && !made.st_mode)
 		err = braid_region_file_invite(file);
 	if (!err)
-		print_next(file, made);
+		print_next(file, made.st_mode);
 	return err;
 }
 

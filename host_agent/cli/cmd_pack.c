@@ -90,9 +90,9 @@ static int make(struct pack *p, convert *to_do, int from, const char *path,
 	if (!err && fsync(to) && errno != EINVAL && errno != EROFS)
 		err = braid_fail(-errno, "cannot write '%s': %s", p->out, strerror(errno));
 	if (!err)
-		err = braid_output_publish(&output, to);
+		err = braid_output_publish(&output);
 	if (err)
-		braid_output_discard(&output, to);
+		braid_output_discard(&output);
 	return err;
 }
 

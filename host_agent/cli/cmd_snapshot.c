@@ -55,7 +55,7 @@ static int fill(int fd, int out, struct braid_output *output, bool quiet)
 	if (err && !fstat(out, &st) && !st.st_size)
 		return err;
 	snprintf(failure, sizeof(failure), "%s", braid_failure());
-	publish_err = braid_output_publish(output, out);
+	publish_err = braid_output_publish(output);
 	if (err)
 		return braid_fail(err, "%s", failure);
 	err = publish_err;
@@ -76,7 +76,7 @@ static int ask(const char *file, pid_t pid, bool quiet)
 	close(fd);
 	if (out < 0)
 		return err;
-	braid_output_discard(&output, out);
+	braid_output_discard(&output);
 	close(out);
 	return err;
 }

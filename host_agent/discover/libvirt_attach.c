@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Attaches a region to a domain, and detaches it. */
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +14,7 @@
 #include "host_agent/discover/region_file.h"
 #include "host_agent/util/cleanup.h"
 #include "host_agent/util/error.h"
+#include "host_agent/util/folder.h"
 #include "host_agent/util/text.h"
 
 #define CHECK_NS		100000000ULL	/* interval between checks for a device's removal */
@@ -67,14 +69,6 @@ static int find_owner(struct job *j)
 		err = 0;
 	}
 	return err;
-}
-
-/* A QEMU that maps the file, or 0. */
-static pid_t user_of(const char *path)
-{
-	struct stat st;
-
-	return stat(path, &st) ? 0 : braid_qemu_of(st.st_dev, st.st_ino);
 }
 
 /* Attach -------------------------------------------------------------------------------- */
@@ -164,7 +158,8 @@ static int check_request(const struct job *j, bool live)
 /* A leftover file: clear the data of a former guest. */
 static int make_blank(const struct braid_region_file *file)
 {
-	pid_t user = user_of(file->path);
+	struct stat st;
+	pid_t user = stat(file->path, &st) ? 0 : braid_qemu_of(st.st_dev, st.st_ino);
 
 	if (user)
 		return braid_fail(-EBUSY, "%s is in use by process %d: another domain's memory? Detach it there first",
@@ -193,6 +188,8 @@ static int give(struct job *j, bool live, bool config)
 		.path = domain->path, .uid = result->uid, .gid = result->gid, .mode = FILE_MODE,
 	};
 	braid_auto_free char *xml = NULL;
+	braid_auto_fd int folder = -1;
+	struct stat made;
 	const char *name;
 	sigset_t before;
 	int err;
@@ -205,15 +202,17 @@ static int give(struct job *j, bool live, bool config)
 	xml = braid_shmem_xml(name, domain->bytes);
 	if (!xml)
 		return -EINVAL;
+	folder = braid_folder_open(domain->path);
 	block_signals(&before);
 	file.bytes = domain->bytes;
-	err = braid_region_file_make(&file, &result->file_made);
+	err = braid_region_file_make(&file, &made);
+	result->file_made = !err && made.st_mode;
 	if (!err && !result->file_made)
 		err = live ? make_blank(&file) : braid_region_file_invite(&file);
 	if (!err)
 		err = plug(j, live, config, xml);
 	if (err && result->file_made)
-		unlink(domain->path);
+		braid_folder_remove(folder, braid_folder_name(domain->path), &made);
 	if (err)
 		pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return err;
@@ -351,33 +350,47 @@ static int unplug(struct job *j)
 	return err;
 }
 
+/* The QEMU that maps a file, or 0: it unmaps it a moment after the device has gone. */
+static pid_t wait_for_unmap(const struct stat *file)
+{
+	const struct timespec step = { .tv_nsec = CHECK_NS };
+	pid_t user = braid_qemu_of(file->st_dev, file->st_ino);
+	u64 waited;
+
+	for (waited = 0; user && waited < UNMAP_NS; waited += CHECK_NS) {
+		nanosleep(&step, NULL);
+		user = braid_qemu_of(file->st_dev, file->st_ino);
+	}
+	return user;
+}
+
 /* Removes what attach has made, and says why if it leaves something. */
 static void remove_file(struct braid_domain_result *result, const char *usual)
 {
-	const struct timespec step = { .tv_nsec = CHECK_NS };
-	const char *path = result->domain.path;
+	const char *path = result->domain.path, *name = braid_folder_name(path);
+	braid_auto_fd int folder = braid_folder_open(path);
+	struct stat st;
 	pid_t user;
-	u64 waited;
+	int err;
 
-	if (access(path, F_OK))
+	if (folder < 0 || fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW))
 		return;
-	/* QEMU unmaps it a moment after the device has gone. */
-	user = user_of(path);
-	for (waited = 0; user && waited < UNMAP_NS; waited += CHECK_NS) {
-		nanosleep(&step, NULL);
-		user = user_of(path);
-	}
-	if (strcmp(path + strlen(BRAID_SHM_DIR), usual) ||
-	    !braid_shmem_file_ours(path, result->domain.bytes, result->uid))
+	user = wait_for_unmap(&st);
+	if (strcmp(name, usual) || !braid_shmem_file_ours(&st, result->domain.bytes, result->uid)) {
 		snprintf(result->note, sizeof(result->note), "%s was not removed: attach did not create it",
 			 path);
-	else if (user)
+		return;
+	}
+	if (user) {
 		snprintf(result->note, sizeof(result->note), "%s was not removed: process %d uses it", path,
 			 (int)user);
-	else if (unlink(path))
-		snprintf(result->note, sizeof(result->note), "%s was not removed: %s", path, strerror(errno));
-	else
-		result->file_removed = true;
+		return;
+	}
+	err = braid_folder_remove(folder, name, &st);
+	result->file_removed = !err;
+	if (err)
+		snprintf(result->note, sizeof(result->note), "%s was not removed: %s", path,
+			 err == -ESTALE ? "another file has its name now" : strerror(-err));
 }
 
 /* A domain that stopped without its file: the size is the file's own. */

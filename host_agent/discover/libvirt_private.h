@@ -5,6 +5,7 @@
 
 #include <libvirt/libvirt.h>
 #include <libvirt/virterror.h>
+#include <sys/stat.h>
 
 #include "host_agent/discover/libvirt.h"
 
@@ -59,6 +60,6 @@ char *braid_shmem_xml(const char *name, u64 bytes);
 int braid_dac_owner(const char *xml, uid_t *uid, gid_t *gid);
 
 /* Whether it is a file that attach can have made. */
-bool braid_shmem_file_ours(const char *path, u64 bytes, uid_t uid);
+bool braid_shmem_file_ours(const struct stat *st, u64 bytes, uid_t uid);
 
 #endif /* BRAID_DISCOVER_LIBVIRT_PRIVATE_H */

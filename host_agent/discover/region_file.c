@@ -3,8 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
-#include <libgen.h>
-#include <limits.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +13,7 @@
 #include "host_agent/discover/region_file.h"
 #include "host_agent/util/cleanup.h"
 #include "host_agent/util/error.h"
+#include "host_agent/util/folder.h"
 #include "tracebraid/abi.h"
 
 #define MIB	(1ull << 20)
@@ -182,28 +181,29 @@ static int fill(const struct braid_region_file *file, int fd)
 }
 
 /* It has no name until it is complete, so there is never anything to remove. */
-int braid_region_file_make(const struct braid_region_file *file, bool *made)
+int braid_region_file_make(const struct braid_region_file *file, struct stat *made)
 {
+	const char *name = braid_folder_name(file->path);
+	braid_auto_fd int folder = braid_folder_open(file->path);
 	braid_auto_fd int fd = -1;
-	char folder[PATH_MAX], self[32];
+	char self[32];
 	int err;
 
-	*made = false;
-	if (!faccessat(AT_FDCWD, file->path, F_OK, AT_SYMLINK_NOFOLLOW))
+	memset(made, 0, sizeof(*made));
+	if (folder < 0)
+		return braid_fail(folder, "%s cannot be created: %s", file->path, strerror(-folder));
+	if (!faccessat(folder, name, F_OK, AT_SYMLINK_NOFOLLOW))
 		return take_file(file);
-	snprintf(folder, sizeof(folder), "%s", file->path);
-	fd = open(dirname(folder), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	fd = openat(folder, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return braid_fail(-errno, "%s cannot be created: %s", file->path, strerror(errno));
 	err = fill(file, fd);
 	if (err)
 		return err;
 	snprintf(self, sizeof(self), "/proc/self/fd/%d", fd);
-	if (!linkat(AT_FDCWD, self, AT_FDCWD, file->path, AT_SYMLINK_FOLLOW))
-		*made = true;
-	else if (errno == EEXIST)
+	if (!linkat(AT_FDCWD, self, folder, name, AT_SYMLINK_FOLLOW) && !fstat(fd, made))
+		return 0;
+	if (errno == EEXIST)
 		return take_file(file);
-	else
-		return braid_fail(-errno, "%s cannot be created: %s", file->path, strerror(errno));
-	return 0;
+	return braid_fail(-errno, "%s cannot be created: %s", file->path, strerror(errno));
 }

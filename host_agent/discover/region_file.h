@@ -3,7 +3,7 @@
 #ifndef BRAID_DISCOVER_REGION_FILE_H
 #define BRAID_DISCOVER_REGION_FILE_H
 
-#include <stdbool.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #include "tracebraid/types.h"
@@ -30,14 +30,14 @@ struct braid_region_file {
 /**
  * braid_region_file_make - make a region's file, or accept the one that is there
  * @file: what it is to be
- * @made: set to whether it was made; it then has the mark and all its memory
+ * @made: filled if it was made; it then has the mark and all its memory. All 0: it was there
  *
  * Never follows a link. One that is there must be a plain file of that owner, size and
  * access; it is left as it is.
  *
  * Return: 0, or -errno with braid_fail().
  */
-int braid_region_file_make(const struct braid_region_file *file, bool *made);
+int braid_region_file_make(const struct braid_region_file *file, struct stat *made);
 
 /**
  * braid_region_file_mark - clear a former region, and invite the next driver

@@ -232,10 +232,8 @@ int braid_dac_owner(const char *xml, uid_t *uid, gid_t *gid)
 
 /* File ---------------------------------------------------------------------------------- */
 
-bool braid_shmem_file_ours(const char *path, u64 bytes, uid_t uid)
+bool braid_shmem_file_ours(const struct stat *st, u64 bytes, uid_t uid)
 {
-	struct stat st;
-
-	return !lstat(path, &st) && S_ISREG(st.st_mode) && st.st_nlink == 1 &&
-	       (u64)st.st_size == bytes && (st.st_uid == uid || st.st_uid == geteuid());
+	return S_ISREG(st->st_mode) && st->st_nlink == 1 && (u64)st->st_size == bytes &&
+	       (st->st_uid == uid || st->st_uid == geteuid());
 }

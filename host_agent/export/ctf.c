@@ -13,6 +13,7 @@
 #include "host_agent/export/ctf.h"
 #include "host_agent/export/form_ctf.h"
 #include "host_agent/util/error.h"
+#include "host_agent/util/folder.h"
 
 /*
  * Each ring has a buffer for a packet and the event by which that gets larger than this; buffers
@@ -119,9 +120,6 @@ static int begin(struct braid_ctf *ctf)
 		return braid_out_of_memory();
 	set_origin(ctf);
 	ctf->most_ns = INT64_MAX - (ctf->offset_ns > 0 ? ctf->offset_ns : 0);
-	ctf->dir = open(ctf->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (ctf->dir < 0)
-		return braid_fail(-errno, "cannot open '%s': %s", ctf->folder, strerror(errno));
 	return ctf->walk.options->states ? braid_ctf_states_begin(ctf) : 0;
 }
 
@@ -142,12 +140,10 @@ static void free_all(struct braid_ctf *ctf)
 	braid_walk_end(&ctf->walk);
 	braid_slices_free(&ctf->slices);
 	braid_ctf_names_free(&ctf->names);
-	if (ctf->dir >= 0)
-		close(ctf->dir);
 	free(ctf);
 }
 
-static int write_folder(const char *folder, struct braid_source *source,
+static int write_folder(const char *folder, int dir, struct braid_source *source,
 			const struct braid_export_options *options,
 			struct braid_export_totals *totals)
 {
@@ -160,7 +156,7 @@ static int write_folder(const char *folder, struct braid_source *source,
 	if (!ctf)
 		return braid_out_of_memory();
 	ctf->folder = folder;
-	ctf->dir = -1;
+	ctf->dir = dir;
 	err = braid_walk_begin(&ctf->walk, source, options, totals);
 	ctf->walk.no_order = true;
 	if (!err)
@@ -177,59 +173,176 @@ static int write_folder(const char *folder, struct braid_source *source,
 
 /* The folder ------------------------------------------------------------------------------ */
 
-static void remove_trace(int at, const char *name)
+/* The folder that an export makes. It has another name until it is complete. */
+struct output {
+	const char *out;
+	int above;		/* the folder that it is in */
+	char name[256], part[256 + 8];
+	int dir;		/* it itself */
+	struct stat made;
+};
+
+/* Opens a folder in one, to list it; NULL: there is none. */
+static DIR *open_in(int at, const char *name)
 {
 	int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-	struct dirent *entry;
 
-	while (dir && (entry = readdir(dir)))
-		unlinkat(fd, entry->d_name, 0);
+	if (fd >= 0 && !dir)
+		close(fd);
+	return dir;
+}
+
+/* The next name in a folder, or NULL. */
+static const char *next_in(DIR *dir)
+{
+	const struct dirent *entry;
+
+	do
+		entry = dir ? readdir(dir) : NULL;
+	while (entry && (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, "..")));
+	return entry ? entry->d_name : NULL;
+}
+
+static void remove_trace(int at, const char *name)
+{
+	DIR *dir = open_in(at, name);
+
+	while ((name = next_in(dir)))
+		unlinkat(dirfd(dir), name, 0);
 	if (dir)
 		closedir(dir);
-	unlinkat(at, name, AT_REMOVEDIR);
 }
 
 /* Removes the folder that was made for an export, and the traces in it. */
-static void remove_folder(const char *folder)
+static void remove_folder(const struct output *o)
 {
-	DIR *dir = opendir(folder);
-	struct dirent *entry;
+	DIR *dir = open_in(o->dir, ".");
+	const char *name;
 
-	while (dir && (entry = readdir(dir)))
-		if (entry->d_name[0] != '.')
-			remove_trace(dirfd(dir), entry->d_name);
+	while ((name = next_in(dir))) {
+		remove_trace(dirfd(dir), name);
+		unlinkat(dirfd(dir), name, AT_REMOVEDIR);
+	}
 	if (dir)
 		closedir(dir);
-	unlinkat(AT_FDCWD, folder, AT_REMOVEDIR);
+	braid_folder_remove(o->above, o->part, &o->made);
+}
+
+/* Whether a name in a folder is of a kind and mode as an export makes them. */
+static bool is_as_made(int at, const char *name, mode_t mode)
+{
+	struct stat st;
+
+	return !fstatat(at, name, &st, AT_SYMLINK_NOFOLLOW) &&
+	       (st.st_mode & ~S_ISGID) == mode && st.st_uid == geteuid();
+}
+
+static bool is_trace(int at, const char *name)
+{
+	DIR *dir = is_as_made(at, name, S_IFDIR | 0700) ? open_in(at, name) : NULL;
+	bool is = dir;
+
+	while (is && (name = next_in(dir)))
+		is = is_as_made(dirfd(dir), name, S_IFREG | 0600);
+	if (dir)
+		closedir(dir);
+	return is;
+}
+
+/* A folder left by an export that was killed: it holds nothing but traces. */
+static bool is_left_over(const struct output *o)
+{
+	bool is = is_as_made(o->above, o->part, S_IFDIR | 0700);
+	DIR *dir = is ? open_in(o->above, o->part) : NULL;
+	const char *name;
+
+	while (is && (name = next_in(dir)))
+		is = is_trace(dirfd(dir), name);
+	if (dir)
+		closedir(dir);
+	return is;
+}
+
+static int open_made(struct output *o)
+{
+	o->dir = openat(o->above, o->part, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (o->dir >= 0 && !fstat(o->dir, &o->made))
+		return 0;
+	return braid_fail(-errno, "cannot create the folder '%s': %s", o->out, strerror(errno));
+}
+
+static void remove_left_over(struct output *o)
+{
+	if (!open_made(o))
+		remove_folder(o);
+	if (o->dir >= 0)
+		close(o->dir);
+	o->dir = -1;
+}
+
+static int make_folder(struct output *o)
+{
+	/* Foreign files are not removed, so a folder that has some is unchanged. */
+	if (unlinkat(o->above, o->name, AT_REMOVEDIR) && errno != ENOENT)
+		return braid_fail(-errno, "'%s' cannot be replaced: %s; remove it, or name another folder",
+				  o->out, strerror(errno));
+	if (is_left_over(o))
+		remove_left_over(o);
+	if (!mkdirat(o->above, o->part, 0700))
+		return open_made(o);
+	return errno == EEXIST ?
+	       braid_fail(-errno, "cannot create the folder '%s': the name for it while it is unfinished is taken; name another folder",
+			  o->out) :
+	       braid_fail(-errno, "cannot create the folder '%s': %s", o->out, strerror(errno));
+}
+
+/* The folder that it is in, and its name there, without slashes behind it. */
+static int find_folder(struct output *o)
+{
+	char path[PATH_MAX];
+	size_t bytes = strlen(o->out);
+
+	while (bytes > 1 && o->out[bytes - 1] == '/')
+		bytes--;
+	if (snprintf(path, sizeof(path), "%.*s", (int)bytes, o->out) >= (int)sizeof(path) ||
+	    snprintf(o->name, sizeof(o->name), "%s", braid_folder_name(path)) >= (int)sizeof(o->name))
+		return braid_fail(-ENAMETOOLONG, "the name of the folder is too long");
+	snprintf(o->part, sizeof(o->part), "%s.part", o->name);
+	o->above = braid_folder_open(path);
+	return o->above >= 0 ? 0 : braid_fail(o->above, "cannot create the folder '%s': %s", o->out,
+					      o->above == -EISDIR ? "it has no name" :
+					      strerror(-o->above));
+}
+
+static int complete(const struct output *o)
+{
+	int err = braid_folder_rename(o->above, o->part, o->name, &o->made);
+
+	if (err == -ESTALE)
+		return braid_fail(err, "cannot complete '%s': the unfinished folder was removed or replaced; does another process write to it?",
+				  o->out);
+	return err ? braid_fail(err, "cannot create the folder '%s': %s", o->out, strerror(-err)) : 0;
 }
 
 int braid_export_ctf(const char *out, struct braid_source *source,
 		     const struct braid_export_options *options,
 		     struct braid_export_totals *totals)
 {
-	char part[PATH_MAX];
-	size_t bytes = strlen(out);
-	int err;
+	struct output o = { .out = out, .dir = -1 };
+	int err = find_folder(&o);
 
-	while (bytes > 1 && out[bytes - 1] == '/')
-		bytes--;
-	if (snprintf(part, sizeof(part), "%.*s.part", (int)bytes, out) >= (int)sizeof(part))
-		return braid_fail(-ENAMETOOLONG, "the name of the folder is too long");
-	/* Foreign files are not removed, so a folder that has some is unchanged. */
-	if (unlinkat(AT_FDCWD, out, AT_REMOVEDIR) && errno != ENOENT)
-		return braid_fail(-errno, "'%s' cannot be replaced: %s; remove it, or name another folder",
-				  out, strerror(errno));
-	if (mkdir(part, 0700))
-		return errno == EEXIST ?
-		       braid_fail(-errno,
-				  "'%s' is left from an export that was cut short: remove it", part) :
-		       braid_fail(-errno, "cannot create the folder '%s': %s", out, strerror(errno));
-	err = write_folder(part, source, options, totals);
-	if (!err && rename(part, out))
-		err = braid_fail(-errno, "cannot rename '%s' to '%s': %s", part, out,
-				 strerror(errno));
 	if (err)
-		remove_folder(part);
+		return err;
+	err = make_folder(&o);
+	if (!err)
+		err = write_folder(out, o.dir, source, options, totals);
+	if (!err)
+		err = complete(&o);
+	if (err && o.dir >= 0)
+		remove_folder(&o);
+	if (o.dir >= 0)
+		close(o.dir);
+	close(o.above);
 	return err;
 }

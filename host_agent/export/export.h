@@ -18,6 +18,7 @@
 
 #include <signal.h>
 #include <stdio.h>
+#include <sys/stat.h>
 
 #include "host_agent/store/source.h"
 
@@ -127,21 +128,31 @@ const struct braid_export_form *braid_export_form_by_name(const char *name);
 
 /**
  * braid_export_create - create an output file that is renamed when complete
+ * @folder: of braid_folder_open(@path)
  * @path: its final name, and ...
- * @part: ... its temporary one; an incomplete old one is replaced
+ * @part: ... its temporary one in @folder; an incomplete old one is replaced
  * @options: for checking that neither is an input
+ * @made: filled, for braid_folder_rename() or braid_folder_remove()
  *
  * Return: its descriptor, of mode 0600; or -errno with braid_fail().
  */
-int braid_export_create(const char *path, const char *part,
-			const struct braid_export_options *options);
+int braid_export_create(int folder, const char *path, const char *part,
+			const struct braid_export_options *options, struct stat *made);
+
+/**
+ * braid_export_complete - give a complete file its name
+ * Parameters as above. Return: 0, or -errno with braid_fail(); then it is still to be removed.
+ */
+int braid_export_complete(int folder, const char *path, const char *part, const struct stat *made);
 
 /* An output file while it is written. */
 struct braid_export_file {
 	FILE *to;
 	const char *out;
-	bool direct;			/* not a regular file, or standard output */
-	char part[4096];		/* its name until it is complete */
+	bool direct;			/* not a regular file, or standard output; else: */
+	int folder;			/* that the file is in */
+	char part[256 + 8];		/* its name until it is complete */
+	struct stat made;
 };
 
 /**

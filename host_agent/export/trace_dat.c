@@ -14,6 +14,7 @@
 #include "host_agent/export/walk.h"
 #include "host_agent/util/array.h"
 #include "host_agent/util/error.h"
+#include "host_agent/util/folder.h"
 
 #define SUFFIX		".dat"
 #define PART		".part"
@@ -432,7 +433,7 @@ static int add_file(struct braid_dat_out *d, const char *base, const struct brai
 		file->path = guest_path(d, base, stream->name);
 	else if (asprintf(&file->path, "%s" SUFFIX, base) < 0)
 		file->path = NULL;
-	if (!file->path || asprintf(&file->part, "%s" PART, file->path) < 0)
+	if (!file->path || asprintf(&file->part, "%s" PART, braid_folder_name(file->path)) < 0)
 		file->part = NULL;
 	file->nr_cpus = count_cpus(stream);
 	file->cpus = calloc(file->nr_cpus, sizeof(*file->cpus));
@@ -487,6 +488,8 @@ static void free_files(struct braid_dat_out *d)
 		free(file->cpus);
 	}
 	free(d->files);
+	if (d->folder >= 0)
+		close(d->folder);
 }
 
 /* The export --------------------------------------------------------------------------------- */
@@ -502,10 +505,10 @@ static int write_files(struct writing *w)
 	for (k = 0; k < w->dat.nr_files && !err; k++) {
 		struct braid_dat_out_file *file = &w->dat.files[k];
 
-		file->fd = braid_export_create(file->path, file->part, w->walk.options);
+		file->fd = braid_export_create(w->dat.folder, file->path, file->part,
+					       w->walk.options, &file->made);
 		if (file->fd < 0)
 			return file->fd;
-		file->made = true;
 		err = write_file(w, file);
 		if (close(file->fd) && !err)
 			err = braid_fail(-errno, "cannot write '%s': %s", file->path,
@@ -523,19 +526,28 @@ static int name_files(struct braid_dat_out *d, int err)
 	for (k = d->nr_files; k-- > 0;) {	/* the host's is there when all are */
 		struct braid_dat_out_file *file = &d->files[k];
 
-		if (!err && rename(file->part, file->path))
-			err = braid_fail(-errno, "cannot rename '%s' to '%s': %s", file->part,
-					 file->path, strerror(errno));
-		if (err && file->made)
-			unlink(file->part);
+		if (!err)
+			err = braid_export_complete(d->folder, file->path, file->part, &file->made);
+		if (err && file->made.st_mode)
+			braid_folder_remove(d->folder, file->part, &file->made);
 	}
 	return err;
+}
+
+/* Of all files: a guest's name in a file's name has no '/'. */
+static int open_folder(struct braid_dat_out *d, const char *out)
+{
+	if (!*braid_folder_name(out))
+		return braid_fail(-EISDIR, "cannot create '%s': name a file in it", out);
+	d->folder = braid_folder_open(d->files[0].path);
+	return d->folder >= 0 ? 0 :
+	       braid_fail(d->folder, "cannot create '%s': %s", out, strerror(-d->folder));
 }
 
 static int export(u32 version, const char *out, struct braid_source *source,
 		  const struct braid_export_options *options, struct braid_export_totals *totals)
 {
-	struct writing w = { .dat = { .source = source, .version = version } };
+	struct writing w = { .dat = { .source = source, .version = version, .folder = -1 } };
 	size_t bytes = strlen(out);
 	char *base;
 	int err;
@@ -550,6 +562,8 @@ static int export(u32 version, const char *out, struct braid_source *source,
 		err = braid_dat_out_states_make(&w.states, source, options);
 	if (!err)
 		err = add_files(&w.dat, base, options);
+	if (!err)
+		err = open_folder(&w.dat, out);
 	if (!err)
 		err = name_files(&w.dat, write_files(&w));
 	braid_walk_end(&w.walk);

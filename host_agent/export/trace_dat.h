@@ -3,6 +3,8 @@
 #ifndef BRAID_EXPORT_TRACE_DAT_H
 #define BRAID_EXPORT_TRACE_DAT_H
 
+#include <sys/stat.h>
+
 #include "host_agent/export/export.h"
 #include "host_agent/format/format.h"
 #include "host_agent/util/text.h"
@@ -103,8 +105,8 @@ struct braid_dat_out_formats {
 struct braid_dat_out_file {
 	const struct braid_stream *stream;	/* NULL: a host that was not recorded */
 	char *path;
-	char *part;		/* what it is called until it is whole */
-	bool made;		/* a file of that name exists, and is ours */
+	char *part;		/* its name in the folder until it is whole */
+	struct stat made;	/* of that file; st_mode is 0 if there is none yet */
 	int fd;
 	u64 trace_id;
 	u32 page_bytes;
@@ -128,6 +130,7 @@ struct braid_dat_out {
 	u32 version;			/* 6 or 7 */
 	struct braid_dat_out_file *files;	/* the host's first */
 	size_t nr_files;
+	int folder;			/* that all are in; -1: not opened yet */
 };
 
 /** braid_dat_out_head_bytes - bytes before the first CPU's pages, or a guess for version 6 */

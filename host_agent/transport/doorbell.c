@@ -18,6 +18,7 @@
 #include "host_agent/transport/listener.h"
 #include "host_agent/transport/endpoint.h"
 #include "host_agent/util/error.h"
+#include "host_agent/util/folder.h"
 #include "host_agent/util/landlock.h"
 
 #define SCHEME			"ivshmem-doorbell:"
@@ -32,6 +33,8 @@ struct doorbell_endpoint {
 	struct braid_socket_address address;
 	struct braid_listener listener;
 	int shm_fd;
+	int shm_folder;		/* that its file is in */
+	struct stat shm_made;
 	bool untouched;		/* created by us and not handed out */
 	int peer_fd;		/* QEMU's connection, or -1 */
 	pid_t peer_pid;
@@ -67,7 +70,12 @@ static int open_shm(struct doorbell_endpoint *p)
 		return braid_fail(-EINVAL,
 				  "%s: size=%llu: a PCI device's memory is a power of two, at least %u",
 				  p->address.path, (unsigned long long)bytes, BRAID_PAGE_BYTES);
-	p->shm_fd = open(shm, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0600);
+	p->shm_folder = braid_folder_open(shm);
+	if (p->shm_folder < 0)
+		return braid_fail(p->shm_folder, "%s: cannot be opened: %s", shm,
+				  strerror(-p->shm_folder));
+	p->shm_fd = openat(p->shm_folder, braid_folder_name(shm),
+			   O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0600);
 	if (p->shm_fd < 0)
 		return braid_fail(-errno, "%s: cannot be opened: %s", shm,
 				  errno == ELOOP ? "it is a symbolic link; remove it" :
@@ -78,6 +86,7 @@ static int open_shm(struct doorbell_endpoint *p)
 		return braid_fail(-EPERM, "%s: not a plain file of user %u with mode 0600; find out whose it is, then remove it",
 				  shm, (unsigned int)geteuid());
 	p->untouched = !st.st_size;
+	p->shm_made = st;
 	if (!st.st_size && ftruncate(p->shm_fd, bytes))
 		return braid_fail(-errno, "%s: cannot be made %llu bytes: %s", shm,
 				  (unsigned long long)bytes, strerror(errno));
@@ -116,10 +125,12 @@ static void doorbell_close(struct braid_endpoint *endpoint)
 	drop_peer(p);
 	drop_eventfds(p);
 	braid_listener_close(&p->listener, &p->address);
+	if (p->untouched)
+		braid_folder_remove(p->shm_folder, braid_folder_name(p->address.shm), &p->shm_made);
 	if (p->shm_fd >= 0)
 		close(p->shm_fd);
-	if (p->untouched)
-		unlink(p->address.shm);
+	if (p->shm_folder >= 0)
+		close(p->shm_folder);
 	free(p);
 }
 
@@ -141,7 +152,7 @@ static int doorbell_open(struct braid_endpoint **out, const char *text)
 	if (!p)
 		return braid_out_of_memory();
 	p->endpoint.ops = &braid_doorbell_endpoint_ops;
-	p->listener.fd = p->shm_fd = p->peer_fd = p->ours_fd = p->guests_fd = -1;
+	p->listener.fd = p->shm_fd = p->shm_folder = p->peer_fd = p->ours_fd = p->guests_fd = -1;
 	err = braid_socket_address_parse(&p->address, text);
 	if (!err)
 		err = open_shm(p);

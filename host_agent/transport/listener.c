@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* A UNIX socket that QEMUs connect to. */
 #include <errno.h>
+#include <fcntl.h>
 #include <grp.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -11,6 +12,7 @@
 #include "host_agent/transport/untrusted_fd.h"
 #include "host_agent/transport/listener.h"
 #include "host_agent/util/error.h"
+#include "host_agent/util/folder.h"
 #include "host_agent/util/text.h"
 
 #define BACKLOG		4
@@ -69,22 +71,26 @@ int braid_socket_address_parse(struct braid_socket_address *a, const char *text)
 	return 0;
 }
 
-/* Whether a socket's file has no listener left. */
-static bool is_stale(const struct sockaddr_un *address)
+static bool has_listener(const struct sockaddr_un *address)
 {
-	struct stat st;
-	bool stale;
-	int fd;
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	bool has = fd < 0 || !connect(fd, (const struct sockaddr *)address, sizeof(*address)) ||
+		   errno != ECONNREFUSED;
 
-	if (lstat(address->sun_path, &st) || !S_ISSOCK(st.st_mode))
-		return false;
-	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (fd < 0)
-		return false;
-	stale = connect(fd, (const struct sockaddr *)address, sizeof(*address)) &&
-		errno == ECONNREFUSED;
-	close(fd);
-	return stale;
+	if (fd >= 0)
+		close(fd);
+	return has;
+}
+
+/* Removes a socket's file that has no listener left. */
+static void remove_stale(int folder, const struct sockaddr_un *address)
+{
+	const char *name = braid_folder_name(address->sun_path);
+	struct stat st;
+
+	if (!fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) && S_ISSOCK(st.st_mode) &&
+	    !has_listener(address))
+		braid_folder_remove(folder, name, &st);
 }
 
 static int fail_bind(const char *path, int err)
@@ -98,39 +104,57 @@ static int fail_bind(const char *path, int err)
 	return braid_fail(-err, "%s: another process listens there; stop that first", path);
 }
 
-/* Clients can't connect before listen(), and the group is set by then. */
-static int bind_listen(int fd, const struct sockaddr_un *address, gid_t group)
+/* The socket's file that bind() made. */
+static int find_made(struct braid_listener *l, const char *name)
 {
+	if (!fstatat(l->folder, name, &l->made, AT_SYMLINK_NOFOLLOW) && S_ISSOCK(l->made.st_mode))
+		return 0;
+	return -ESTALE;
+}
+
+/* Clients can't connect before listen(), and the group is set by then. */
+static int bind_listen(struct braid_listener *l, const struct sockaddr_un *address, gid_t group)
+{
+	const char *name = braid_folder_name(address->sun_path);
 	mode_t mask = umask(0117);
-	int err = bind(fd, (const struct sockaddr *)address, sizeof(*address)) ? errno : 0;
+	int err = bind(l->fd, (const struct sockaddr *)address, sizeof(*address)) ? errno : 0;
 
 	umask(mask);
 	if (err)
 		return fail_bind(address->sun_path, err);
-	if ((group == (gid_t)-1 || !lchown(address->sun_path, -1, group)) && !listen(fd, BACKLOG))
+	err = find_made(l, name);
+	if (err)
+		return braid_fail(err, "%s: cannot listen: its folder was exchanged", address->sun_path);
+	if ((group == (gid_t)-1 || !fchownat(l->folder, name, -1, group, AT_SYMLINK_NOFOLLOW)) &&
+	    !listen(l->fd, BACKLOG))
 		return 0;
 	err = errno;
-	unlink(address->sun_path);
+	braid_folder_remove(l->folder, name, &l->made);
 	return braid_fail(-err, "%s: cannot listen: %s", address->sun_path, strerror(err));
 }
 
 int braid_listener_open(struct braid_listener *l, const struct braid_socket_address *a)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
-	int fd, err;
+	int err;
 
 	*l = (struct braid_listener){ .fd = -1 };
 	strcpy(address.sun_path, a->path);
-	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (fd < 0)
-		return braid_fail(-errno, "cannot create a socket: %s", strerror(errno));
-	if (is_stale(&address))
-		unlink(a->path);
-	err = bind_listen(fd, &address, a->group);
-	if (err)
-		close(fd);
-	else
-		l->fd = fd;
+	l->folder = braid_folder_open(a->path);
+	if (l->folder < 0)
+		return braid_fail(l->folder, "%s: cannot listen: %s", a->path, strerror(-l->folder));
+	l->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (l->fd >= 0) {
+		remove_stale(l->folder, &address);
+		err = bind_listen(l, &address, a->group);
+		if (!err)
+			return 0;
+		close(l->fd);
+		l->fd = -1;
+	} else {
+		err = braid_fail(-errno, "cannot create a socket: %s", strerror(errno));
+	}
+	close(l->folder);
 	return err;
 }
 
@@ -140,7 +164,8 @@ void braid_listener_close(struct braid_listener *l, const struct braid_socket_ad
 
 	if (l->fd < 0)
 		return;
-	unlink(a->path);
+	braid_folder_remove(l->folder, braid_folder_name(a->path), &l->made);
+	close(l->folder);
 	/* Descriptors sent by clients that still wait for accept() are closed in the same way. */
 	shutdown(l->fd, SHUT_RDWR);
 	do {

@@ -4,6 +4,7 @@
 #define BRAID_TRANSPORT_LISTENER_H
 
 #include <stdbool.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #include "host_agent/util/monotonic.h"
@@ -19,6 +20,8 @@ struct braid_socket_address {
 /* A socket, and its budget of faults by clients. */
 struct braid_listener {
 	int fd;			/* -1: none */
+	int folder;		/* that the socket's file is in, and ... */
+	struct stat made;	/* ... that file */
 	u32 nr_faults;
 	u64 quiet_ns;		/* of braid_monotonic_ns(): no connection is accepted before */
 };
@@ -43,7 +46,7 @@ int braid_socket_address_parse(struct braid_socket_address *a, const char *text)
  */
 int braid_listener_open(struct braid_listener *l, const struct braid_socket_address *a);
 
-/** braid_listener_close - close and remove the socket, if any */
+/** braid_listener_close - close and remove the socket, if any, unless another has its name */
 void braid_listener_close(struct braid_listener *l, const struct braid_socket_address *a);
 
 /**

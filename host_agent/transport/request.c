@@ -198,7 +198,7 @@ static int connect_any(const char *path)
 			continue;
 		fd = try_connect(one);
 		if (fd == -ECONNREFUSED && kill(atoi(entry->d_name), 0) && errno == ESRCH)
-			unlink(one);	/* one that was killed left it */
+			unlinkat(dirfd(dir), entry->d_name, 0);	/* one that was killed left it */
 		if (fd < 0)
 			continue;
 		if (nr++)

@@ -3,6 +3,7 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -91,12 +92,9 @@ void braid_instance_remove_stale(void)
 
 	snprintf(path, sizeof(path), "%s/instances", root ? root : "");
 	dir = root ? opendir(path) : NULL;
-	while (dir && (entry = readdir(dir))) {
-		if (!is_stale(entry->d_name))
-			continue;
-		snprintf(path, sizeof(path), "%s/instances/%.64s", root, entry->d_name);
-		rmdir(path);
-	}
+	while (dir && (entry = readdir(dir)))
+		if (is_stale(entry->d_name))
+			unlinkat(dirfd(dir), entry->d_name, AT_REMOVEDIR);
 	if (dir)
 		closedir(dir);
 }

@@ -160,7 +160,18 @@ static int make(u64 bytes, bool *made)
 		.path = path, .bytes = bytes, .uid = geteuid(), .gid = getegid(), .mode = 0660,
 	};
 
-	return braid_region_file_make(&file, made);
+	struct stat st;
+	int err = braid_region_file_make(&file, &st);
+
+	*made = st.st_mode;
+	return err;
+}
+
+static bool ours(u64 bytes)
+{
+	struct stat st;
+
+	return !lstat(path, &st) && braid_shmem_file_ours(&st, bytes, geteuid());
 }
 
 static int mark(uid_t uid)
@@ -181,8 +192,8 @@ static void test_file_is_created_once(void)
 	CHECK(made);
 	CHECK_EQ(first_word_of(path), BRAID_MARK);
 	CHECK(!lstat(path, &st) && st.st_size == (off_t)MIB && (st.st_mode & 0777) == 0660);
-	CHECK(braid_shmem_file_ours(path, MIB, geteuid()));
-	CHECK(!braid_shmem_file_ours(path, 2 * MIB, geteuid()));
+	CHECK(ours(MIB));
+	CHECK(!ours(2 * MIB));
 	CHECK_EQ(make(MIB, &made), 0);
 	CHECK(!made);
 	CHECK_EQ(make(2 * MIB, &made), -EEXIST);
@@ -193,10 +204,10 @@ static void test_file_is_created_once(void)
 	/* A hard link or symbolic link to it: files that another user may have put there. */
 	CHECK(!link(path, other));
 	CHECK_EQ(make(MIB, &made), -EEXIST);
-	CHECK(!braid_shmem_file_ours(path, MIB, geteuid()));
+	CHECK(!ours(MIB));
 	CHECK(!unlink(path) && !symlink(other, path));
 	CHECK_EQ(make(MIB, &made), -EEXIST);
-	CHECK(!made && !braid_shmem_file_ours(path, MIB, geteuid()));
+	CHECK(!made && !ours(MIB));
 	CHECK(!unlink(path) && !unlink(other));
 }
 
@@ -243,12 +254,12 @@ static void test_file_is_marked(void)
 		.path = path, .bytes = MIB, .uid = geteuid(), .gid = getegid(), .mode = 0600,
 	};
 	static const u64 words[] = { BRAID_MARK, BRAID_MAGIC, 0x123 };
-	bool made;
+	struct stat made;
 	u64 k;
 	int fd;
 
 	CHECK_EQ(braid_region_file_make(&file, &made), 0);
-	CHECK(made && first_word_of(path) == BRAID_MARK);
+	CHECK(made.st_mode && first_word_of(path) == BRAID_MARK);
 	fd = open(path, O_RDWR);
 	for (k = 0; k < 3; k++) {
 		CHECK(pwrite(fd, &words[k], 8, 0) == 8);

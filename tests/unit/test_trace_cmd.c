@@ -458,6 +458,17 @@ static void left_over(void)
 	}
 }
 
+/* A folder is no name for files: ".dat" in it would be hidden. */
+static void a_folder(void)
+{
+	char out[128];
+
+	synth_standard(path);
+	snprintf(out, sizeof(out), "%s/", folder);
+	CHECK_EQ(export(out), -EISDIR);
+	CHECK(strstr(braid_failure(), "name a file in it"));
+}
+
 /* An incomplete export leaves no files. */
 static void no_room(void)
 {
@@ -492,6 +503,7 @@ int main(void)
 	RUN(own_input);
 	RUN(left_over);
 	RUN(no_room);
+	RUN(a_folder);
 	unlink(path);
 	CHECK(!rmdir(folder));
 	return VERDICT();
