@@ -12,6 +12,7 @@
 
 int braid_record_prepare_export(struct braid_record_command *r)
 {
+	size_t bytes = strlen(r->o.file);
 	int n, err;
 
 	if (!r->to.form)
@@ -27,7 +28,9 @@ int braid_record_prepare_export(struct braid_record_command *r)
 				  r->to.form);
 	if (braid_trace_check_output(r->to.form, r->o.file))
 		return -EINVAL;
-	n = snprintf(r->to.capture, sizeof(r->to.capture), "%s.braid", r->o.file);
+	while (bytes > 1 && r->o.file[bytes - 1] == '/')	/* beside the folder, not in it */
+		bytes--;
+	n = snprintf(r->to.capture, sizeof(r->to.capture), "%.*s.braid", (int)bytes, r->o.file);
 	if (n < 0 || (size_t)n >= sizeof(r->to.capture))
 		return braid_fail(-ENAMETOOLONG, "--output: the name is too long");
 	r->to.out = r->o.file;

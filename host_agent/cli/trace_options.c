@@ -186,6 +186,9 @@ int braid_trace_check_output(const char *form, const char *out)
 {
 	size_t n = strlen(out), end = strlen(".braid");
 
+	if (n && out[n - 1] == '/' && strcmp(form, "ctf"))
+		return braid_fail(-EINVAL, "--output=%s: it ends with a '/', but %s makes no folder; name a file",
+				  out, form);
 	if (n < end || strcmp(out + n - end, ".braid"))
 		return 0;
 	return braid_fail(-EINVAL, "--output=%s: *.braid is the name of a capture; for --to, use -o %.*s.%s",

@@ -65,7 +65,7 @@ int braid_trace_export(struct braid_trace_options *t, const char *form, const ch
 		       char *const *paths, size_t nr);
 
 /**
- * braid_trace_check_output - refuse a capture's name for an export
+ * braid_trace_check_output - refuse a capture's name for an export, or a folder's for a file
  * @form: the form's name
  * @out: the output file
  *

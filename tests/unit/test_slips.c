@@ -41,6 +41,9 @@ static void a_captures_name_for_another_form(void)
 {
 	REFUSED("use -o x.html\n", braid_cmd_record, "record", "--to", "html", "-o", "x.braid");
 	REFUSED("use -o a/x.ctf\n", braid_cmd_record, "record", "-o", "a/x.braid", "--to", "ctf");
+	REFUSED("json makes no folder; name a file\n", braid_cmd_record, "record", "--to", "json", "-o", "a/");
+	REFUSED("html makes no folder; name a file\n", braid_cmd_export, "export", "--to", "html", "-o", "a/",
+		"x.braid");
 	REFUSED("use -o y.perfetto\n", braid_cmd_export, "export", "--to", "perfetto", "-o",
 		"y.braid", capture);
 }
