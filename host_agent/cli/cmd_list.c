@@ -57,7 +57,6 @@ struct widths {
 	int name, driver, kernel, events;
 };
 
-#define MOST_NAME	20
 #define MOST_KERNEL	24
 
 /* Why no more is known of a region. */
@@ -150,12 +149,12 @@ static void print_table(const struct braid_found *found, size_t nr)
 	char events[32];
 	size_t k;
 
-	widen(&w.name, "GUEST", MOST_NAME);
+	widen(&w.name, "GUEST", BRAID_LIST_MOST_NAME);
 	widen(&w.driver, "DRIVER", INT_MAX);
 	widen(&w.kernel, "KERNEL", MOST_KERNEL);
 	widen(&w.events, "EVENTS ON", INT_MAX);
 	for (k = 0; k < nr; k++) {
-		widen(&w.name, shown_name(&found[k]), MOST_NAME);
+		widen(&w.name, shown_name(&found[k]), BRAID_LIST_MOST_NAME);
 		widen(&w.driver, shown_state(&found[k]), INT_MAX);
 		if (!described(&found[k]))
 			continue;

@@ -33,6 +33,7 @@ void braid_list_name_regions(struct braid_found *found, size_t nr,
 			     const struct braid_domain *domains, size_t nr_domains);
 
 #define BRAID_COLUMNS	80	/* of tables */
+#define BRAID_LIST_MOST_NAME	20	/* characters of a name that make its column wider */
 
 /*
  * A cell of a table: text, padded to its column's width. After one that is too long the row goes on on the

@@ -8,8 +8,6 @@
 #include "host_agent/cli/options.h"
 #include "host_agent/clock/kvm.h"
 
-#define MOST_NAME	20	/* characters in a column */
-
 void braid_list_name_regions(struct braid_found *found, size_t nr,
 			     const struct braid_domain *domains, size_t nr_domains)
 {
@@ -100,7 +98,7 @@ void braid_list_print_domains(const struct braid_domain *domains, size_t nr,
 
 	for (k = 0; k < nr; k++) {
 		n = strlen(domains[k].name);
-		width = n > width && n <= MOST_NAME ? n : width;
+		width = n > width && n <= BRAID_LIST_MOST_NAME ? n : width;
 	}
 	printf("%-*s  %-11s  %-20s  %-10s  %7s\n  VCPU THREADS\n", width, "DOMAIN", "STATE", "MEMORY",
 	       "DRIVER", "QEMU");
