@@ -91,7 +91,7 @@ static void put_numbers(struct braid_text *t, const struct row *row)
 	put_u64(t, row->found);
 }
 
-/* In JSON unknown counts are null in the sums, and absent in a ring's. */
+/* In JSON unknown counts are null. */
 static void json_known(struct braid_text *t, const char *key, bool known, u64 value)
 {
 	if (known)
@@ -131,8 +131,7 @@ static void json_row(struct stat_run *s, const struct braid_ring *ring, const st
 	braid_text_printf(t, ",\"incarnation\":\"%016llx\",\"buffer\":%u,\"cpu\":%u,\"name\":",
 			  (unsigned long long)ring->stream->incarnation, ring->buffer, ring->cpu);
 	braid_text_json(t, braid_ring_buffer_name(ring), strlen(braid_ring_buffer_name(ring)));
-	if (row->known)
-		json_numbers(t, row);
+	json_numbers(t, row);
 	braid_text_printf(t, ",\"found\":%llu,\"found_lost\":%llu,\"ok\":%s,\"why\":",
 			  (unsigned long long)row->found, (unsigned long long)ring->walk.lost,
 			  *why ? "false" : "true");

@@ -10,10 +10,18 @@
 #include "tests/unit/check.h"
 #include "tests/unit/make_capture.h"
 #include "tests/unit/need.h"
+#include "tests/unit/run_command.h"
+
+#define NR_EVENTS	400
+#define NR_HOST_EVENTS	250
+#define NR_RINGS	3	/* two vCPUs, one CPU of the host */
 
 static char paths[16][64], *path = paths[0];	/* commands keep pointers to names */
 
-/* A guest without losses, and the host; each time with a new name, because commands keep files. */
+/*
+ * A guest without losses, and the host, whose account is the first; each time with a new name,
+ * because commands keep files.
+ */
 static void make(void)
 {
 	struct braid_capture_writer *w;
@@ -31,72 +39,119 @@ static void make(void)
 		.nr_slots = 8, .subbuf_bytes = 512,
 	});
 	synth_begin(w, &g, 1);
-	synth_host(w, 2, 250, SYNTH_START_NS + 1000, 40000);
-	for (k = 0; k < 400; k++) {
+	for (k = 0; k < NR_EVENTS; k++) {
 		g.now += 20000;
 		synth_tick(&g, k & 1, k, "hello");
 		synth_drain(w, &g, 0);
 		if (k % 20 == 0)
 			synth_sample(w, &g, 900, 600);
 	}
+	synth_host(w, 2, NR_HOST_EVENTS, SYNTH_START_NS + 1000, 40000);
 	synth_end(w, &g, BRAID_END_STOPPED);
 	NEED(!braid_capture_finish(w));
 	synth_guest_free(&g);
 }
 
-/* Runs a command. Return: its exit code; *out: what it printed, to be freed. */
-static int run(int (*command)(int argc, char **argv), char **out, char *name, char *option,
-	       char *file)
-{
-	char *argv[] = { name, option ? option : file, option ? file : NULL, NULL };
-	FILE *to = tmpfile();
-	int before = dup(STDOUT_FILENO), code;
-	struct stat st;
+/* The counts of stat's JSON, rings and then the total; those of the text follow in the same order. */
+static const char *const counts[] = {
+	"before", "written", "read", "lost", "left", "after", "found",
+};
 
-	fflush(stdout);
-	NEED(to && before >= 0 && dup2(fileno(to), STDOUT_FILENO) >= 0);
-	code = command(option ? 3 : 2, argv);
-	fflush(stdout);
-	NEED(dup2(before, STDOUT_FILENO) >= 0 && !fstat(fileno(to), &st));
-	*out = calloc(1, st.st_size + 1);
-	NEED(*out && pread(fileno(to), *out, st.st_size, 0) == st.st_size);
-	close(before);
-	fclose(to);
-	return code;
+#define NR_COUNTS	(sizeof(counts) / sizeof(*counts))
+#define MAX_ROWS	8
+#define UNKNOWN		(~0ULL)
+
+struct account {
+	u32 nr;		/* the last row is the total */
+	u64 rows[MAX_ROWS][NR_COUNTS];
+};
+
+/* Each object of the JSON must have each count once: a number, or null. */
+static void read_json(struct account *account)
+{
+	char key[16];
+	const char *at;
+	u32 k, row;
+
+	memset(account, 0, sizeof(*account));
+	for (k = 0; k < NR_COUNTS; k++) {
+		snprintf(key, sizeof(key), "\"%s\":", counts[k]);
+		for (row = 0, at = printed; (at = strstr(at, key)); row++) {
+			NEED(row < MAX_ROWS);
+			at += strlen(key);
+			account->rows[row][k] = strncmp(at, "null", 4) ? strtoull(at, NULL, 10) : UNKNOWN;
+		}
+		CHECK(!k || row == account->nr);
+		account->nr = row;
+	}
 }
 
-/* The numbers of a column of stat's table: the sum of its rows, and the total. */
-static void add_column(const char *table, u32 column, u64 *rows, u64 *total)
+/* The words after "total", or after the CPU; the host's rings have no buffer before that. */
+static void read_text(struct account *account)
 {
-	char line[256], word[64];
-	const char *at, *end;
+	char *line, *end, *word, *rest;
 	u32 k;
 
-	*rows = *total = 0;
-	for (at = strchr(table, '\n') + 1; (end = strchr(at, '\n')); at = end + 1) {
-		bool is_total = !strncmp(at, "total", 5);
+	account->nr = 0;
+	for (line = strchr(printed, '\n') + 1; (end = strchr(line, '\n')); line = end + 1) {
+		bool is_total = !strncmp(line, "total", 5);
 
-		snprintf(line, sizeof(line), "%.*s", (int)(end - at), at);
-		NEED(strlen(line) > 35 + 12 * 7);
-		snprintf(word, sizeof(word), "%.12s", line + 35 + 12 * column);
-		k = strspn(word, " ");
-		*(is_total ? total : rows) += strtoull(word + k, NULL, 10);
+		*end = 0;
+		word = strtok_r(line, " ", &rest);
+		while (!is_total && word && strspn(word, "0123456789") != 3)
+			word = strtok_r(NULL, " ", &rest);
+		NEED(word && account->nr < MAX_ROWS);
+		for (k = 0; k < NR_COUNTS; k++) {
+			word = strtok_r(NULL, " ", &rest);
+			NEED(word);
+			account->rows[account->nr][k] = *word == '?' ? UNKNOWN : strtoull(word, NULL, 10);
+		}
+		account->nr++;
 		if (is_total)
 			break;
 	}
 }
 
+/* The total is the sum of its rows, or unknown as soon as one is; text and JSON have the same. */
+static struct account check_account(int code)
+{
+	struct account json, text;
+	u64 sum;
+	u32 k, row;
+
+	CHECK_EQ(RUN_COMMAND(braid_cmd_stat, "stat", "--json", path), code);
+	read_json(&json);
+	CHECK_EQ(json.nr, NR_RINGS + 1);
+	NEED(json.nr);
+	for (k = 0; k < NR_COUNTS; k++) {
+		for (row = 0, sum = 0; row < json.nr - 1; row++)
+			sum = sum == UNKNOWN || json.rows[row][k] == UNKNOWN ? UNKNOWN :
+				      sum + json.rows[row][k];
+		CHECK_EQ(json.rows[json.nr - 1][k], sum);
+	}
+	CHECK_EQ(RUN_COMMAND(braid_cmd_stat, "stat", path), code);
+	read_text(&text);
+	CHECK_EQ(text.nr, json.nr);
+	CHECK(!memcmp(text.rows, json.rows, json.nr * sizeof(json.rows[0])));
+	return json;
+}
+
 static void a_complete_file(void)
 {
-	char *out;
+	struct account account;
+	u64 *total;
 
 	make();
-	CHECK_EQ(run(braid_cmd_stat, &out, "stat", NULL, path), 0);
-	CHECK(!strstr(out, "✗") && !strstr(out, "?"));
-	free(out);
-	CHECK_EQ(run(braid_cmd_stat, &out, "stat", "--json", path), 0);
-	CHECK(strstr(out, "\"known\":true,\"ok\":true,\"why\":\"\"}\n"));
-	free(out);
+	account = check_account(0);
+	total = account.rows[account.nr - 1];
+	CHECK_EQ(total[1], NR_EVENTS + NR_HOST_EVENTS);		/* written */
+	CHECK_EQ(total[2], NR_EVENTS + NR_HOST_EVENTS);		/* read */
+	CHECK_EQ(total[6], NR_EVENTS + NR_HOST_EVENTS);		/* found */
+	CHECK(!total[0] && !total[3] && !total[4] && !total[5]);
+	CHECK_EQ(RUN_COMMAND(braid_cmd_stat, "stat", path), 0);
+	CHECK(!strstr(printed, "✗") && !strstr(printed, "?"));
+	CHECK_EQ(RUN_COMMAND(braid_cmd_stat, "stat", "--json", path), 0);
+	CHECK(strstr(printed, "\"known\":true,\"ok\":true,\"why\":\"\"}\n"));
 }
 
 /* Where the accounting begins. */
@@ -117,31 +172,28 @@ static u64 first_account(void)
 /* Truncated after the pages, so that all accounting is missing; or only before the end mark. */
 static void a_truncated_file(void)
 {
+	struct account account;
 	struct stat st;
-	u64 rows, total;
-	char *out;
-	u32 column;
+	u64 *total;
+	u32 k;
 
 	make();
 	NEED(!truncate(path, first_account()));
-	CHECK_EQ(run(braid_cmd_stat, &out, "stat", NULL, path), 1);
-	for (column = 2; column < 7; column += column == 3 ? 3 : 1) {	/* read, lost, found */
-		add_column(out, column, &rows, &total);
-		CHECK(rows || column == 3);
-		CHECK_EQ(rows, total);
-	}
-	CHECK(strstr(out, "no end mark"));
-	free(out);
-	CHECK_EQ(run(braid_cmd_stat, &out, "stat", "--json", path), 1);
-	CHECK(strstr(out, "\"written\":null") && strstr(out, "\"left\":null"));
-	CHECK(strstr(out, "\"known\":false,\"ok\":false,\"why\":\"the file has no end mark"));
-	free(out);
+	account = check_account(1);
+	total = account.rows[account.nr - 1];
+	for (k = 0; k < NR_COUNTS; k++)		/* what was read, lost and found is in the pages */
+		CHECK_EQ(total[k] == UNKNOWN, k != 2 && k != 3 && k != 6);
+	CHECK(total[2] && total[2] == total[6]);
+	CHECK_EQ(RUN_COMMAND(braid_cmd_stat, "stat", path), 1);
+	CHECK(strstr(printed, "no end mark"));
+	CHECK_EQ(RUN_COMMAND(braid_cmd_stat, "stat", "--json", path), 1);
+	CHECK(strstr(printed, "\"known\":false,\"ok\":false,\"why\":\"the file has no end mark"));
 
 	make();
 	NEED(!stat(path, &st) && !truncate(path, st.st_size - 8));
-	CHECK_EQ(run(braid_cmd_stat, &out, "stat", "--json", path), 1);
-	CHECK(strstr(out, "\"known\":true,\"ok\":false,\"why\":\"the file has no end mark"));
-	free(out);
+	check_account(1);
+	CHECK_EQ(RUN_COMMAND(braid_cmd_stat, "stat", "--json", path), 1);
+	CHECK(strstr(printed, "\"known\":true,\"ok\":false,\"why\":\"the file has no end mark"));
 }
 
 static u32 count_lines(const char *text)
@@ -158,7 +210,7 @@ static void verify_is_short(void)
 {
 	struct braid_capture_writer *w;
 	struct synth_guest g;
-	char name[16], *out;
+	char name[16];
 	u32 k;
 
 	make();		/* a new name */
@@ -180,18 +232,16 @@ static void verify_is_short(void)
 	synth_end(w, &g, BRAID_END_STOPPED);
 	NEED(!braid_capture_finish(w));
 	synth_guest_free(&g);
-	CHECK_EQ(run(braid_cmd_verify, &out, "verify", NULL, path), 0);
-	CHECK_EQ(count_lines(out), 2);
-	CHECK(strstr(out, "guest: 1 event in ") && strstr(out, "38 notes (-v prints them)"));
-	CHECK(strstr(out, "\n1 event in 1 stream: 0 faults\n"));
-	free(out);
-	CHECK_EQ(run(braid_cmd_verify, &out, "verify", "-v", path), 0);
-	CHECK_EQ(count_lines(out), 40);
-	free(out);
+	CHECK_EQ(RUN_COMMAND(braid_cmd_verify, "verify", path), 0);
+	CHECK_EQ(count_lines(printed), 2);
+	CHECK(strstr(printed, "guest: 1 event in ") && strstr(printed, "38 notes (-v prints them)"));
+	CHECK(strstr(printed, "\n1 event in 1 stream: 0 faults\n"));
+	CHECK_EQ(RUN_COMMAND(braid_cmd_verify, "verify", "-v", path), 0);
+	CHECK_EQ(count_lines(printed), 40);
 }
 
 /* Standard input is a pipe that another process writes the file into. */
-static int run_piped(int (*command)(int argc, char **argv), char **out, char *name)
+static int run_piped(int (*command)(int argc, char **argv), char *name)
 {
 	int fds[2], before = dup(STDIN_FILENO), code, status;
 	pid_t pid;
@@ -209,7 +259,7 @@ static int run_piped(int (*command)(int argc, char **argv), char **out, char *na
 	NEED(dup2(fds[0], STDIN_FILENO) >= 0);
 	close(fds[0]);
 	close(fds[1]);
-	code = run(command, out, name, NULL, "-");
+	code = RUN_COMMAND(command, name, "-");
 	NEED(dup2(before, STDIN_FILENO) >= 0);
 	close(before);
 	NEED(waitpid(pid, &status, 0) == pid);
@@ -225,16 +275,17 @@ static void from_a_pipe(void)
 		{ braid_cmd_report, "report" }, { braid_cmd_stat, "stat" },
 		{ braid_cmd_verify, "verify" },
 	};
-	char *from_file, *piped;
+	char *from_file;
 	u32 k;
 
 	make();
 	for (k = 0; k < 3; k++) {
-		CHECK_EQ(run(commands[k].command, &from_file, commands[k].name, NULL, path), 0);
-		CHECK_EQ(run_piped(commands[k].command, &piped, commands[k].name), 0);
-		CHECK(*from_file && !strcmp(from_file, piped));
+		CHECK_EQ(RUN_COMMAND(commands[k].command, commands[k].name, path), 0);
+		from_file = strdup(printed);
+		NEED(from_file && *from_file);
+		CHECK_EQ(run_piped(commands[k].command, commands[k].name), 0);
+		CHECK(!strcmp(from_file, printed));
 		free(from_file);
-		free(piped);
 	}
 }
 
