@@ -71,10 +71,13 @@ static int read_number(const struct braid_kvm_vm *vm, u32 id, const char *file, 
 static int find_machine(struct braid_kvm_vm *vm)
 {
 	struct dirent *entry;
-	DIR *dir = opendir(DEBUGFS);
 	int err = -ENOENT;
 	char *end;
+	DIR *dir;
 
+	if (!braid_pids_of_host())
+		return -ENOENT;
+	dir = opendir(DEBUGFS);
 	if (!dir)
 		return errno == EACCES || errno == EPERM ? -EACCES : -ENOENT;
 	while (err && (entry = readdir(dir))) {

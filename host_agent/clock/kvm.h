@@ -19,8 +19,8 @@ struct braid_kvm_watch;
  *
  * vCPUs are numbered as the guest's Linux does: in the order of their APIC ids.
  *
- * Return: 0, -ENOENT (it does not run on KVM, or debugfs is not mounted), -EACCES (debugfs
- * is root's), or -ENOMEM.
+ * Return: 0, -ENOENT (it does not run on KVM, debugfs is not mounted, or its numbers of processes
+ * are not ours), -EACCES (debugfs is root's), or -ENOMEM.
  */
 int braid_kvm_open(struct braid_kvm_vm **out, pid_t pid);
 

@@ -102,6 +102,14 @@ struct braid_qemu_threads {
 };
 
 /**
+ * braid_pids_of_host - whether processes have the numbers here that the host's trace and KVM's
+ * debugfs give them
+ *
+ * Return: false in a PID namespace of its own: numbers there are those of other processes.
+ */
+bool braid_pids_of_host(void);
+
+/**
  * braid_process_threads - the threads of a process
  * @pid: of this host
  * @tids: filled

@@ -6,10 +6,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "host_agent/discover/libvirt.h"
 #include "host_agent/util/cleanup.h"
 
+#define FIRST_PID_NAMESPACE	0xeffffffcu	/* the inode of the host's, in each kernel since 3.8 */
 #define CMDLINE_BYTES	(64 * 1024)	/* libvirt says -uuid long before */
 #define MAX_TASKS	4096u		/* of a process that are checked: those of vCPUs come
 					   early */
@@ -63,6 +65,13 @@ void braid_qemus_of_domains(struct braid_domain *domains, size_t nr)
 	}
 	if (proc)
 		closedir(proc);
+}
+
+bool braid_pids_of_host(void)
+{
+	struct stat st;
+
+	return stat("/proc/self/ns/pid", &st) || st.st_ino == FIRST_PID_NAMESPACE;
 }
 
 size_t braid_process_threads(pid_t pid, pid_t *tids, size_t room)

@@ -102,7 +102,7 @@ int braid_live_threads_begin(struct braid_live_threads *t, struct braid_live_str
 	memset(t, 0, sizeof(*t));
 	t->reported_unknown = reported;
 	t->due_ns = braid_live_now_ns(s) + CHECK_NS;
-	if (s->qemu_pid) {
+	if (s->qemu_pid && braid_pids_of_host()) {
 		t->count = count_threads(s->qemu_pid);
 		err = check(t, s);
 		if (err || t->all)
@@ -112,7 +112,8 @@ int braid_live_threads_begin(struct braid_live_threads *t, struct braid_live_str
 				return 0;
 	}
 	if (!reported && s->o.say && !s->o.clock_only)
-		s->o.say(s->o.say_arg, s->name, BRAID_VCPUS_UNKNOWN);
+		s->o.say(s->o.say_arg, s->name, !s->qemu_pid || braid_pids_of_host() ? BRAID_VCPUS_UNKNOWN :
+			 "vCPU threads unknown (this PID namespace is not the host's: threads have other numbers)");
 	t->reported_unknown = true;
 	return 0;
 }
@@ -121,7 +122,7 @@ int braid_live_threads_poll(struct braid_live_threads *t, struct braid_live_stre
 {
 	u64 now_ns, count;
 
-	if (!s->qemu_pid)
+	if (!s->qemu_pid || !braid_pids_of_host())
 		return 0;
 	now_ns = braid_live_now_ns(s);
 	if (now_ns < t->due_ns)

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <unistd.h>
 
+#include "host_agent/discover/discover.h"
 #include "host_agent/live/tracefs_private.h"
 #include "host_agent/util/error.h"
 
@@ -15,6 +16,8 @@ int braid_host_emit(struct braid_tracefs_source *s, u16 type, const void *head, 
 
 int braid_host_tracefs(const char **root)
 {
+	if (!braid_pids_of_host())
+		return braid_fail(-EXDEV, "the host cannot be recorded from another PID namespace: processes have other numbers there; run this in the host's (a container: --pid=host)");
 	*root = tracefs_tracing_dir();
 	if (!*root)
 		return braid_fail(-ENOENT, "the host cannot be recorded: tracefs is not mounted (mount -t tracefs nodev /sys/kernel/tracing)");

@@ -1,19 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* vCPU threads: found by their names, stored in the capture, and named in each form. */
+#include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "host_agent/clock/kvm.h"
+#include "host_agent/live/tracefs.h"
 #include "host_agent/store/vcpu.h"
 #include "host_agent/util/children.h"
+#include "host_agent/util/error.h"
 #include "tests/unit/check.h"
 #include "tests/unit/make_capture.h"
 #include "tests/unit/need.h"
 #include "tests/unit/report_text.h"
 
+#define NO_NAMESPACE	77	/* an exit status */
 #define HOST_PID	55	/* synth_host()'s task, "qemu" */
 
 static char path[] = "/tmp/test_vcpus.XXXXXX";
@@ -67,6 +73,39 @@ static void by_names(void)
 		pthread_join(named[k].thread, NULL);
 	braid_vcpu_threads(getpid(), &t);
 	CHECK(!t.nr && !t.all);
+}
+
+/* In a PID namespace of its own, a process has numbers that are others' in the host's trace. */
+static void in_another_namespace(void)
+{
+	struct braid_pattern pattern;
+	struct braid_kvm_vm *vm;
+	int status;
+	pid_t pid;
+
+	NEED(!braid_pattern_parse(&pattern, "sched"));
+	pid = fork();
+	NEED(pid >= 0);
+	if (!pid) {
+		if (unshare(geteuid() ? CLONE_NEWUSER | CLONE_NEWPID : CLONE_NEWPID))
+			_exit(NO_NAMESPACE);
+		pid = fork();
+		if (!pid) {
+			check_failures = 0;
+			CHECK(!braid_pids_of_host());
+			CHECK_EQ(braid_kvm_open(&vm, getpid()), -ENOENT);
+			CHECK_EQ(braid_tracefs_check(&pattern, 1, false, NULL), -EXDEV);
+			CHECK(strstr(braid_failure(), "PID namespace"));
+			_exit(VERDICT());
+		}
+		NEED(pid > 0 && waitpid(pid, &status, 0) == pid);
+		_exit(WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_FAILURE);
+	}
+	NEED(waitpid(pid, &status, 0) == pid && WIFEXITED(status));
+	if (WEXITSTATUS(status) == NO_NAMESPACE)
+		printf("  skipped: no PID namespace may be made here\n");
+	else
+		CHECK_EQ(WEXITSTATUS(status), EXIT_SUCCESS);
 }
 
 /* Rows ---------------------------------------------------------------------------------------- */
@@ -259,6 +298,7 @@ int main(void)
 	NEED(fd >= 0);
 	close(fd);
 	RUN(by_names);
+	RUN(in_another_namespace);
 	RUN(in_order);
 	RUN(by_time);
 	RUN(in_reports);
