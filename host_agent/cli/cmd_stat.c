@@ -68,7 +68,8 @@ static struct row row_of(const struct braid_ring *ring)
 		return (struct row){ .read = found, .lost = ring->walk.lost, .found = found };
 	return (struct row){
 		.known = true, .before = r->before, .written = r->read + r->lost + r->left,
-		.read = r->read, .lost = r->lost, .left = r->left, .after = r->after, .found = found,
+		.read = r->read, .lost = r->lost, .left = r->left, .after = r->after,
+		.found = found,
 	};
 }
 

@@ -11,7 +11,7 @@
 #include "host_agent/discover/libvirt.h"
 #include "host_agent/util/cleanup.h"
 
-#define FIRST_PID_NAMESPACE	0xeffffffcu	/* the inode of the host's, in each kernel since 3.8 */
+#define FIRST_PID_NAMESPACE	0xeffffffcu	/* the host's inode, since Linux 3.8 */
 #define CMDLINE_BYTES	(64 * 1024)	/* libvirt says -uuid long before */
 #define MAX_TASKS	4096u		/* of a process that are checked: those of vCPUs come
 					   early */

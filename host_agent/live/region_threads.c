@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Writes to the capture which threads of the host are a guest's vCPUs and its QEMU's, later ones too. */
+/*
+ * Writes to the capture which threads of the host are a guest's vCPUs and its QEMU's, later ones
+ * too.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -93,6 +96,12 @@ static int check(struct braid_live_threads *t, struct braid_live_stream *s)
 	return err;
 }
 
+static const char *why_unknown(const struct braid_live_stream *s)
+{
+	return !s->qemu_pid || braid_pids_of_host() ? BRAID_VCPUS_UNKNOWN :
+		"vCPU threads unknown (this PID namespace is not the host's: threads have other numbers)";
+}
+
 int braid_live_threads_begin(struct braid_live_threads *t, struct braid_live_stream *s)
 {
 	bool reported = t->reported_unknown;
@@ -112,8 +121,7 @@ int braid_live_threads_begin(struct braid_live_threads *t, struct braid_live_str
 				return 0;
 	}
 	if (!reported && s->o.say && !s->o.clock_only)
-		s->o.say(s->o.say_arg, s->name, !s->qemu_pid || braid_pids_of_host() ? BRAID_VCPUS_UNKNOWN :
-			 "vCPU threads unknown (this PID namespace is not the host's: threads have other numbers)");
+		s->o.say(s->o.say_arg, s->name, why_unknown(s));
 	t->reported_unknown = true;
 	return 0;
 }

@@ -52,7 +52,7 @@ static void make(void)
 	synth_guest_free(&g);
 }
 
-/* The counts of stat's JSON, rings and then the total; those of the text follow in the same order. */
+/* The counts of a row, in the text's order. The last row is the total. */
 static const char *const counts[] = {
 	"before", "written", "read", "lost", "left", "after", "found",
 };
@@ -62,7 +62,7 @@ static const char *const counts[] = {
 #define UNKNOWN		(~0ULL)
 
 struct account {
-	u32 nr;		/* the last row is the total */
+	u32 nr;
 	u64 rows[MAX_ROWS][NR_COUNTS];
 };
 
@@ -104,7 +104,8 @@ static void read_text(struct account *account)
 		for (k = 0; k < NR_COUNTS; k++) {
 			word = strtok_r(NULL, " ", &rest);
 			NEED(word);
-			account->rows[account->nr][k] = *word == '?' ? UNKNOWN : strtoull(word, NULL, 10);
+			account->rows[account->nr][k] = *word == '?' ? UNKNOWN :
+								strtoull(word, NULL, 10);
 		}
 		account->nr++;
 		if (is_total)

@@ -123,7 +123,8 @@ static void interrupted_writes(void)
 	ssize_t n;
 	pid_t pid;
 
-	alarms = mmap(NULL, sizeof(*alarms), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	alarms = mmap(NULL, sizeof(*alarms), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+		      -1, 0);
 	NEED(alarms != MAP_FAILED && terminal >= 0 && !grantpt(terminal) && !unlockpt(terminal));
 	fd = open(ptsname(terminal), O_RDWR | O_NOCTTY);
 	pid = fork();
@@ -131,7 +132,8 @@ static void interrupted_writes(void)
 	if (!pid)
 		write_interrupted(fd);
 	close(fd);
-	while (braid_load(alarms) < 50 && !waitpid(pid, &status, WNOHANG))	/* nobody reads yet */
+	/* Nobody reads yet, so it waits. */
+	while (braid_load(alarms) < 50 && !waitpid(pid, &status, WNOHANG))
 		braid_sleep_ns(1000000);
 	while ((n = read(terminal, bytes, sizeof(bytes))) > 0)
 		nr += n;
