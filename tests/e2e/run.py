@@ -268,6 +268,8 @@ def main():
     selected = select(_cases, arguments.case)
     count = {"ok": 0, "FAIL": 0, "skip": 0}
     jobs = [((one.name, kernel), arguments) for one in selected for kernel in kernels_of(one, arguments.kernel)]
+    if not jobs:
+        sys.exit(f"run.py: none of these cases runs on {', '.join(arguments.kernel)}; --list shows their kernels")
     for path in sorted({machines.of(kernel).qemu() for (_, kernel), _ in jobs}):
         print(qemu.describe(path), flush=True)
     print(rig.choose_accel()[1], flush=True)

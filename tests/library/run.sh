@@ -52,9 +52,13 @@ done <"$out/names"
 echo "ok   each function has a man page"
 
 # Each page that a help text names is installed, and nothing stays of what was installed.
-build/tracebraid sql --help | grep -o 'docs/[a-z-]*\.md' | while read -r page; do
+build/tracebraid --describe | cut -f 2 | while read -r command; do
+	build/tracebraid "$command" --help
+done | grep -o 'docs/[a-z-]*\.md' | sort -u >"$out/pages"
+[ -s "$out/pages" ]
+while read -r page; do
 	[ -e "$root/usr/share/doc/tracebraid/$page" ] || { echo "FAIL $page, which --help names, is not installed"; exit 1; }
-done
+done <"$out/pages"
 removed=$top/build/removed
 rm -rf "$removed"
 mkdir -p "$removed"

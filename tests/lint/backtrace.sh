@@ -3,7 +3,9 @@
 # Checks that a backtrace of the kernel shows which functions are the driver's: backtrace.sh DRIVER...
 set -u
 
-found=$(nm -A "$@" | awk '$2 ~ /^[tT]$/ && $3 !~ /^(__(pfx|cfi)_)?(braid_|__trace_|(init|cleanup)_module)/')
+[ $# -gt 0 ] || { echo 'backtrace.sh: no driver is given'; exit 1; }
+listing=$(nm -A "$@") || exit 1
+found=$(printf '%s\n' "$listing" | awk '$2 ~ /^[tT]$/ && $3 !~ /^(__(pfx|cfi)_)?(braid_|__trace_|(init|cleanup)_module)/')
 if [ -n "$found" ]; then
 	echo "functions of the driver without braid_:"
 	printf '%s\n' "$found"

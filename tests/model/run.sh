@@ -9,7 +9,7 @@ room=$(cd "$(dirname "$0")" && pwd)
 out=$room/../../build/model
 full=0 background=
 [ "${1-}" = --full ] && full=1 && background='nice -n 19' && shift	# it takes hours
-only=" $* "
+only=" $* " names=' '
 passed=0 failed=0
 
 for tool in spin gcc; do
@@ -22,6 +22,7 @@ cd "$out" || exit 1
 model=ring.pml
 
 wanted() {
+	names="$names$1 ${model%.pml} "
 	[ "$only" = "  " ] && return 0
 	case $only in *" $1 "* | *" ${model%.pml} "*) return 0 ;; esac
 	return 1
@@ -161,5 +162,8 @@ done
 proves host_time 1500 -DHOST_TIME
 catches host_time_no_reader_fence -DHOST_TIME -DNO_READER_FENCE
 
+for name; do
+	case $names in *" $name "*) ;; *) fail "there is no search and no mutant $name" ;; esac
+done
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ] && [ "$passed" != 0 ]

@@ -380,7 +380,8 @@ int main(int argc, char **argv)
 			CHECK_EQ(status, 0);
 		}
 		s->finish = 1;
-		waitpid(fork_or_die(read_all), NULL, 0);
+		waitpid(fork_or_die(read_all), &status, 0);
+		CHECK_EQ(status, 0);
 		judge(kill_writer && !s->writer_done, &read, &lost);
 		free(w);
 		munmap(s, bytes);
