@@ -148,6 +148,20 @@ struct memory_event *memory_wakeup(u32 ring, s64 ns, s32 pid)
 	return e;
 }
 
+void memory_wakeup_on(u32 ring, s64 ns, s32 pid, u32 cpu)
+{
+	struct memory_event *e = memory_add(ring, ns, MEMORY_WAKEUP_ON, memory_current(ring));
+
+	memory_put(e, 8, pid, 4);
+	memory_put(e, 12, cpu, 4);
+}
+
+void memory_irq(u32 ring, s64 ns, bool begins, u32 number)
+{
+	memory_put(memory_add(ring, ns, begins ? MEMORY_IRQ : MEMORY_IRQ_END,
+			      memory_current(ring)), 8, number, 4);
+}
+
 void memory_entry(u32 ring, s64 ns, s32 tid)
 {
 	memory_add(ring, ns, MEMORY_ENTRY, tid);
@@ -258,4 +272,18 @@ void memory_reset(s64 answers_ns, s64 again_ns)
 	memory_again.boot_id[0] = 2;
 	memory_again.life = 2;
 	memory_source.nr_streams = 3;
+}
+
+void memory_stolen(void)
+{
+	memory_begin();
+	memory_switch(0, 1000, 0, 0, 70);
+	memory_switch(2, 1000, 0, 0, 33);
+	memory_switch(0, 2000, 70, 0, 9);
+	memory_switch(0, 2300, 9, 0, 70);
+	memory_switch(0, 3000, 70, 0, 9);
+	memory_switch(0, 3400, 9, 0, 8);
+	memory_switch(0, 3900, 8, 0, 70);
+	memory_wakeup(2, 4000, 5);
+	memory_switch(0, 5000, 70, 1, 0);
 }

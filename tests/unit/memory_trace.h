@@ -52,6 +52,12 @@ extern struct braid_event_format memory_formats[MEMORY_FORMATS];
 /* Empties all rings, and restores the streams; call it first. */
 void memory_begin(void);
 
+/*
+ * memory_begin(), then: the guest's task 33 is preempted twice in the vCPU's thread 70, first by 9,
+ * then by 9 and 8.
+ */
+void memory_stolen(void);
+
 /* An event of a format, of a task; its fields are to be put. Events of a ring are in time order. */
 struct memory_event *memory_add(u32 ring, s64 ns, u16 id, s32 pid);
 void memory_put(struct memory_event *e, u32 offset, u64 value, u32 bytes);
@@ -59,6 +65,8 @@ void memory_put(struct memory_event *e, u32 offset, u64 value, u32 bytes);
 s32 memory_current(u32 ring);
 struct memory_event *memory_switch(u32 ring, s64 ns, s32 prev, u64 state, s32 next_pid);
 struct memory_event *memory_wakeup(u32 ring, s64 ns, s32 pid);
+void memory_wakeup_on(u32 ring, s64 ns, s32 pid, u32 cpu);
+void memory_irq(u32 ring, s64 ns, bool begins, u32 number);
 void memory_entry(u32 ring, s64 ns, s32 tid);
 struct memory_event *memory_exit(u32 ring, s64 ns, s32 tid, u32 reason);
 void memory_user(u32 ring, s64 ns, s32 tid);

@@ -17,27 +17,13 @@
 #define IO	30
 #define HLT	12
 
-static void irq(u32 ring, s64 ns, bool begins, u32 number)
-{
-	memory_put(memory_add(ring, ns, begins ? MEMORY_IRQ : MEMORY_IRQ_END,
-			      memory_current(ring)), 8, number, 4);
-}
-
-static void wakeup_on(u32 ring, s64 ns, s32 pid, u32 cpu)
-{
-	struct memory_event *e = memory_add(ring, ns, MEMORY_WAKEUP_ON, memory_current(ring));
-
-	memory_put(e, 8, pid, 4);
-	memory_put(e, 12, cpu, 4);
-}
-
 /* States -------------------------------------------------------------------------------------- */
 
 static void life_of_a_vcpu(void)
 {
 	memory_begin();
 	memory_switch(0, 1000, 70, 1, 0);
-	wakeup_on(1, 1500, 70, 0);
+	memory_wakeup_on(1, 1500, 70, 0);
 	memory_switch(0, 1900, 0, 0, 70);
 	memory_entry(0, 2000, 70);
 	memory_exit(0, 2600, 70, IO);
@@ -81,7 +67,7 @@ static void waits_where_it_is(void)
 	memory_begin();
 	memory_switch(0, 1000, 70, 1, 8);
 	memory_switch(1, 1000, 0, 0, 9);
-	wakeup_on(0, 1100, 70, 1);
+	memory_wakeup_on(0, 1100, 70, 1);
 	memory_migrate(0, 1300, 70, 0);
 	memory_switch(0, 1400, 8, 0, 7);
 	memory_switch(0, 1500, 7, 0, 70);
@@ -100,8 +86,8 @@ static void interrupts(void)
 {
 	memory_begin();
 	memory_switch(0, 1000, 0, 0, 70);
-	irq(0, 1100, true, 11);
-	irq(0, 1200, false, 11);
+	memory_irq(0, 1100, true, 11);
+	memory_irq(0, 1200, false, 11);
 	memory_switch(0, 1300, 70, 4, 0);	/* SIGSTOP */
 	memory_switch(0, 1500, 0, 0, 3);
 	span_expect("1000-1100 running\n1100-1200 stolen by irq 11\n"
@@ -210,7 +196,7 @@ static void queues_divide_nothing(void)
 	memory_begin();
 	memory_switch(0, 1000, 0, 0, 70);
 	memory_switch(2, 1200, 0, 0, 33)->bound = 10;
-	wakeup_on(2, 1500, 44, 0);
+	memory_wakeup_on(2, 1500, 44, 0);
 	memory_switch(2, 1800, 33, 1, 44)->bound = 20;
 	memory_switch(0, 2000, 70, 1, 0);
 	span_queues = true;
@@ -263,24 +249,9 @@ static void any_trace_adds_up(void)
 
 /* Analyses ------------------------------------------------------------------------------------ */
 
-/* The task 33 of the guest is preempted twice by 9, once by 9 and 8. */
-static void make_stolen(void)
-{
-	memory_begin();
-	memory_switch(0, 1000, 0, 0, 70);
-	memory_switch(2, 1000, 0, 0, 33);
-	memory_switch(0, 2000, 70, 0, 9);
-	memory_switch(0, 2300, 9, 0, 70);
-	memory_switch(0, 3000, 70, 0, 9);
-	memory_switch(0, 3400, 9, 0, 8);
-	memory_switch(0, 3900, 8, 0, 70);
-	memory_wakeup(2, 4000, 5);
-	memory_switch(0, 5000, 70, 1, 0);
-}
-
 static void steal(void)
 {
-	make_stolen();
+	memory_stolen();
 	text_has(analyze_text("steal", BRAID_TABLE_TEXT, false),
 	    "# 1 vCPU, 0.000004000 s of vCPU time = 0.000004000 proven (100.00 %)",
 	    "# stolen: 1.200 µs in 2 episodes\n",
@@ -302,7 +273,7 @@ static void owners(void)
 	struct braid_vcpu_thread of_recorder[] = { { BRAID_VCPU_NONE, 7, 0 }, { BRAID_VCPU_NONE, 9, 0 } };
 	struct braid_vcpu_thread of_vmm[] = { { BRAID_VCPU_NONE, 8, 0 } };
 
-	make_stolen();
+	memory_stolen();
 	text_has(analyze_text("steal", BRAID_TABLE_JSON, false), "\"episodes\":2,\"recorder_ns\":null,",
 		 "\"task9[9]\"", "\"task8[8]\"", NULL);
 	memory_host.others = of_recorder;
@@ -323,7 +294,7 @@ static void owners(void)
 
 static void stalls(void)
 {
-	make_stolen();
+	memory_stolen();
 	text_has(analyze_text("stalls", BRAID_TABLE_TEXT, false),
 	    "guest/vCPU 0 (thread 70) recorded no event for 3.000 µs from 0.000001; its task was "
 	    "task33[33]:\n"
@@ -333,7 +304,7 @@ static void stalls(void)
 	    "\"stalls\":[{\"at_ns\":1000,\"duration_ns\":3000,\"idle_ns\":0,\"vcpu\":\"guest/vCPU 0\","
 	    "\"task\":\"task33[33]\",\"tid\":70,", "\"running_ns\":1800,\"stolen_ns\":1200,",
 	    "\"culprits\":[{\"culprit\":\"task9[9]\",\"ns\":700},{\"culprit\":\"task8[8]\",\"ns\":500}]}", NULL);
-	make_stolen();
+	memory_stolen();
 	memory_switch(2, 5000, 33, 1, 0);
 	memory_wakeup(0, 7000, 70);
 	memory_switch(0, 7000, 0, 0, 70);
@@ -362,7 +333,7 @@ static void stalls(void)
 
 static void guest_wakeup(s64 ns, s32 pid, u32 cpu)
 {
-	wakeup_on(2, ns, pid, cpu);
+	memory_wakeup_on(2, ns, pid, cpu);
 }
 
 /* What a woken task waited for, by what its vCPU did: all of that adds up to the wait. */
@@ -429,7 +400,7 @@ static void behind(void)
 
 static void summary(void)
 {
-	make_stolen();
+	memory_stolen();
 	text_has(analyze_text("summary", BRAID_TABLE_JSON, false),
 	    "\"guests\":[{\"guest\":\"guest\",\"vcpus\":1,\"busy_ppm\":700000,\"stolen_ppm\":300000,"
 	    "\"asleep_ppm\":0,\"offline_ppm\":0,\"unknown_ppm\":0,", "\"worst_stall_ns\":3000,\"worst_stall_at_ns\":1000,",
@@ -444,7 +415,7 @@ static void missing(void)
 {
 	char *text;
 
-	make_stolen();
+	memory_stolen();
 	text_has(analyze_text("summary", BRAID_TABLE_TEXT, false), "no sched_wakeup events", "no kvm events", "  -  ", NULL);
 	memory_begin();
 	memory_switch(2, 1000, 33, 1, 0);
@@ -524,9 +495,9 @@ static void all_events(void)
 
 	memory_begin();
 	memory_switch(0, 1000, 0, 0, 70);
-	irq(0, 1100, true, 11);
-	irq(0, 1200, false, 11);
-	irq(1, 1250, true, 20);
+	memory_irq(0, 1100, true, 11);
+	memory_irq(0, 1200, false, 11);
+	memory_irq(1, 1250, true, 20);
 	memory_wakeup(2, 1300, 33);
 	memory_wakeup(2, 1400, 34);
 	memory_wakeup(2, 1500, 35);

@@ -8,28 +8,6 @@
 #include "tests/unit/check.h"
 #include "tests/unit/memory_trace.h"
 
-static void wakeup_on(u32 ring, s64 ns, s32 pid, u32 cpu)
-{
-	struct memory_event *e = memory_add(ring, ns, MEMORY_WAKEUP_ON, memory_current(ring));
-
-	memory_put(e, 8, pid, 4);
-	memory_put(e, 12, cpu, 4);
-}
-
-static void make_stolen(void)
-{
-	memory_begin();
-	memory_switch(0, 1000, 0, 0, 70);
-	memory_switch(2, 1000, 0, 0, 33);
-	memory_switch(0, 2000, 70, 0, 9);
-	memory_switch(0, 2300, 9, 0, 70);
-	memory_switch(0, 3000, 70, 0, 9);
-	memory_switch(0, 3400, 9, 0, 8);
-	memory_switch(0, 3900, 8, 0, 70);
-	memory_wakeup(2, 4000, 5);
-	memory_switch(0, 5000, 70, 1, 0);
-}
-
 /* Of guests, what belongs to one counts as one: also where it is the victim. */
 static void guests(void)
 {
@@ -37,7 +15,7 @@ static void guests(void)
 	struct braid_vcpu_thread of_vmm[] = { { BRAID_VCPU_NONE, 8, 0 }, { BRAID_VCPU_NONE, 9, 0 } };
 	int err;
 
-	make_stolen();
+	memory_stolen();
 	text_has(analyze_with("steal", wants, &err),
 	    "guest   the host's threads  1.200 µs  100.00 %      2  288 ns  896 ns  900 ns  0.000003\n",
 	    "guest/vCPU 0  task33[33]  the host's threads (900 ns)\n", NULL);
@@ -68,7 +46,7 @@ static void causes(void)
 	memory_switch(1, 1000, 0, 0, 8);
 	memory_switch(2, 1000, 0, 0, 33);
 	memory_switch(0, 2000, 70, 1, 0);
-	wakeup_on(1, 20000000, 70, 0);
+	memory_wakeup_on(1, 20000000, 70, 0);
 	memory_switch(0, 20001000, 0, 0, 70);
 	memory_wakeup(2, 20002000, 5);
 	memory_switch(0, 20003000, 70, 1, 0);
@@ -152,7 +130,7 @@ static void make_offline(bool told)
 		memory_online(2, 2000, 0, false);
 	memory_exit(0, 2900, 70, 12);
 	memory_switch(0, 3000, 70, 1, 9);
-	wakeup_on(0, 3000 + OFF_NS, 70, 0);
+	memory_wakeup_on(0, 3000 + OFF_NS, 70, 0);
 	memory_switch(0, 3100 + OFF_NS, 9, 0, 70);
 	memory_entry(0, 3200 + OFF_NS, 70);
 	if (told)
@@ -210,7 +188,7 @@ static void offline_before(void)
 	memory_window(1000, 9000);
 	memory_online(2, 1000, 0, false);
 	memory_switch(0, 1100, 9, 0, 8);
-	wakeup_on(0, 2900, 70, 0);
+	memory_wakeup_on(0, 2900, 70, 0);
 	memory_switch(0, 3000, 8, 0, 70);
 	memory_switch(0, 4000, 70, 1, 8);
 	e = memory_wakeup(2, 5000, 5);

@@ -7,20 +7,6 @@
 
 #define IO	30
 
-static void irq(u32 ring, s64 ns, bool begins, u32 number)
-{
-	memory_put(memory_add(ring, ns, begins ? MEMORY_IRQ : MEMORY_IRQ_END,
-			      memory_current(ring)), 8, number, 4);
-}
-
-static void wakeup_on(u32 ring, s64 ns, s32 pid, u32 cpu)
-{
-	struct memory_event *e = memory_add(ring, ns, MEMORY_WAKEUP_ON, memory_current(ring));
-
-	memory_put(e, 8, pid, 4);
-	memory_put(e, 12, cpu, 4);
-}
-
 /* The kernel may omit a switch and count no loss: the next event's task shows it. */
 static void omitted_switches(void)
 {
@@ -34,8 +20,8 @@ static void omitted_switches(void)
 	span_expect("1000-1500 running\n1500-2500 unknown\n2500-3000 running\n3000-3500 sleeping\n");
 	memory_begin();				/* one who is in its way */
 	memory_switch(0, 1000, 70, 0, 9);
-	irq(0, 1300, true, 11);
-	irq(0, 1400, false, 11);
+	memory_irq(0, 1300, true, 11);
+	memory_irq(0, 1400, false, 11);
 	memory_switch(0, 2000, 8, 0, 7);	/* 9 to 8 */
 	memory_switch(0, 2500, 7, 0, 70);
 	memory_switch(0, 3000, 70, 1, 0);
@@ -47,7 +33,7 @@ static void omitted_switches(void)
 	memory_entry(0, 2000, 70);
 	memory_exit(0, 2500, 70, IO);
 	memory_switch(0, 2700, 70, 1, 0);	/* to it and from it */
-	wakeup_on(1, 2800, 70, 0);
+	memory_wakeup_on(1, 2800, 70, 0);
 	memory_switch(0, 3000, 70, 1, 0);
 	memory_switch(0, 3500, 0, 0, 9);
 	span_expect("1000-1400 stolen by task9[9]\n1400-2000 unknown\n2000-2500 guest\n"
