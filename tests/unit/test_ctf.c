@@ -11,12 +11,12 @@
 
 #include "host_agent/export/form_ctf.h"
 #include "host_agent/util/error.h"
-#include "host_agent/util/text.h"
 #include "shared/schema.h"
 #include "tests/unit/check.h"
 #include "tests/unit/make_capture.h"
 #include "tests/unit/need.h"
 #include "tests/unit/report_text.h"
+#include "tests/unit/shell.h"
 #include "tests/unit/state_sums.h"
 
 static char dir[] = "/tmp/test_ctf.XXXXXX";
@@ -29,30 +29,6 @@ static const struct synth_guest_params roomy = {
 	.name = "guest", .incarnation = 7, .boot = 1, .start_ns = SYNTH_START_NS,
 	.nr_slots = 64, .subbuf_bytes = 16384,
 };
-
-/* The output of a shell command; free() it. */
-static char *output_of(const char *command)
-{
-	FILE *from = popen(command, "r");
-	struct braid_text t = { 0 };
-	char line[4096];
-
-	NEED(from);
-	while (fgets(line, sizeof(line), from))
-		braid_text_puts(&t, line);
-	braid_text_putc(&t, 0);
-	CHECK_EQ(pclose(from), 0);
-	NEED(!t.failed);
-	return t.data;
-}
-
-static char *run(const char *format, const char *a, const char *b)
-{
-	char command[512];
-
-	snprintf(command, sizeof(command), format, a, b);
-	return output_of(command);
-}
 
 static int export(const struct braid_export_options *options, struct braid_export_totals *totals)
 {
@@ -68,13 +44,13 @@ static int export(const struct braid_export_options *options, struct braid_expor
 
 static void remove_folder(void)
 {
-	free(run("rm -rf %s %s.part", folder, folder));
+	free(shell_output("rm -rf %s %s.part", folder, folder));
 }
 
 /* Whether babeltrace2 can read all of it. */
 static void check_readable(u64 events)
 {
-	char *text = run("babeltrace2 %s 2>&1 %s", folder, "");
+	char *text = shell_output("babeltrace2 %s 2>&1", folder);
 	const u8 *c;
 
 	CHECK_EQ(count_of(text, "\n"), events);
@@ -96,7 +72,7 @@ static void compare(const struct braid_export_options *options)
 	free(text);
 	remove_folder();
 	CHECK_EQ(export(options, &totals), 0);
-	text = run("tests/unit/compare_ctf.py %s %s 2>&1", json, folder);
+	text = shell_output("tests/unit/compare_ctf.py %s %s 2>&1", json, folder);
 	snprintf(want, sizeof(want), ", %llu lost\n", (unsigned long long)totals.lost);
 	if (!strstr(text, want))
 		fprintf(stderr, "%s", text);
@@ -106,7 +82,7 @@ static void compare(const struct braid_export_options *options)
 
 static char *metadata(const char *stream)
 {
-	return run("cat %s/%s/metadata", folder, stream);
+	return shell_output("cat %s/%s/metadata", folder, stream);
 }
 
 /* Without events there is a trace that can be opened, whatever the capture has. */
@@ -147,7 +123,7 @@ static void standard(void)
 	CHECK(strstr(text, "hostname = \"testhost\";") && strstr(text, "precision = 0;"));
 	free(text);
 	compare(&few);
-	text = run("ls %s %s", folder, "");
+	text = shell_output("ls %s", folder);
 	CHECK(!strcmp(text, "guest2\n"));
 	free(text);
 }
@@ -164,7 +140,7 @@ static void wall_time(void)
 	CHECK(strstr(text, "absolute = true;") && strstr(text, "offset_s = 1699999000;") &&
 	      strstr(text, "uuid = \"01010101-0101-0101-0101-010101010101\";"));
 	free(text);
-	text = run("babeltrace2 --clock-seconds %s/guest1 | head -1%s", folder, "");
+	text = shell_output("babeltrace2 --clock-seconds %s/guest1 | head -1", folder);
 	CHECK(strstr(text, "[1700000000.1234"));
 	free(text);
 	compare(&wall);
@@ -195,7 +171,7 @@ static void no_wall_time(void)
 	synth_end(w, &g, BRAID_END_STOPPED);
 	NEED(!braid_capture_finish(w));
 	compare(&all);
-	text = run("cat %s/*/metadata%s", folder, "");
+	text = shell_output("cat %s/*/metadata", folder);
 	CHECK_EQ(count_of(text, "absolute = true;"), 0);
 	CHECK_EQ(count_of(text, "offset_s = 0;"), 2);
 	free(text);
@@ -459,14 +435,14 @@ static void hostile_names(void)
 	CHECK_EQ(export(&all, &totals), 0);
 	CHECK_EQ(totals.events, events);
 	check_readable(events);
-	text = run("cat %s/*/metadata | tr -cd '\\\\'%s", folder, "");
+	text = shell_output("cat %s/*/metadata | tr -cd '\\\\'", folder);
 	CHECK(!*text);
 	free(text);
 	/* Fields that overlap are written as bytes. */
-	text = run("babeltrace2 %s | grep -E ' (huge|clash|overlap): .* raw = '%s", folder, "");
+	text = shell_output("babeltrace2 %s | grep -E ' (huge|clash|overlap): .* raw = '", folder);
 	CHECK_EQ(count_of(text, "\n"), 2);
 	free(text);
-	text = run("ls %s %s", folder, "");
+	text = shell_output("ls %s", folder);
 	CHECK_EQ(count_of(text, "\n"), 1);
 	free(text);
 }
@@ -502,7 +478,7 @@ static void damaged(void)
 		err = braid_export_ctf(folder, source, turn % 4 == 3 ? &wall : &all, &totals);
 		CHECK(!err || err == -ENODATA);
 		if (!err && totals.events && turn % 8 == 1)
-			free(run("babeltrace2 %s >/dev/null 2>&1%s", folder, ""));
+			free(shell_output("babeltrace2 %s >/dev/null 2>&1", folder));
 		braid_source_free(source);
 	}
 }
@@ -540,7 +516,7 @@ static void full_disk(void)
 		if (!pid)
 			_exit(export_into(rooms[k]));
 		CHECK(waitpid(pid, &status, 0) == pid && !status);
-		text = run("ls %s.part %s 2>/dev/null || true", folder, folder);
+		text = shell_output("ls %s.part %s 2>/dev/null || true", folder, folder);
 		CHECK(!*text);
 		free(text);
 	}
@@ -553,10 +529,10 @@ static void vcpu_states(void)
 	char sums[64], *text;
 
 	snprintf(sums, sizeof(sums), "%s/sums", dir);
-	free(run("build/make_big_capture %s 12000%s", capture, ""));
+	free(shell_output("build/make_big_capture %s 12000", capture));
 	state_sums(capture, &options, sums);
 	compare(&options);		/* all others are as without */
-	text = run("tests/unit/compare_states.py %s babeltrace2 %s", sums, folder);
+	text = shell_output("tests/unit/compare_states.py %s babeltrace2 %s", sums, folder);
 	CHECK(strcmp(text, "0 states\n"));
 	free(text);
 	synth_standard(capture);	/* has no host */
@@ -581,6 +557,6 @@ int main(void)
 	RUN(damaged);
 	RUN(full_disk);
 	RUN(vcpu_states);
-	free(run("rm -rf %s%s", dir, ""));
+	free(shell_output("rm -rf %s", dir));
 	return VERDICT();
 }

@@ -16,6 +16,7 @@
 #include "tests/unit/need.h"
 #include "tests/unit/report_text.h"
 #include "tests/unit/run_command.h"
+#include "tests/unit/shell.h"
 
 static char dat[64], capture[64];
 
@@ -264,25 +265,6 @@ static void other_hosts(void)
 	CHECK(refused(&p, true, "a guest"));
 }
 
-/* The output of a shell command; free() it. */
-static char *output_of(const char *format, const char *a, const char *b)
-{
-	char command[512], *text = NULL;
-	size_t bytes, n;
-	FILE *from, *to;
-	char line[4096];
-
-	snprintf(command, sizeof(command), format, a, b);
-	from = popen(command, "r");
-	to = open_memstream(&text, &bytes);
-	NEED(from && to);
-	while ((n = fread(line, 1, sizeof(line), from)))
-		fwrite(line, 1, n, to);
-	fclose(to);
-	CHECK_EQ(pclose(from), 0);
-	return text;
-}
-
 /* KASLR puts the kernel at another address in each boot. */
 static void other_boots(void)
 {
@@ -341,8 +323,8 @@ static void as_trace_cmd_reads(void)
 		NEED(text);
 		file = fopen(name, "w");
 		NEED(file && fputs(text, file) >= 0 && !fclose(file));
-		ours = output_of("cat %s | " BEATS, name, "");
-		theirs = output_of("trace-cmd report -i %s 2>/dev/null | " BEATS, dat, "");
+		ours = shell_output("cat %s | " BEATS, name);
+		theirs = shell_output("trace-cmd report -i %s 2>/dev/null | " BEATS, dat);
 		CHECK_EQ(totals.events, 2 * SYNTH_DAT_EVENTS);
 		CHECK(strlen(ours) > 1000 && !strcmp(ours, theirs));
 		free(ours);
@@ -359,7 +341,7 @@ static void as_trace_cmd_writes(void)
 		"6 --compression none", "7 --compression none", "7 --compression zstd",
 	};
 	struct braid_export_totals totals;
-	char *first, *text, other[80], command[256];
+	char *first, *text, other[80];
 	struct synth_dat p = usual;
 	size_t k;
 
@@ -374,9 +356,8 @@ static void as_trace_cmd_writes(void)
 	snprintf(other, sizeof(other), "%s.other", dat);
 	NEED(!rename(dat, other));
 	for (k = 0; k < 3; k++) {
-		snprintf(command, sizeof(command), "trace-cmd convert -i %%s -o %%s --file-version %s >/dev/null 2>&1",
-			 kinds[k]);
-		free(output_of(command, other, dat));
+		free(shell_output("trace-cmd convert -i %s -o %s --file-version %s >/dev/null 2>&1", other,
+				  dat, kinds[k]));
 		text = report_all(&totals, true);
 		NEED(text);
 		CHECK(!strcmp(text, first));
@@ -398,7 +379,7 @@ static void command(void)
 	CHECK(!stat(out, &st) && st.st_size > 50000);
 	unlink(out);
 	CHECK_EQ(RUN_COMMAND(braid_cmd_report, "report", "--stats", "-o", out, dat), 0);
-	text = output_of("grep -c ' unknown  *?  *?  *?$' %s", out, "");
+	text = shell_output("grep -c ' unknown  *?  *?  *?$' %s", out);
 	CHECK(!strcmp(text, "2\n"));	/* CPUs without sched_switch: busy for an unknown time */
 	free(text);
 	unlink(out);

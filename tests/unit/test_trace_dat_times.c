@@ -8,6 +8,7 @@
 #include "tests/unit/check.h"
 #include "tests/unit/make_trace_dat.h"
 #include "tests/unit/need.h"
+#include "tests/unit/shell.h"
 
 static char dat[64];
 
@@ -48,25 +49,6 @@ static bool refused(const struct synth_dat *params, const char *why)
 	return false;
 }
 
-/* The output of a shell command; free() it. */
-static char *output_of(const char *format, const char *a, const char *b)
-{
-	char command[512], *text = NULL;
-	size_t bytes, n;
-	FILE *from, *to;
-	char line[4096];
-
-	snprintf(command, sizeof(command), format, a, b);
-	from = popen(command, "r");
-	to = open_memstream(&text, &bytes);
-	NEED(from && to);
-	while ((n = fread(line, 1, sizeof(line), from)))
-		fwrite(line, 1, n, to);
-	fclose(to);
-	CHECK_EQ(pclose(from), 0);
-	return text;
-}
-
 /* The first time in a report, and in trace-cmd's: "SECONDS.NS". */
 #define FIRST_TIME	" | sed -n '/count=0$/s/.* \\([0-9]*[.][0-9]*\\): beat:.*/\\1/p' | head -1"
 
@@ -80,7 +62,7 @@ static bool first_time_is(const struct synth_dat *params, const char *time)
 	ours = report_all(&totals);
 	NEED(ours);
 	snprintf(line, sizeof(line), " %s: beat:", time);
-	theirs = output_of("trace-cmd report -t -i %s 2>/dev/null" FIRST_TIME, dat, "");
+	theirs = shell_output("trace-cmd report -t -i %s 2>/dev/null" FIRST_TIME, dat);
 	same = strstr(ours, line) && totals.events == SYNTH_DAT_EVENTS * (params->instance ? 2 : 1) &&
 	       strlen(theirs) == strlen(time) + 1 && !strncmp(theirs, time, strlen(time));
 	if (!same)
