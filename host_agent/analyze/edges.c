@@ -31,13 +31,15 @@ void braid_edges_sort(struct braid_states *s)
 /* What the host's events have shown of its CPUs. */
 static void forget_cpus(struct braid_states *s)
 {
-	u32 k;
+	while (s->first_cpu != BRAID_NO_CPU) {
+		struct braid_host_cpu *cpu = &s->cpus[s->first_cpu];
 
-	for (k = 0; k < s->nr_cpus; k++) {
-		struct braid_host_cpu *cpu = &s->cpus[k];
-
-		if (cpu->hides != BRAID_NO_VCPU)
+		s->first_cpu = cpu->next_touched;
+		cpu->touched = false;
+		if (cpu->hides != BRAID_NO_VCPU) {
 			s->vcpus[cpu->hides].hidden--;
+			braid_list_touch(s, cpu->hides);
+		}
 		cpu->hides = BRAID_NO_VCPU;
 		cpu->left = BRAID_PID_UNKNOWN;
 		cpu->known = cpu->in_gap = cpu->softirq = false;
@@ -47,92 +49,91 @@ static void forget_cpus(struct braid_states *s)
 }
 
 /* What they have shown of a vCPU's thread, and of its interrupts. */
-static void forget_thread(struct braid_states *s, struct braid_vcpu *v, s64 ns)
+static int forget_thread(struct braid_states *s, struct braid_vcpu *v, s64 ns)
 {
 	v->ipi = -1;
 	v->reason = 0;
 	v->halted = false;
 	braid_vcpu_set_thread(s, v, BRAID_THREAD_UNKNOWN, v->cpu);
 	braid_mark(s, BRAID_MARK_LOST, v - s->vcpus, ns, 0, 0);
+	return braid_vcpu_refresh(s, v, ns, 0);
 }
 
-/* What its guest has shown. */
-static void forget_task(struct braid_states *s, struct braid_vcpu *v, s64 ns)
+/* Of the host nothing more is recorded. */
+static int stop_host(struct braid_states *s, s64 ns)
 {
-	v->in_gap = v->offline = false;
-	v->task = s->guests[v->guest->number].alive_ns < ns ? BRAID_PID_NOT_TRACED :
-							     BRAID_PID_UNKNOWN;
-	v->call = BRAID_CALL_UNKNOWN;
-	braid_mark(s, BRAID_MARK_LOST_GUEST, v - s->vcpus, ns, 0, 0);
+	struct braid_vcpu *v;
+	u32 cpu, k;
+	int err = 0;
+
+	for (cpu = s->first_cpu; cpu != BRAID_NO_CPU; cpu = s->cpus[cpu].next_touched)
+		for (k = s->cpus[cpu].first_on; k != BRAID_NO_VCPU; k = s->vcpus[k].next)
+			braid_list_touch(s, k);
+	for (k = s->first_touched; k != BRAID_NO_VCPU && !err; k = s->vcpus[k].next_touched)
+		if (s->vcpus[k].out)	/* no entry follows */
+			err = braid_vcpu_settle(s, &s->vcpus[k], ns) ?:
+			      braid_vcpu_report_exit(s, &s->vcpus[k], ns);
+	forget_cpus(s);
+	while (s->first_touched != BRAID_NO_VCPU && !err) {
+		v = &s->vcpus[s->first_touched];
+		s->first_touched = v->next_touched;
+		v->touched = false;
+		err = forget_thread(s, v, ns);
+	}
+	return err;
 }
 
-/* Subscribers see the guests' vCPUs as they were up to then. */
-static int cut(struct braid_states *s, s64 ns)
+/* Subscribers see a guest's vCPUs as they were up to then. */
+static int cut(struct braid_states *s, u32 stream, s64 ns)
 {
+	const struct braid_guest_state *guest = &s->guests[stream];
 	int err = 0;
 	u32 k;
 
-	for (k = 0; k < s->nr_vcpus && !err && s->ops && s->ops->cut; k++)
-		if (s->guests[s->vcpus[k].guest->number].stops)
-			err = s->ops->cut(s->arg, k, ns);
+	for (k = 0; k < guest->nr_vcpus && !err && s->ops && s->ops->cut; k++)
+		err = s->ops->cut(s->arg, guest->first_vcpu + k, ns);
+	braid_task_forget(s, stream, ns);
 	return err;
 }
 
-/* Of the guests that stop, and perhaps of the host, nothing more is recorded. */
-static int stop(struct braid_states *s, s64 ns, bool host)
+/* Of a guest nothing more is recorded, until its next window. */
+static int stop_guest(struct braid_states *s, u32 stream, s64 ns)
 {
-	int err = braid_life_pass(s, ns);
-	u32 k;
+	struct braid_guest_state *guest = &s->guests[stream];
+	struct braid_vcpu *v = &s->vcpus[guest->first_vcpu], *past = v + guest->nr_vcpus;
+	int err = 0;
 
-	if (!err)
-		err = cut(s, ns);
-	if (err)
-		return err;
-	braid_task_forget(s, ns);
-	for (k = 0; k < s->nr_vcpus && host && !err; k++) {
-		struct braid_vcpu *v = &s->vcpus[k];
-
-		if (v->out)	/* no entry follows */
-			err = braid_vcpu_settle(s, v, ns) ?: braid_vcpu_report_exit(s, v, ns);
+	for (; v < past && !err; v++) {
+		v->in_gap = v->offline = false;
+		v->task = guest->alive_ns < ns ? BRAID_PID_NOT_TRACED : BRAID_PID_UNKNOWN;
+		v->call = BRAID_CALL_UNKNOWN;
+		braid_mark(s, BRAID_MARK_LOST_GUEST, v - s->vcpus, ns, 0, 0);
+		err = braid_vcpu_refresh(s, v, ns, 0);
+		if (!err && v->thread == BRAID_THREAD_ON && v->cpu < s->nr_cpus)
+			err = braid_vcpu_refresh_waiters(s, v->cpu, ns, 0);
 	}
-	if (err)
-		return err;
-	if (host)
-		forget_cpus(s);
-	for (k = 0; k < s->nr_vcpus; k++) {
-		if (host)
-			forget_thread(s, &s->vcpus[k], ns);
-		if (s->guests[s->vcpus[k].guest->number].stops)
-			forget_task(s, &s->vcpus[k], ns);
-	}
-	for (k = 0; k < s->nr_vcpus && !err; k++)
-		err = braid_vcpu_refresh(s, &s->vcpus[k], ns, 0);
-	return err;
+	return err ? err : braid_observe_next(s, stream);
 }
 
 /* All that stops at a time. It is of the trace up to then. */
 static int take_stops(struct braid_states *s, s64 due_ns)
 {
-	bool window = false, host = false;
-	size_t k;
-	int err;
+	size_t first = s->edge, k;
+	s64 ns = due_ns - 1;
+	bool host = false;
+	int err = braid_life_pass(s, ns);
 
 	for (; s->edge < s->nr_edges && s->edges[s->edge].due_ns == due_ns &&
-	       s->edges[s->edge].kind != BRAID_EDGE_STARTS; s->edge++) {
-		const struct braid_edge *e = &s->edges[s->edge];
-
-		window |= e->kind == BRAID_EDGE_WINDOW_STOPS;
-		host |= e->kind != BRAID_EDGE_GUEST_STOPS;
-		if (e->kind == BRAID_EDGE_GUEST_STOPS)
-			s->guests[e->which].stops = true;
+	       s->edges[s->edge].kind != BRAID_EDGE_STARTS && !err; s->edge++) {
+		host |= s->edges[s->edge].kind == BRAID_EDGE_HOST_STOPS;
+		if (s->edges[s->edge].kind == BRAID_EDGE_GUEST_STOPS)
+			err = cut(s, s->edges[s->edge].which, ns);
 	}
-	for (k = 0; k < s->source->nr_streams && window; k++)
-		s->guests[k].stops = true;
-	err = stop(s, due_ns - 1, host);
-	if (!err && window)
-		err = braid_observe_next(s);
-	for (k = 0; k < s->source->nr_streams; k++)
-		s->guests[k].stops = false;
+	if (!err && host)
+		err = stop_host(s, ns);
+	for (k = first; k < s->edge && !err; k++)
+		if (s->edges[k].kind == BRAID_EDGE_GUEST_STOPS)
+			err = stop_guest(s, s->edges[k].which, ns);
 	return err;
 }
 

@@ -40,6 +40,7 @@ static void enter(struct braid_states *s, struct braid_vcpu *v, int list)
 		s->vcpus[*first].prev = v - s->vcpus;
 	*first = v - s->vcpus;
 	s->cpus[v->cpu].nr_waiters += list == BRAID_LIST_WAITS;
+	braid_list_touch_cpu(s, v->cpu);
 }
 
 /* One of those behind the limit can be followed from now on. */
@@ -79,4 +80,15 @@ void braid_list_touch(struct braid_states *s, u32 vcpu)
 	v->touched = true;
 	v->next_touched = s->first_touched;
 	s->first_touched = vcpu;
+}
+
+void braid_list_touch_cpu(struct braid_states *s, u32 number)
+{
+	struct braid_host_cpu *cpu = &s->cpus[number];
+
+	if (cpu->touched)
+		return;
+	cpu->touched = true;
+	cpu->next_touched = s->first_cpu;
+	s->first_cpu = number;
 }

@@ -70,7 +70,7 @@ static void take_each(struct sets *sets)
 			stop_ns = w->last_ns > w->start_ns ? w->last_ns : w->start_ns;
 		if (!is_valid(w))
 			stop_ns = INT64_MIN;
-		sets->each[k] = (struct braid_observed){ w->start_ns, stop_ns, w->start_ns, stop_ns };
+		sets->each[k] = (struct braid_observed){ w->start_ns, stop_ns, w->start_ns, stop_ns, 0 };
 	}
 }
 
@@ -85,21 +85,22 @@ int braid_observe_edge(struct braid_states *s, struct braid_edge edge)
 /* All stops of the set, but those with which the whole ends. */
 static int add_stops(struct sets *sets, int kind, u32 which)
 {
-	const struct braid_states *s = sets->s;
 	int err = 0;
 	u32 k;
 
 	for (k = 0; k < sets->nr && !err; k++)
-		if (sets->some[k].stop_ns < s->windows[s->nr_windows - 1].stop_ns)
+		if (sets->some[k].stop_ns < sets->s->end_ns)
 			err = braid_observe_edge(sets->s, (struct braid_edge){
 				.due_ns = sets->some[k].stop_ns + 1, .kind = kind, .which = which,
 			});
 	return err;
 }
 
-static int take_all(struct sets *sets)
+/* From the first start to the last stop. */
+static void take_whole(struct sets *sets)
 {
 	struct braid_states *s = sets->s;
+	struct braid_observed whole = { INT64_MIN, INT64_MAX, INT64_MIN, INT64_MAX, 0 };
 	size_t k;
 
 	sets->nr = 0;
@@ -107,32 +108,42 @@ static int take_all(struct sets *sets)
 		add(sets, k);
 	unite(sets);
 	s->windowed = sets->nr;
-	if (!sets->nr)
-		sets->some[sets->nr++] = (struct braid_observed){
-			INT64_MIN, INT64_MAX, INT64_MIN, INT64_MAX,
-		};
-	s->windows = calloc(sets->nr, sizeof(*s->windows));
-	if (!s->windows)
-		return braid_out_of_memory();
-	memcpy(s->windows, sets->some, sets->nr * sizeof(*s->windows));
-	s->nr_windows = sets->nr;
-	s->begin_ns = s->windowed ? s->windows[0].start_ns : INT64_MAX;
-	s->end_ns = s->windows[s->nr_windows - 1].stop_ns;
-	return add_stops(sets, BRAID_EDGE_WINDOW_STOPS, 0);
+	if (sets->nr) {
+		whole.start_ns = whole.from_ns = sets->some[0].start_ns;
+		whole.stop_ns = whole.to_ns = sets->some[sets->nr - 1].stop_ns;
+	}
+	s->begin_ns = s->windowed ? whole.start_ns : INT64_MAX;
+	s->end_ns = whole.stop_ns;
+	s->windows[s->nr_windows++] = whole;
+}
+
+static int by_stream(const void *a, const void *b)
+{
+	u32 x = (*(const struct braid_stream *const *)a)->number;
+	u32 y = (*(const struct braid_stream *const *)b)->number;
+
+	return x < y ? -1 : x > y;
 }
 
 /* Whether all events of the host are of recordings whose windows are known. */
-static bool hosts_known(const struct braid_source *source)
+static int find_hosts(const struct braid_source *source, bool *known)
 {
-	size_t k, n;
+	const struct braid_stream **hosts = calloc(source->nr_windows + 1,
+						   sizeof(const struct braid_stream *));
+	size_t k, nr = 0;
 
-	for (k = 0; k < source->nr_streams; k++) {
-		for (n = 0; n < source->nr_windows && source->windows[n].host != source->streams[k]; n++)
-			;
-		if (source->streams[k]->kind == BRAID_STREAM_HOST && n == source->nr_windows)
-			return false;
-	}
-	return true;
+	if (!hosts)
+		return braid_out_of_memory();
+	for (k = 0; k < source->nr_windows; k++)
+		if (source->windows[k].host)
+			hosts[nr++] = source->windows[k].host;
+	qsort(hosts, nr, sizeof(*hosts), by_stream);
+	for (k = 0; k < source->nr_streams; k++)
+		if (source->streams[k]->kind == BRAID_STREAM_HOST &&
+		    !bsearch(&source->streams[k], hosts, nr, sizeof(*hosts), by_stream))
+			*known = false;
+	free(hosts);
+	return 0;
 }
 
 /* The host's recordings; what precedes an overwritten page of trace-cmd's is not known. */
@@ -140,17 +151,22 @@ static int take_host(struct sets *sets)
 {
 	struct braid_states *s = sets->s;
 	const struct braid_source *source = s->source;
+	bool known = true;
 	size_t k;
 	u32 n;
+	int err = find_hosts(source, &known);
 
+	/* Of others, what was known is so until any recording stops. */
+	if (!err && !known)
+		err = add_stops(sets, BRAID_EDGE_HOST_STOPS, 0);
 	sets->nr = 0;
 	for (k = 0; k < source->nr_windows; k++)
 		if (source->windows[k].host)
 			add(sets, k);
 	unite(sets);
-	s->starts = calloc(sets->nr + 1, sizeof(*s->starts));
+	s->starts = err ? NULL : calloc(sets->nr + 1, sizeof(*s->starts));
 	if (!s->starts)
-		return braid_out_of_memory();
+		return err ? err : braid_out_of_memory();
 	s->nr_starts = sets->nr;
 	for (n = 0; n < sets->nr; n++) {
 		s->starts[n].ns = sets->some[n].start_ns;
@@ -159,7 +175,7 @@ static int take_host(struct sets *sets)
 	for (k = 0; k < source->nr_streams; k++)
 		if (source->streams[k]->kind == BRAID_STREAM_HOST && source->streams[k]->nr_buffers)
 			s->nr_starts = 0;
-	return hosts_known(source) ? add_stops(sets, BRAID_EDGE_HOST_STOPS, 0) : 0;
+	return known ? add_stops(sets, BRAID_EDGE_HOST_STOPS, 0) : 0;
 }
 
 /* A guest, and a window of a recording that has it. */
@@ -168,7 +184,7 @@ struct of_guest {
 	size_t window;
 };
 
-static int by_stream(const void *a, const void *b)
+static int by_guest(const void *a, const void *b)
 {
 	const struct of_guest *x = a, *y = b;
 
@@ -177,30 +193,42 @@ static int by_stream(const void *a, const void *b)
 	return x->window < y->window ? -1 : x->window > y->window;
 }
 
-static int take_guests(struct sets *sets)
+/* The recordings of a guest. Return: 0 or -ENOMEM with braid_fail(). */
+static int take_guest(struct sets *sets, u32 stream)
 {
-	const struct braid_source *source = sets->s->source;
-	struct of_guest *all;
+	struct braid_states *s = sets->s;
+	struct braid_guest_state *guest = &s->guests[stream];
+
+	unite(sets);
+	if (!sets->nr)
+		return 0;
+	guest->windows = &s->windows[s->nr_windows];
+	guest->nr_windows = sets->nr;
+	memcpy(guest->windows, sets->some, sets->nr * sizeof(*guest->windows));
+	s->nr_windows += sets->nr;
+	return add_stops(sets, BRAID_EDGE_GUEST_STOPS, stream);
+}
+
+static int take_guests(struct sets *sets, struct of_guest *all)
+{
+	struct braid_states *s = sets->s;
 	size_t nr = 0, k, n;
 	int err = 0;
 
-	for (k = 0; k < source->nr_windows; k++)
-		nr += source->windows[k].nr_guests;
-	all = calloc(nr + 1, sizeof(*all));
-	if (!all)
-		return braid_out_of_memory();
-	for (nr = k = 0; k < source->nr_windows; k++)
-		for (n = 0; n < source->windows[k].nr_guests; n++)
-			all[nr++] = (struct of_guest){ source->windows[k].guests[n]->number, k };
-	qsort(all, nr, sizeof(*all), by_stream);
+	for (k = 0; k < s->source->nr_streams; k++) {
+		s->guests[k].windows = s->windows;
+		s->guests[k].nr_windows = 1;
+	}
+	for (k = 0; k < s->source->nr_windows; k++)
+		for (n = 0; n < s->source->windows[k].nr_guests; n++)
+			all[nr++] = (struct of_guest){ s->source->windows[k].guests[n]->number, k };
+	qsort(all, nr, sizeof(*all), by_guest);
 	for (k = 0; k < nr && !err; k = n) {
 		sets->nr = 0;
 		for (n = k; n < nr && all[n].stream == all[k].stream; n++)
 			add(sets, all[n].window);
-		unite(sets);
-		err = add_stops(sets, BRAID_EDGE_GUEST_STOPS, all[k].stream);
+		err = take_guest(sets, all[k].stream);
 	}
-	free(all);
 	return err;
 }
 
@@ -211,28 +239,36 @@ int braid_observe_begin(struct braid_states *s)
 		.each = calloc(s->source->nr_windows + 1, sizeof(*sets.each)),
 		.some = calloc(s->source->nr_windows + 1, sizeof(*sets.some)),
 	};
-	int err = sets.each && sets.some ? 0 : braid_out_of_memory();
+	struct of_guest *all;
+	size_t nr = 1, k;
+	int err;
 
+	for (k = 0; k < s->source->nr_windows; k++)
+		nr += s->source->windows[k].nr_guests;
+	all = calloc(nr, sizeof(*all));
+	s->windows = calloc(nr, sizeof(*s->windows));
+	err = sets.each && sets.some && all && s->windows ? 0 : braid_out_of_memory();
 	s->edge_ns = INT64_MAX;
 	if (!err) {
 		take_each(&sets);
-		err = take_all(&sets);
+		take_whole(&sets);
+		err = take_host(&sets);
 	}
 	if (!err)
-		err = take_host(&sets);
-	if (!err)
-		err = take_guests(&sets);
+		err = take_guests(&sets, all);
 	free(sets.each);
 	free(sets.some);
+	free(all);
 	return err;
 }
 
 /* vCPUs ------------------------------------------------------------------------------------ */
 
-/* Its observation in the present window. */
+/* Its observation in its guest's present window. */
 static void place(const struct braid_states *s, struct braid_vcpu *v)
 {
-	const struct braid_observed *w = &s->windows[s->window];
+	const struct braid_guest_state *guest = &s->guests[v->guest->number];
+	const struct braid_observed *w = &guest->windows[guest->window];
 
 	v->begin_ns = w->from_ns > v->first_ns ? w->from_ns : v->first_ns;
 	v->end_ns = w->to_ns < v->last_ns ? w->to_ns : v->last_ns;
@@ -287,18 +323,31 @@ void braid_states_cut(struct braid_states *s)
 	s->windowed = false;
 }
 
-u64 braid_states_within(const struct braid_states *s, s64 from_ns, s64 to_ns)
+/* Of the guest's windows, what is before a time. */
+static u64 before(const struct braid_guest_state *guest, s64 ns)
 {
-	u64 sum = 0;
-	u32 k;
+	const struct braid_observed *w = guest->windows;
+	u32 from = 0, to = guest->nr_windows;
+	s64 end_ns;
 
-	for (k = 0; k < s->nr_windows; k++) {
-		s64 from = from_ns > s->windows[k].from_ns ? from_ns : s->windows[k].from_ns;
-		s64 to = to_ns < s->windows[k].to_ns ? to_ns : s->windows[k].to_ns;
+	while (to - from > 1) {
+		u32 middle = from + (to - from) / 2;
 
-		sum += to > from ? (u64)to - (u64)from : 0;
+		if (w[middle].start_ns <= ns)
+			from = middle;
+		else
+			to = middle;
 	}
-	return sum;
+	end_ns = ns < w[from].to_ns ? ns : w[from].to_ns;
+	return w[from].before_ns +
+	       (end_ns > w[from].from_ns ? (u64)end_ns - (u64)w[from].from_ns : 0);
+}
+
+u64 braid_states_within(const struct braid_states *s, u32 stream, s64 from_ns, s64 to_ns)
+{
+	const struct braid_guest_state *guest = &s->guests[stream];
+
+	return to_ns > from_ns ? before(guest, to_ns) - before(guest, from_ns) : 0;
 }
 
 /* The vCPU's observation in the present window is over. Returns 0 or the op's error. */
@@ -310,17 +359,29 @@ static int close_window(struct braid_states *s, struct braid_vcpu *v)
 	return braid_vcpu_end(s, v);
 }
 
-int braid_observe_next(struct braid_states *s)
+/* An exit goes on in the next window, with what is in it. */
+static int cut_exit(struct braid_states *s, struct braid_vcpu *v)
 {
+	int err = braid_vcpu_report_exit(s, v, v->end_ns);
+
+	v->out = true;
+	memcpy(v->exit.ns, v->ns, sizeof(v->ns));
+	return err;
+}
+
+int braid_observe_next(struct braid_states *s, u32 stream)
+{
+	struct braid_guest_state *guest = &s->guests[stream];
+	struct braid_vcpu *v = &s->vcpus[guest->first_vcpu], *past = v + guest->nr_vcpus;
 	int err = 0;
-	u32 k;
 
-	for (k = 0; k < s->nr_vcpus && !err; k++)
-		err = close_window(s, &s->vcpus[k]);
-	s->window++;
-	for (k = 0; k < s->nr_vcpus && !err; k++) {
-		struct braid_vcpu *v = &s->vcpus[k];
-
+	if (guest->window + 1 == guest->nr_windows)
+		return 0;
+	guest->window++;
+	for (; v < past && !err; v++) {
+		err = close_window(s, v);
+		if (!err && v->out)
+			err = cut_exit(s, v);
 		place(s, v);
 		v->now.from_ns = v->since_ns = v->begin_ns;
 		v->now.from_bound_ns = v->since_bound_ns = 0;
@@ -344,9 +405,19 @@ static int check(const struct braid_vcpu *v)
 
 void braid_observe_end(struct braid_states *s)
 {
+	size_t k;
+	u32 n;
+
 	if (s->end_ns == INT64_MAX || (!s->windowed && s->last_ns < s->end_ns))
 		s->end_ns = s->last_ns;
 	braid_states_limit(s, INT64_MIN, s->end_ns);
+	for (k = 0; k < s->source->nr_streams; k++) {
+		struct braid_observed *w = s->guests[k].windows;
+
+		for (n = 1; n < s->guests[k].nr_windows; n++)
+			w[n].before_ns = w[n - 1].before_ns + (w[n - 1].to_ns > w[n - 1].from_ns ?
+					 (u64)w[n - 1].to_ns - (u64)w[n - 1].from_ns : 0);
+	}
 }
 
 int braid_observe_close(struct braid_states *s)

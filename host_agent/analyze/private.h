@@ -26,20 +26,24 @@ void braid_list_vcpu(struct braid_states *s, struct braid_vcpu *v, int thread, u
 /* Something of a vCPU is known that a loss of the host's events makes unknown. */
 void braid_list_touch(struct braid_states *s, u32 vcpu);
 
+/* Something of a host CPU is known that the stop of the host's recording makes unknown. */
+void braid_list_touch_cpu(struct braid_states *s, u32 cpu);
+
 /* observe.c -------------------------------------------------------------------------------- */
 
 /* Where what is recorded changes. */
 struct braid_edge {
 	s64 due_ns;		/* before an item of this time */
 	enum {
-		BRAID_EDGE_WINDOW_STOPS, BRAID_EDGE_HOST_STOPS, BRAID_EDGE_GUEST_STOPS,
+		BRAID_EDGE_HOST_STOPS, BRAID_EDGE_GUEST_STOPS,
 		BRAID_EDGE_STARTS,	/* the host's recording */
 	} kind;
 	u32 which;		/* GUEST_STOPS: the stream; STARTS: of s->starts */
 };
 
 /*
- * Takes the windows from the source, and makes the edges. Returns 0 or -ENOMEM with braid_fail().
+ * Takes the windows from the source, and makes the edges; s->guests is there. Returns 0 or -ENOMEM
+ * with braid_fail().
  */
 int braid_observe_begin(struct braid_states *s);
 
@@ -47,8 +51,11 @@ int braid_observe_begin(struct braid_states *s);
 void braid_observe_vcpu(struct braid_states *s, u32 vcpu, const struct braid_stream *guest,
 			u32 number);
 
-/* The present window is over: the next one is the present one. Returns 0 or the op's error. */
-int braid_observe_next(struct braid_states *s);
+/*
+ * A guest's present window is over: the next one, if there is one, is the present one. Returns 0 or
+ * the op's error.
+ */
+int braid_observe_next(struct braid_states *s, u32 stream);
 
 /* The end of the trace: nothing is observed after it. */
 void braid_observe_end(struct braid_states *s);
@@ -229,8 +236,8 @@ int braid_task_take_migrate(struct braid_states *s, const struct braid_item *ite
 int braid_task_take_call(struct braid_states *s, const struct braid_item *item,
 			 const struct braid_role_info *info, u32 vcpu);
 
-/* The recording of guests that stop ends: so does what their tasks do, which is unknown then. */
-void braid_task_forget(struct braid_states *s, s64 ns);
+/* A guest's recording ends: so does what its tasks do, which is unknown then. */
+void braid_task_forget(struct braid_states *s, u32 stream, s64 ns);
 
 /* The end of the trace: closes what tasks do in their guests' queues. */
 void braid_task_end(struct braid_states *s);

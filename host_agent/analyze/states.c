@@ -250,6 +250,7 @@ static int take_host(struct braid_states *s, const struct braid_item *item,
 
 	if (number >= s->nr_cpus)
 		return 0;
+	braid_list_touch_cpu(s, number);
 	err = braid_gaps_close(s, number, item->host_ns);
 	if (!err)
 		err = braid_gaps_check(s, item, item->host_ns);
@@ -337,6 +338,7 @@ static int open_gap(struct braid_states *s, const struct braid_ring *ring, s64 n
 	if (ring->stream->kind == BRAID_STREAM_HOST) {
 		if (ring->cpu >= s->nr_cpus || s->cpus[ring->cpu].in_gap)
 			return 0;
+		braid_list_touch_cpu(s, ring->cpu);
 		s->cpus[ring->cpu].in_gap = true;
 		s->cpus[ring->cpu].known = false;
 		s->cpus[ring->cpu].irqs = 0;
@@ -457,21 +459,25 @@ int braid_states_begin(struct braid_states *s, struct braid_source *source,
 
 	*s = (struct braid_states){
 		.source = source, .ops = ops, .arg = arg, .first_touched = BRAID_NO_VCPU,
+		.first_cpu = BRAID_NO_CPU,
 	};
+	s->guests = calloc(source->nr_streams + 1, sizeof(*s->guests));
+	if (!s->guests)
+		return braid_out_of_memory();
 	err = braid_observe_begin(s);
 	if (!err)
 		err = braid_vcpu_map_make(&s->threads, source);
 	if (err)
 		return err;
-	s->guests = calloc(source->nr_streams + 1, sizeof(*s->guests));
-	for (k = 0; k < source->nr_streams && s->guests; k++) {
+	for (k = 0; k < source->nr_streams; k++) {
+		s->guests[k].first_known = BRAID_NO_TASK;
 		s->guests[k].first_vcpu = s->nr_vcpus;
 		if (source->streams[k]->kind == BRAID_STREAM_GUEST)
 			s->guests[k].nr_vcpus = source->streams[k]->nr_cpus;
 		s->nr_vcpus += s->guests[k].nr_vcpus;
 	}
 	s->vcpus = calloc((size_t)s->nr_vcpus + 1, sizeof(*s->vcpus));
-	if (!s->guests || !s->vcpus || braid_cpus_begin(s))
+	if (!s->vcpus || braid_cpus_begin(s))
 		return braid_out_of_memory();
 	braid_marks_begin(s);
 	for (k = 0; k < source->nr_streams; k++)

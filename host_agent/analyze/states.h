@@ -3,9 +3,9 @@
  * In which state each vCPU and each guest task was, at each nanosecond of a trace.
  *
  * One pass over the merge. Invariants:
- * - Windows are a set: what was recorded when. A vCPU is in exactly one state at each time of its
- *   observation, which is within them; the lengths of its spans add up to that time (struct
- *   braid_vcpu.ns, checked by braid_states_end()). Outside of all windows there is nothing.
+ * - Windows are sets: when each guest was recorded, and the host. A vCPU is in exactly one state at
+ *   each time of its observation, which is within its guest's windows; the lengths of its spans add
+ *   up to that time (struct braid_vcpu.ns, checked by braid_states_end()). Outside there is nothing.
  * - When a window ends, all that its recording showed is forgotten, so nothing spans a time that
  *   was not recorded (edges.c).
  * - A vCPU's state comes from the host's events alone, which are of one clock: it has no bound. A
@@ -24,7 +24,8 @@
  * - Nothing is inferred from the absence of events whose kind the trace does not have: without
  *   kvm_entry and kvm_exit a vCPU whose thread runs is in BRAID_VCPU_RUNS.
  * - Memory is that of vCPUs, host CPUs and guest tasks; the latter have a limit.
- * - The work for an event does not depend on how many vCPUs there are, or wait (lists.c).
+ * - The work for an event does not depend on how many vCPUs there are, or wait (lists.c); that for
+ *   a start or stop only on what is recorded there.
  */
 #ifndef BRAID_ANALYZE_STATES_H
 #define BRAID_ANALYZE_STATES_H
@@ -39,6 +40,7 @@
 #define BRAID_PID_NOT_TRACED	(-2)	/* no task of the trace (life.c) */
 #define BRAID_NO_VCPU		0xffffffffu
 #define BRAID_NO_CPU		0xffffffffu
+#define BRAID_NO_TASK		0xffffffffu
 
 enum braid_vcpu_state {
 	BRAID_VCPU_UNKNOWN = 0,	/* events were lost, or none has proven a state yet */
@@ -170,6 +172,7 @@ struct braid_states_ops {
 struct braid_observed {
 	s64 start_ns, stop_ns;	/* INT64_MIN, INT64_MAX: not known */
 	s64 from_ns, to_ns;	/* what of it is selected; to_ns < from_ns: nothing */
+	u64 before_ns;		/* after the end: what is selected of its guest's earlier ones */
 };
 
 struct braid_guest_task {
@@ -196,6 +199,8 @@ struct braid_guest_task {
 	u32 queue;		/* ... on this vCPU, whose ->ns were ... */
 	u64 queue_began_ns[BRAID_NR_VCPU_STATES];
 	u64 queue_ns[BRAID_NR_VCPU_STATES];	/* before that, on others */
+	bool known;		/* it is listed with its guest, ... */
+	u32 next_known;		/* ... before this one */
 };
 
 /* The parts of a vCPU's state that events change one by one. */
@@ -258,6 +263,8 @@ struct braid_host_cpu {
 	bool shows_switches;	/* its sched_switch events are in the trace */
 	bool any_kvm;		/* kvm_entry or kvm_exit was recorded there */
 	bool any_vcpu;		/* a vCPU's thread ran there */
+	bool touched;		/* something is known of it since the last stop: it is listed, ... */
+	u32 next_touched;	/* ... before this one */
 };
 
 /* KVM's number of a vCPU. */
@@ -276,7 +283,10 @@ struct braid_guest_state {
 	bool entries_missing;	/* a vCPU left guest code twice, without a kvm_entry in between */
 	s64 alive_ns;		/* its last sign of life; INT64_MAX: its end is not in the trace */
 	bool reboots;		/* it ends with the boot */
-	bool stops;		/* at this edge its recording ends (edges.c) */
+	struct braid_observed *windows;	/* its recordings, in order, apart from each other */
+	u32 nr_windows, window;	/* at least one; the present one, or the next */
+	u32 first_known;	/* task of which something is known since the last one stopped, or
+				   BRAID_NO_TASK */
 };
 
 struct braid_edge;
@@ -297,6 +307,7 @@ struct braid_states {
 	u32 nr_cpus;
 	u32 open_gaps;		/* host CPUs with in_gap */
 	u32 first_touched;	/* vCPUs that the next loss of the host makes unknown; or BRAID_NO_VCPU */
+	u32 first_cpu;		/* of the host: those that a stop makes unknown; or BRAID_NO_CPU */
 	const struct braid_guest_state *only_guest;	/* with vCPUs; NULL: none, or several */
 	u32 nr_silent;		/* host CPUs of which there is neither sched_switch nor kvm_exit */
 	struct braid_guest_task *tasks;
@@ -320,8 +331,9 @@ struct braid_states {
 	s64 alive_ns;		/* the next guest's that has not passed; INT64_MAX: none has */
 	u32 *ended_guests;	/* guests whose end is in the trace, by their last sign of life */
 	u32 nr_ended, nr_past;
-	struct braid_observed *windows;	/* in order, apart from each other; at least one */
-	u32 nr_windows, window;	/* window: the present one, or the next */
+	struct braid_observed *windows;	/* the whole, from the first start to the last stop, which is
+					   that of guests without one; then each guest's */
+	u32 nr_windows;
 	struct braid_edge *edges;	/* where what is recorded changes, in order ... */
 	size_t nr_edges, edges_capacity, edge;	/* ... and the next one ... */
 	s64 edge_ns;			/* ... which is then; INT64_MAX: none */
@@ -340,8 +352,8 @@ struct braid_states {
  * @ops: subscribed; may be NULL
  * @arg: passed to them
  *
- * vCPUs are observed within the windows of recordings, or from the first item on if the trace has
- * none, and as long as their guest's stream lasts.
+ * vCPUs are observed within the windows of their guest's recordings, or from the first item on if
+ * the trace has none, and as long as their guest's stream lasts.
  *
  * Return: 0, or -ENOMEM with braid_fail().
  */
@@ -356,8 +368,8 @@ int braid_states_begin(struct braid_states *s, struct braid_source *source,
  */
 void braid_states_limit(struct braid_states *s, s64 from_ns, s64 to_ns);
 
-/** braid_states_within - how much of a time is observed; after the limits are set */
-u64 braid_states_within(const struct braid_states *s, s64 from_ns, s64 to_ns);
+/** braid_states_within - how much of a time a guest's vCPUs are observed; after the end */
+u64 braid_states_within(const struct braid_states *s, u32 stream, s64 from_ns, s64 to_ns);
 
 /** braid_states_cut - of the trace's events, no more will follow: the last one ends the observation */
 void braid_states_cut(struct braid_states *s);

@@ -31,9 +31,16 @@ static void settle(const struct braid_states *s, struct braid_guest_task *task, 
 		task->blocked_ns += ns;
 }
 
-static void turn(const struct braid_states *s, struct braid_guest_task *task, int state,
+static void turn(struct braid_states *s, struct braid_guest_task *task, int state,
 		 const struct braid_item *item)
 {
+	struct braid_guest_state *guest = &s->guests[task->stream];
+
+	if (!task->known) {
+		task->known = true;
+		task->next_known = guest->first_known;
+		guest->first_known = task - s->tasks;
+	}
 	if (!task->seen)
 		task->begin_ns = item->host_ns;
 	else if (!task->exited)
@@ -280,16 +287,16 @@ int braid_task_take_call(struct braid_states *s, const struct braid_item *item,
 	return err;
 }
 
-void braid_task_forget(struct braid_states *s, s64 ns)
+void braid_task_forget(struct braid_states *s, u32 stream, s64 ns)
 {
-	size_t k;
+	struct braid_guest_state *guest = &s->guests[stream];
+	struct braid_guest_task *task;
 
-	for (k = 0; k < s->nr_tasks; k++) {
-		struct braid_guest_task *task = &s->tasks[k];
-
-		if (!s->guests[task->stream].stops)
-			continue;
-		if (task->seen && !task->exited && task->gaps == s->guests[task->stream].gaps)
+	while (guest->first_known != BRAID_NO_TASK) {
+		task = &s->tasks[guest->first_known];
+		guest->first_known = task->next_known;
+		task->known = false;
+		if (!task->exited && task->gaps == guest->gaps)
 			settle(s, task, ns);
 		task->state = BRAID_GUEST_TASK_UNKNOWN;
 		task->call = BRAID_CALL_UNKNOWN;

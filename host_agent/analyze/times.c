@@ -97,7 +97,7 @@ static void put_task(const struct times *x, const struct braid_guest_task *task,
 	const struct braid_states *s = x->s;
 	u64 known = current_ns(task) - task->ns[BRAID_VCPU_UNKNOWN] + task->queued_ns +
 		    task->blocked_ns;
-	u64 observed = braid_states_within(s, task->begin_ns, task->end_ns);
+	u64 observed = braid_states_within(s, task->stream, task->begin_ns, task->end_ns);
 	char name[BRAID_NAME_TEXT], guest[BRAID_STREAM_LABEL];
 
 	/* A guest may say that a task was on two vCPUs at once. */

@@ -93,15 +93,17 @@ static int walk(struct run *r, struct braid_source *source)
 	return err;
 }
 
-/* Whether any recording is within the selected time. */
+/* Whether a recording of any guest is within the selected time. */
 static bool observes(const struct braid_states *s)
 {
-	u32 k;
+	const struct braid_observed *w;
+	size_t k;
 
-	for (k = 0; k < s->nr_windows; k++)
-		if (s->windows[k].to_ns >= s->windows[k].from_ns)
-			return true;
-	return false;
+	for (k = 0; k < s->source->nr_streams; k++)
+		for (w = s->guests[k].windows; w < s->guests[k].windows + s->guests[k].nr_windows; w++)
+			if (s->guests[k].nr_vcpus && w->to_ns >= w->from_ns)
+				return true;
+	return !s->nr_vcpus;
 }
 
 static int fail_time(const struct run *r)
@@ -109,7 +111,7 @@ static int fail_time(const struct run *r)
 	s64 end_ns = r->end_ns == INT64_MAX ? r->states.last_ns : r->end_ns;
 
 	if (r->states.end_ns >= r->states.begin_ns)
-		return braid_fail(-ENOENT, "the selected time is between two recordings");
+		return braid_fail(-ENOENT, "no guest was recorded in the selected time, which is between recordings");
 	return braid_fail(-ENOENT, "the recording, from %lld.%06lld to %lld.%06lld s, is not within the selected time",
 			  (long long)(r->begin_ns / 1000000000),
 			  (long long)(r->begin_ns / 1000 % 1000000), (long long)(end_ns / 1000000000),
