@@ -155,17 +155,19 @@ struct braid_gap {
 	struct braid_shares culprits;
 };
 
-/** braid_steal_main - the known culprit, without its tasks, that took most from a guest; NULL: none */
-const struct braid_culprit *braid_steal_main(void *state, u32 stream, u64 *ns);
+/* What was taken from a guest. */
+struct braid_stolen {
+	const struct braid_culprit *culprit;	/* the known one, without its tasks, that took most; or NULL */
+	u64 culprit_ns;
+	u64 unknown_ns;		/* whose culprits are unknown */
+	u64 own_ns;		/* by others of its own vCPUs */
+};
+
+/** braid_steal_of - of a guest, by its stream's number; at the end */
+const struct braid_stolen *braid_steal_of(const void *state, u32 stream);
 
 /** braid_steal_recorder_write - what the measurement took: a comment line; JSON: ,"recorder_ns":... */
 void braid_steal_recorder_write(const void *state, struct braid_text *out);
-
-/** braid_steal_unknown - a guest's stolen time whose culprits are unknown */
-u64 braid_steal_unknown(const void *state, u32 stream);
-
-/** braid_steal_own - the time that a guest's vCPUs were stolen by others of its own */
-u64 braid_steal_own(const void *state, u32 stream);
 
 /** braid_stall_ns - the time of a gap in which the guest had work */
 static inline u64 braid_stall_ns(const struct braid_gap *g)

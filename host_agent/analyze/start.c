@@ -20,8 +20,8 @@
 
 /* The thread that is a vCPU at the start. */
 struct first {
-	s32 tid;		/* 0: none is known ... */
-	s64 since_ns;		/* ... and identified then */
+	bool seen;		/* an event was its thread's, or about it */
+	s32 tid;		/* 0: none is known */
 	bool settled;		/* later events prove no more */
 	int thread;		/* BRAID_THREAD_* at the start */
 	u32 cpu;		/* ON, WAITS */
@@ -35,58 +35,57 @@ struct pass {
 	struct braid_format *format;
 	struct braid_roles roles;
 	struct first *vcpus;
-	u32 open;		/* threads that are not settled */
+	u32 *seen, nr_seen;	/* of these */
 	struct current {	/* of the host's CPUs: the first event's task */
 		bool known;
 		s32 tid;
 	} *cpus;
-	const struct braid_stream *host;
-	bool wakeups, moves, entries;	/* it has events of these kinds */
-	bool *of;		/* by stream: it has the events of this recording */
+	const struct braid_window **windows;	/* that have a host, by their starts ... */
+	size_t nr_windows, window;	/* ... and the next one */
+	struct braid_source part;	/* the hosts of this recording, perhaps by several files */
+	bool wakeups, moves, entries;	/* the first one has events of these kinds */
 	s64 from_ns, to_ns;
 };
 
 /* Threads ----------------------------------------------------------------------------------- */
 
-static struct first *first_of(const struct pass *p, s64 tid)
+/* Whether a guest's thread comes after a place in its list. */
+static bool is_after(const struct braid_vcpu_thread *t, u32 vcpu, s64 ns)
+{
+	return t->vcpu != vcpu ? t->vcpu > vcpu : (s64)t->from_ns > ns;
+}
+
+/* The last one that was identified before a time, or the first one after it; 0: none is known. */
+static s32 thread_of(const struct braid_stream *guest, u32 vcpu, s64 ns)
+{
+	const struct braid_vcpu_thread *all = guest->threads;
+	size_t from = 0, to = guest->nr_threads;
+
+	while (from < to) {
+		size_t middle = from + (to - from) / 2;
+
+		if (is_after(&all[middle], vcpu, ns))
+			to = middle;
+		else
+			from = middle + 1;
+	}
+	if (from && all[from - 1].vcpu == vcpu)
+		return all[from - 1].tid;
+	return from < guest->nr_threads && all[from].vcpu == vcpu ? (s32)all[from].tid : 0;
+}
+
+static struct first *first_of(struct pass *p, s64 tid)
 {
 	const struct braid_vcpu *v = braid_vcpu_of_thread(p->s, tid, p->from_ns);
 	struct first *f = v ? &p->vcpus[v - p->s->vcpus] : NULL;
 
-	return f && f->tid == tid && !f->settled ? f : NULL;
-}
-
-static void settle(struct pass *p, struct first *f)
-{
-	f->settled = true;
-	p->open--;
-}
-
-/* Of two times at which a vCPU got a thread: whether the first is the one that applies at the start. */
-static bool applies(s64 a, s64 b, s64 start_ns)
-{
-	if ((a <= start_ns) != (b <= start_ns))
-		return a <= start_ns;
-	return a <= start_ns ? a > b : a < b;
-}
-
-static void find_threads(struct pass *p)
-{
-	const struct braid_vcpu_map *map = &p->s->threads;
-	size_t k;
-
-	for (k = 0; k < map->nr; k++) {
-		s32 tid = map->spans[k].tid;
-		const struct braid_vcpu *v = braid_vcpu_of_thread(p->s, tid, p->from_ns);
-		const struct braid_vcpu_span *span = braid_vcpu_map_find(map, tid, p->from_ns);
-		struct first *f = v ? &p->vcpus[v - p->s->vcpus] : NULL;
-
-		if (!f || (f->tid && !applies(span->from_ns, f->since_ns, p->from_ns)))
-			continue;
-		p->open += !f->tid;
-		f->tid = tid;
-		f->since_ns = span->from_ns;
+	if (f && !f->seen) {
+		f->seen = true;
+		p->seen[p->nr_seen++] = v - p->s->vcpus;
+		f->tid = thread_of(v->guest, v->number, p->from_ns) ?:
+			 thread_of(v->guest, BRAID_VCPU_ALL, p->from_ns);
 	}
+	return f && f->tid == tid && !f->settled ? f : NULL;
 }
 
 /* Events ------------------------------------------------------------------------------------ */
@@ -101,7 +100,7 @@ static void take_switch(struct pass *p, u32 cpu, const struct braid_item *item,
 		return;
 	f = first_of(p, prev);
 	if (f)			/* without an event of KVM: what it did there is unknown */
-		settle(p, f);
+		f->settled = true;
 	f = first_of(p, next);
 	if (!f || f->thread != BRAID_THREAD_UNKNOWN)
 		return;
@@ -119,7 +118,7 @@ static void take_place(struct pass *p, const struct braid_item *item,
 	if (!f || f->thread != BRAID_THREAD_UNKNOWN)
 		return;
 	if (!strcmp(type->name, "sched_wakeup_new")) {
-		settle(p, f);	/* it did not exist at the start */
+		f->settled = true;	/* it did not exist at the start */
 	} else if (info->role == BRAID_ROLE_WAKEUP) {
 		f->woken = true;
 	} else if (!f->moved) {
@@ -142,7 +141,7 @@ static void take_kvm(struct pass *p, const struct braid_item *item,
 	if (f->thread == BRAID_THREAD_SLEEPS && info->role == BRAID_ROLE_KVM_HALTED &&
 	    braid_role_number(info, 0, item, &slept) && slept)
 		f->halted = true;
-	settle(p, f);
+	f->settled = true;
 }
 
 /* An event's task is the current one of its CPU. */
@@ -156,7 +155,7 @@ static void take_current(struct pass *p, const struct braid_item *item)
 		return;
 	if (f && f->thread == BRAID_THREAD_UNKNOWN) {
 		if (cpu->known) {	/* the kernel did not record the switch to it */
-			settle(p, f);
+			f->settled = true;
 		} else {
 			f->thread = BRAID_THREAD_ON;
 			f->cpu = item->ring->cpu;
@@ -199,24 +198,25 @@ static int take(struct pass *p, const struct braid_item *item)
 
 /* The pass ---------------------------------------------------------------------------------- */
 
-static bool of_recording(void *arg, const struct braid_ring *ring)
+static bool is_followed(void *arg, const struct braid_ring *ring)
 {
 	const struct pass *p = arg;
 
-	return p->of[ring->stream->number] && ring->cpu < p->s->nr_cpus;
+	return ring->cpu < p->s->nr_cpus;
 }
 
 /* Whether a ring lost events before its first one: that may have been at any time. */
-static bool lost_first(const struct pass *p)
+static bool lost_first(struct pass *p)
 {
-	const struct braid_states *s = p->s;
+	const struct braid_stream *host;
 	size_t k, n;
 
-	for (k = 0; k < s->source->nr_streams; k++)
-		for (n = 0; n < s->source->streams[k]->nr_rings; n++)
-			if (of_recording((void *)p, s->source->streams[k]->rings[n]) &&
-			    s->source->streams[k]->rings[n]->item.lost_before)
+	for (k = 0; k < p->part.nr_streams; k++) {
+		host = p->part.streams[k];
+		for (n = 0; n < host->nr_rings; n++)
+			if (is_followed(p, host->rings[n]) && host->rings[n]->item.lost_before)
 				return true;
+	}
 	return false;
 }
 
@@ -230,10 +230,10 @@ static int walk(void *arg)
 	u32 left = MAX_EVENTS;
 	int ret;
 
-	ret = braid_merge_begin(&merge, p->s->source, of_recording, p);
+	ret = braid_merge_begin(&merge, &p->part, is_followed, p);
 	if (!ret && lost_first(p))
 		left = 0;
-	while (ret >= 0 && p->open && left && (ret = braid_merge_next(merge, &item)) > 0) {
+	while (ret >= 0 && left && (ret = braid_merge_next(merge, &item)) > 0) {
 		/* The merge has moved the last event's ring on. */
 		if ((last && last->item.lost_before) || item->kind != BRAID_ITEM_EVENT ||
 		    item->host_ns >= p->to_ns)
@@ -244,7 +244,7 @@ static int walk(void *arg)
 			ret = take(p, item);
 	}
 	braid_merge_end(merge);
-	braid_source_rewind(p->s->source);
+	braid_source_rewind(&p->part);
 	return ret < 0 ? ret : 0;
 }
 
@@ -268,27 +268,44 @@ static struct braid_start_vcpu start_of(const struct pass *p, u32 vcpu)
 	return start;
 }
 
+/* The first events' tasks, of the CPUs of a host. */
+static int hand_on_cpus(struct pass *p, const struct braid_stream *host, struct braid_start *to,
+			size_t *capacity)
+{
+	int err = 0;
+	size_t k;
+
+	for (k = 0; k < host->nr_rings && !err; k++) {
+		struct braid_start_cpu start = { .cpu = host->rings[k]->cpu };
+
+		if (!is_followed(p, host->rings[k]) || !p->cpus[start.cpu].known)
+			continue;
+		start.tid = p->cpus[start.cpu].tid;
+		p->cpus[start.cpu].known = false;
+		err = braid_array_push(to->cpus, to->nr_cpus, *capacity, start);
+	}
+	return err;
+}
+
 /* Keeps what is known. Return: 0, or -ENOMEM with braid_fail(). */
-static int hand_on(const struct pass *p, u32 which)
+static int hand_on(struct pass *p, u32 which)
 {
 	struct braid_states *s = p->s;
 	struct braid_start *to = &s->starts[which];
-	size_t vcpus = 0, cpus = 0;
+	size_t vcpus = 0, cpus = 0, n;
 	int err = 0;
 	u32 k;
 
-	for (k = 0; k < s->nr_vcpus && !err; k++) {
-		struct braid_start_vcpu start = start_of(p, k);
+	for (k = 0; k < p->nr_seen && !err; k++) {
+		struct braid_start_vcpu start = start_of(p, p->seen[k]);
 
+		p->vcpus[p->seen[k]] = (struct first){ 0 };
 		if (start.thread != BRAID_THREAD_UNKNOWN)
 			err = braid_array_push(to->vcpus, to->nr_vcpus, vcpus, start);
 	}
-	for (k = 0; k < s->nr_cpus && !err; k++) {
-		struct braid_start_cpu start = { .cpu = k, .tid = p->cpus[k].tid };
-
-		if (p->cpus[k].known)
-			err = braid_array_push(to->cpus, to->nr_cpus, cpus, start);
-	}
+	p->nr_seen = 0;
+	for (n = 0; n < p->part.nr_streams && !err; n++)
+		err = hand_on_cpus(p, p->part.streams[n], to, &cpus);
 	return err ? braid_out_of_memory() :
 	       braid_observe_edge(s, (struct braid_edge){
 			.due_ns = p->from_ns, .kind = BRAID_EDGE_STARTS, .which = which,
@@ -308,71 +325,93 @@ int braid_states_silently(struct braid_source *source, int (*pass)(void *arg), v
 	return err;
 }
 
-/*
- * The recordings of which this start is: the first one's host says which kinds of events there are.
- */
-static void find_streams(struct pass *p, const struct braid_start *start)
+static int by_start(const void *a, const void *b)
+{
+	const struct braid_window *x = *(const struct braid_window *const *)a;
+	const struct braid_window *y = *(const struct braid_window *const *)b;
+
+	if (x->start_ns != y->start_ns)
+		return x->start_ns < y->start_ns ? -1 : 1;
+	return x < y ? -1 : x > y;
+}
+
+static void find_windows(struct pass *p)
 {
 	const struct braid_source *source = p->s->source;
 	size_t k;
 
-	memset(p->of, 0, source->nr_streams * sizeof(*p->of));
-	for (k = 0; k < source->nr_windows; k++) {
-		const struct braid_window *w = &source->windows[k];
+	for (k = 0; k < source->nr_windows; k++)
+		if (source->windows[k].host)
+			p->windows[p->nr_windows++] = &source->windows[k];
+	qsort(p->windows, p->nr_windows, sizeof(*p->windows), by_start);
+}
 
-		if (!w->host || w->start_ns < start->ns || w->start_ns > start->until_ns)
+/*
+ * The recordings of which this start is: the first one's host says which kinds of events there are.
+ */
+static const struct braid_window *find_streams(struct pass *p, const struct braid_start *start)
+{
+	const struct braid_window *first = NULL, *w;
+
+	p->part.nr_streams = 0;
+	for (; p->window < p->nr_windows; p->window++) {
+		w = p->windows[p->window];
+		if (w->start_ns > start->until_ns)
+			break;
+		if (w->start_ns < start->ns)
 			continue;
-		p->of[w->host->number] = true;
-		if (w->start_ns != start->ns || p->host)
-			continue;
-		p->host = w->host;
-		p->to_ns = w->stop_ns;
+		first = first ? first : w;
+		p->part.streams[p->part.nr_streams++] = p->s->source->streams[w->host->number];
 	}
+	return first;
 }
 
 static int find_one(struct pass *p, u32 which)
 {
 	struct braid_states *s = p->s;
+	const struct braid_window *first = find_streams(p, &s->starts[which]);
 	int err;
 
-	p->host = NULL;
-	p->open = 0;
-	p->from_ns = s->starts[which].ns;
-	find_streams(p, &s->starts[which]);
-	memset(p->vcpus, 0, s->nr_vcpus * sizeof(*p->vcpus));
-	memset(p->cpus, 0, s->nr_cpus * sizeof(*p->cpus));
-	if (!braid_stream_has_event(p->host, "sched_switch"))
+	if (!first || !braid_stream_has_event(first->host, "sched_switch"))
 		return 0;
-	p->wakeups = braid_stream_has_event(p->host, "sched_wakeup");
-	p->moves = braid_stream_has_event(p->host, "sched_migrate_task");
-	p->entries = braid_stream_has_event(p->host, "kvm_entry");
-	find_threads(p);
+	p->from_ns = s->starts[which].ns;
+	p->to_ns = first->stop_ns;
+	p->wakeups = braid_stream_has_event(first->host, "sched_wakeup");
+	p->moves = braid_stream_has_event(first->host, "sched_migrate_task");
+	p->entries = braid_stream_has_event(first->host, "kvm_entry");
 	err = braid_states_silently(s->source, walk, p);
 	return err ? err : hand_on(p, which);
 }
 
 int braid_start_find(struct braid_states *s)
 {
-	struct pass p = { .s = s };
+	struct pass p = { .s = s, .part = *s->source };
 	int err = 0;
 	u32 k;
 
 	if (!s->nr_starts || !s->nr_vcpus || !s->threads.nr)
 		return 0;
 	p.vcpus = calloc(s->nr_vcpus, sizeof(*p.vcpus));
+	p.seen = calloc(s->nr_vcpus, sizeof(*p.seen));
 	p.cpus = calloc((size_t)s->nr_cpus + 1, sizeof(*p.cpus));
-	p.of = calloc(s->source->nr_streams, sizeof(*p.of));
-	if (!p.vcpus || !p.cpus || !p.of)
+	p.windows = calloc(s->source->nr_windows, sizeof(*p.windows));
+	p.part.streams = calloc(s->source->nr_windows, sizeof(*p.part.streams));
+	if (!p.vcpus || !p.seen || !p.cpus || !p.windows || !p.part.streams)
 		err = braid_out_of_memory();
 	if (!err)
 		err = braid_format_open(&p.format, s->source);
+	if (!err)
+		find_windows(&p);
 	for (k = 0; k < s->nr_starts && !err; k++)
 		err = find_one(&p, k);
 	braid_format_close(p.format);
 	braid_roles_free(&p.roles);
 	free(p.vcpus);
+	free(p.seen);
 	free(p.cpus);
-	free(p.of);
+	free(p.windows);
+	free(p.part.streams);
+	braid_source_rewind(s->source);
 	return err;
 }
 
@@ -389,6 +428,7 @@ int braid_start_apply(struct braid_states *s, u32 which)
 		const struct braid_vcpu *v = braid_vcpu_of_thread(s, start->cpus[k].tid, start->ns);
 		struct braid_host_cpu *cpu = &s->cpus[start->cpus[k].cpu];
 
+		braid_list_touch_cpu(s, start->cpus[k].cpu);
 		cpu->known = true;
 		cpu->tid = start->cpus[k].tid;
 		cpu->vcpu = v ? (u32)(v - s->vcpus) : BRAID_NO_VCPU;

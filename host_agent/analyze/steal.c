@@ -23,6 +23,7 @@ struct steal {
 	struct braid_tally culprits;	/* of these */
 	struct braid_sums sums;		/* by vCPU, culprit, perhaps task */
 	struct braid_longest longest;	/* struct episode */
+	struct braid_stolen *guests;	/* by stream's number; valid after end() */
 	u64 total_ns, episodes;
 };
 
@@ -333,6 +334,65 @@ static void write(void *state, struct braid_text *out)
 	braid_table_free(&longest);
 }
 
+/* Guests ------------------------------------------------------------------------------------- */
+
+static bool is_of(const struct steal *x, u32 vcpu, u32 stream)
+{
+	return vcpu != BRAID_NO_VCPU && x->s->vcpus[vcpu].guest->number == stream;
+}
+
+/* Those of one culprit, whatever its tasks are, next to each other; so are those of one guest then. */
+static int by_culprit(const void *a, const void *b)
+{
+	const struct braid_sum *x = *(struct braid_sum *const *)a;
+	const struct braid_sum *y = *(struct braid_sum *const *)b;
+
+	if (x->key.culprit.kind != y->key.culprit.kind)
+		return x->key.culprit.kind < y->key.culprit.kind ? -1 : 1;
+	if (x->key.culprit.id != y->key.culprit.id)
+		return x->key.culprit.id < y->key.culprit.id ? -1 : 1;
+	return x->key.vcpu < y->key.vcpu ? -1 : x->key.vcpu > y->key.vcpu;
+}
+
+static bool same_culprit(const struct braid_culprit *a, const struct braid_culprit *b)
+{
+	return a->kind == b->kind && a->id == b->id;
+}
+
+/* What was taken from each guest. */
+static void sum_guests(struct steal *x)
+{
+	const struct braid_culprit *last = NULL, *culprit;
+	u32 of = BRAID_NO_VCPU, stream;
+	struct braid_stolen *g;
+	u64 sum = 0;
+	size_t k;
+
+	braid_sums_sort(&x->sums, by_culprit);
+	for (k = 0; k < x->sums.nr; k++) {
+		const struct braid_sum *cell = x->sums.all[k];
+
+		if (cell->key.vcpu == BRAID_NO_VCPU)
+			continue;
+		culprit = &cell->key.culprit;
+		stream = x->s->vcpus[cell->key.vcpu].guest->number;
+		if (!last || !same_culprit(last, culprit) || stream != of)
+			sum = 0;
+		last = culprit;
+		of = stream;
+		sum += cell->total_ns;
+		g = &x->guests[stream];
+		if (culprit->kind == BRAID_CULPRIT_UNKNOWN) {
+			g->unknown_ns += cell->total_ns;
+		} else if (sum > g->culprit_ns && culprit->kind != BRAID_CULPRIT_OTHERS) {
+			g->culprit_ns = sum;
+			g->culprit = culprit;
+		}
+		if (culprit->kind == BRAID_CULPRIT_VCPU && is_of(x, culprit->vcpu, stream))
+			g->own_ns += cell->total_ns;
+	}
+}
+
 /* Life --------------------------------------------------------------------------------------- */
 
 static int begin(void *state, struct braid_states *s,
@@ -346,7 +406,8 @@ static int begin(void *state, struct braid_states *s,
 	x->o.by_task |= x->o.folded;
 	x->o.by_guest &= !x->o.folded;
 	x->open = calloc((size_t)s->nr_vcpus + 1, sizeof(*x->open));
-	if (!x->open)
+	x->guests = calloc(s->source->nr_streams + 1, sizeof(*x->guests));
+	if (!x->open || !x->guests)
 		return braid_out_of_memory();
 	err = braid_tally_begin(&x->culprits, s->nr_vcpus);
 	return err ? err : braid_longest_begin(&x->longest, x->o.top, sizeof(struct episode),
@@ -361,6 +422,8 @@ static int end(void *state)
 
 	for (k = 0; k < x->s->nr_vcpus && !err; k++)
 		err = count(x, &x->open[k]);
+	if (!err)
+		sum_guests(x);
 	return err;
 }
 
@@ -371,75 +434,13 @@ static void free_state(void *state)
 	braid_sums_free(&x->sums);
 	braid_tally_free(&x->culprits);
 	free(x->open);
+	free(x->guests);
 	braid_longest_free(&x->longest);
 }
 
-static bool is_of(const struct steal *x, u32 vcpu, u32 stream)
+const struct braid_stolen *braid_steal_of(const void *state, u32 stream)
 {
-	return vcpu != BRAID_NO_VCPU && x->s->vcpus[vcpu].guest->number == stream;
-}
-
-/* Those of one culprit next to each other, whatever its tasks are. */
-static int by_culprit(const void *a, const void *b)
-{
-	const struct braid_sum *x = *(struct braid_sum *const *)a;
-	const struct braid_sum *y = *(struct braid_sum *const *)b;
-
-	if (x->key.culprit.kind != y->key.culprit.kind)
-		return x->key.culprit.kind < y->key.culprit.kind ? -1 : 1;
-	return x->key.culprit.id < y->key.culprit.id ? -1 : x->key.culprit.id > y->key.culprit.id;
-}
-
-const struct braid_culprit *braid_steal_main(void *state, u32 stream, u64 *ns)
-{
-	struct steal *x = state;
-	const struct braid_culprit *best = NULL;
-	u64 sum = 0;
-	size_t k;
-
-	*ns = 0;
-	braid_sums_sort(&x->sums, by_culprit);
-	for (k = 0; k < x->sums.nr; k++) {
-		if (!k || by_culprit(&x->sums.all[k - 1], &x->sums.all[k]))
-			sum = 0;
-		if (is_of(x, x->sums.all[k]->key.vcpu, stream))
-			sum += x->sums.all[k]->total_ns;
-		if (sum > *ns && x->sums.all[k]->key.culprit.kind != BRAID_CULPRIT_UNKNOWN &&
-		    x->sums.all[k]->key.culprit.kind != BRAID_CULPRIT_OTHERS) {
-			*ns = sum;
-			best = &x->sums.all[k]->key.culprit;
-		}
-	}
-	return best;
-}
-
-u64 braid_steal_unknown(const void *state, u32 stream)
-{
-	const struct steal *x = state;
-	u64 ns = 0;
-	size_t k;
-
-	for (k = 0; k < x->sums.nr; k++)
-		if (x->sums.all[k]->key.culprit.kind == BRAID_CULPRIT_UNKNOWN &&
-		    is_of(x, x->sums.all[k]->key.vcpu, stream))
-			ns += x->sums.all[k]->total_ns;
-	return ns;
-}
-
-u64 braid_steal_own(const void *state, u32 stream)
-{
-	const struct steal *x = state;
-	u64 ns = 0;
-	size_t k;
-
-	for (k = 0; k < x->sums.nr; k++) {
-		const struct braid_sum *cell = x->sums.all[k];
-
-		if (cell->key.culprit.kind == BRAID_CULPRIT_VCPU &&
-		    is_of(x, cell->key.vcpu, stream) && is_of(x, cell->key.culprit.vcpu, stream))
-			ns += cell->total_ns;
-	}
-	return ns;
+	return &((const struct steal *)state)->guests[stream];
 }
 
 const struct braid_analysis braid_analysis_steal = {

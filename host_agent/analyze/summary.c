@@ -65,8 +65,7 @@ struct row {
 	bool some_lost;
 	const struct braid_gap *stall;
 	const struct braid_queue_wait *wait;
-	const struct braid_culprit *culprit;
-	u64 culprit_ns;
+	const struct braid_stolen *by;
 };
 
 static void add_vcpu(struct row *row, const struct braid_vcpu *v)
@@ -102,7 +101,7 @@ static void fill_row(const struct summary *x, const struct braid_stream *guest, 
 	}
 	row->stall = braid_stalls_worst(x->stalls, guest->number);
 	row->wait = x->worst[guest->number].to_ns ? &x->worst[guest->number] : NULL;
-	row->culprit = braid_steal_main(x->steal, guest->number, &row->culprit_ns);
+	row->by = braid_steal_of(x->steal, guest->number);
 }
 
 static u64 ppm(u64 part, u64 whole)
@@ -115,12 +114,12 @@ static void name_culprit(const struct summary *x, const struct row *row,
 			 char name[BRAID_NAME_TEXT])
 {
 	snprintf(name, BRAID_NAME_TEXT, "-");
-	if (!row->culprit)
+	if (!row->by->culprit)
 		return;
-	if (row->culprit->kind == BRAID_CULPRIT_VCPU)
-		braid_vcpu_name(x->s, row->culprit->vcpu, name);
+	if (row->by->culprit->kind == BRAID_CULPRIT_VCPU)
+		braid_vcpu_name(x->s, row->by->culprit->vcpu, name);
 	else
-		braid_culprit_name(x->s, row->culprit, name);
+		braid_culprit_name(x->s, row->by->culprit, name);
 }
 
 static const struct braid_column columns[] = {
@@ -168,8 +167,6 @@ static void put_next(const struct summary *x, const struct row *row, struct brai
 	const char *guest = row->guest->name;
 	char took[24], name[BRAID_NAME_TEXT], cause[2 * BRAID_NAME_TEXT];
 	char label[BRAID_STREAM_LABEL];
-	u64 own_ns = braid_steal_own(x->steal, row->guest->number);
-	u64 unknown_ns = braid_steal_unknown(x->steal, row->guest->number);
 
 	braid_stream_label(row->guest, label);
 	if (ppm(row->stolen_ns, row->whole_ns) >= WORTH_PPM) {
@@ -177,20 +174,20 @@ static void put_next(const struct summary *x, const struct row *row, struct brai
 		name_culprit(x, row, name);
 		braid_text_printf(out, "%s's vCPUs were runnable, not running, for %s (all vCPUs together): ",
 				  label, took);
-		if (own_ns > row->stolen_ns / 2)
+		if (row->by->own_ns > row->stolen_ns / 2)
 			braid_text_printf(out, "for %.0f %% of that time its own other vCPUs ran",
-					  100.0 * own_ns / row->stolen_ns);
-		else if (!row->culprit)
+					  100.0 * row->by->own_ns / row->stolen_ns);
+		else if (!row->by->culprit)
 			braid_text_puts(out, "the trace does not show what ran instead");
-		else if (row->culprit->kind == BRAID_CULPRIT_NOTHING)
+		else if (row->by->culprit->kind == BRAID_CULPRIT_NOTHING)
 			braid_text_printf(out, "for %.0f %% of that time their CPUs were idle, so a CPU quota held them back, or the switch to them was late",
-					  100.0 * row->culprit_ns / row->stolen_ns);
+					  100.0 * row->by->culprit_ns / row->stolen_ns);
 		else
 			braid_text_printf(out, "%.0f %% of that time because of %s",
-					  100.0 * row->culprit_ns / row->stolen_ns, name);
-		if (row->culprit && unknown_ns > row->culprit_ns)
+					  100.0 * row->by->culprit_ns / row->stolen_ns, name);
+		if (row->by->culprit && row->by->unknown_ns > row->by->culprit_ns)
 			braid_text_printf(out, "; for %.0f %% the trace does not show what ran instead",
-					  100.0 * unknown_ns / row->stolen_ns);
+					  100.0 * row->by->unknown_ns / row->stolen_ns);
 		braid_text_printf(out, ". tracebraid analyze steal --stream %s FILE\n", guest);
 	}
 	if (row->stall && braid_stall_ns(row->stall) >= WORTH_NS) {

@@ -31,7 +31,7 @@ static void put_format(struct braid_capture_writer *w, const char *system, const
 				strlen(format)));
 }
 
-void host_begin(struct braid_capture_writer *w, u32 nr_vcpus)
+void host_begin(struct braid_capture_writer *w, u32 nr_vcpus, s32 first_tid)
 {
 	struct braid_chunk_stream head = {
 		.kind = BRAID_STREAM_HOST, .nr_cpus = 1, .subbuf_bytes = 4096,
@@ -40,7 +40,7 @@ void host_begin(struct braid_capture_writer *w, u32 nr_vcpus)
 	u32 k;
 
 	for (k = 0; k < nr_vcpus; k++) {
-		struct braid_vcpu_thread thread = { .vcpu = k, .tid = HOST_FIRST_TID + k };
+		struct braid_vcpu_thread thread = { .vcpu = k, .tid = first_tid + k };
 
 		NEED(!braid_capture_put(w, BRAID_CHUNK_VCPU_THREADS, 1, &thread, sizeof(thread), NULL, 0));
 	}

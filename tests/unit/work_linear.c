@@ -16,13 +16,11 @@
 #include "host_agent/export/export.h"
 #include "host_agent/store/source.h"
 #include "host_agent/util/error.h"
-#include "shared/region.h"
 #include "shared/schema.h"
 #include "tests/unit/check.h"
-#include "tests/unit/host_events.h"
+#include "tests/unit/crowd.h"
 #include "tests/unit/make_capture.h"
 #include "tests/unit/need.h"
-#include "tracebraid/tracebraid.h"
 #include "tracebraid/tracebraid.h"
 
 #define GROWTH	4
@@ -37,38 +35,6 @@ __attribute__((no_sanitize_coverage))
 void __sanitizer_cov_trace_pc(void)
 {
 	blocks++;
-}
-
-/* A guest with the given number of vCPUs and buffers. */
-static void put_guest(struct braid_capture_writer *w, u32 stream, u32 nr_vcpus, u32 nr_buffers)
-{
-	struct braid_region_params region = {
-		.region_bytes = 1ULL << 44, .nr_vcpus = nr_vcpus, .nr_comms = 64, .nr_symbols = 64,
-		.directory_bytes = 64 << 10,
-	};
-	struct braid_superblock sb = {
-		.magic = BRAID_MAGIC, .version_major = BRAID_VERSION_MAJOR,
-		.state = BRAID_STATE_LIVE, .incarnation = stream, .counter_hz = 1000000000,
-		.counter_type = BRAID_COUNTER_TSC, .init_counter = 1000,
-	};
-	struct braid_chunk_stream head = {
-		.kind = BRAID_STREAM_GUEST, .nr_cpus = nr_vcpus, .host_ns = SYNTH_START_NS + stream,
-		.name = "guest",
-	};
-	char name[24];
-	u64 needed;
-	u32 k;
-
-	NEED(!braid_region_layout(&sb, &region, &needed));
-	for (k = 0; k < nr_buffers; k++) {
-		struct braid_buffer_params buffer = {
-			.name = name, .subbuf_bytes = 4096, .nr_slots = 4,
-		};
-
-		snprintf(name, sizeof(name), "buffer%u", k);
-		NEED(braid_region_add_buffer(&sb, &buffer, &needed) == (int)k);
-	}
-	NEED(!braid_capture_put(w, BRAID_CHUNK_STREAM, stream, &head, sizeof(head), &sb, sizeof(sb)));
 }
 
 /* A sub-buffer with one event of an id. */
@@ -100,7 +66,7 @@ static void streams(struct braid_capture_writer *w, u32 n)
 	u32 k;
 
 	for (k = 1; k <= n; k++)
-		put_guest(w, k, 1, 1);
+		crowd_guest(w, k, 1, 1);
 }
 
 /* Pages of all rings alternately. */
@@ -108,7 +74,7 @@ static void rings(struct braid_capture_writer *w, u32 n)
 {
 	u32 k;
 
-	put_guest(w, 1, n / BRAID_MAX_BUFFERS, BRAID_MAX_BUFFERS);
+	crowd_guest(w, 1, n / BRAID_MAX_BUFFERS, BRAID_MAX_BUFFERS);
 	for (k = 0; k < 2 * n; k++)
 		put_page(w, k % BRAID_MAX_BUFFERS, k % n / BRAID_MAX_BUFFERS, k / n, k / n, 1);
 }
@@ -118,7 +84,7 @@ static void parts(struct braid_capture_writer *w, u32 n)
 {
 	u32 k;
 
-	put_guest(w, 1, 1, 1);
+	crowd_guest(w, 1, 1, 1);
 	for (k = 0; k < n; k++) {
 		struct braid_chunk_ring_end end = {
 			.first_seq = 100 + 10 * k, .read = 1 + k, .read_before = k,
@@ -137,7 +103,7 @@ static void notes(struct braid_capture_writer *w, u32 n)
 	} note = { .text = "a note" };
 	u32 k;
 
-	put_guest(w, 1, 1, 1);
+	crowd_guest(w, 1, 1, 1);
 	for (k = 0; k < n; k++) {
 		note.head.host_ns = SYNTH_START_NS - k;
 		put_all(w, BRAID_CHUNK_NOTE, &note, sizeof(note));
@@ -148,7 +114,7 @@ static void comms(struct braid_capture_writer *w, u32 n)
 {
 	u32 k;
 
-	put_guest(w, 1, 1, 1);
+	crowd_guest(w, 1, 1, 1);
 	for (k = 0; k < n; k++) {
 		struct braid_comm comm = { .seq = 2, .pid = k & 7, .since_counter = n - k, .comm = "task" };
 
@@ -166,7 +132,7 @@ static void formats(struct braid_capture_writer *w, u32 n)
 	} d;
 	u32 k;
 
-	put_guest(w, 1, 1, BRAID_MAX_BUFFERS);
+	crowd_guest(w, 1, 1, BRAID_MAX_BUFFERS);
 	for (k = 0; k < n; k++) {
 		struct braid_schema_event event = {
 			.id = k * 7, .buffer = k % BRAID_MAX_BUFFERS, .system = "s", .name = "n",
@@ -224,7 +190,7 @@ static void put_wakeup(struct braid_capture_writer *w, u32 k, u32 pid, const cha
 
 static void begin_wakeups(struct braid_capture_writer *w)
 {
-	put_guest(w, 1, 1, 1);
+	crowd_guest(w, 1, 1, 1);
 	synth_format(w, 9, "sched", "sched_wakeup",
 		     "format:\n"
 		     "\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n"
@@ -274,7 +240,7 @@ static void steps(struct braid_capture_writer *w, u32 n)
 {
 	u32 k;
 
-	put_guest(w, 1, 64, 1);
+	crowd_guest(w, 1, 64, 1);
 	for (k = 0; k < n; k++)
 		put_sample(w, 1 + k % 2, SYNTH_START_NS + k * 1000000ULL,
 			   1000 + k * 1000000ULL + k % 5 * 300000ULL);
@@ -286,7 +252,7 @@ static void offsets(struct braid_capture_writer *w, u32 n)
 	u32 k;
 
 	put_host_counter(w);
-	put_guest(w, 1, n, 1);
+	crowd_guest(w, 1, n, 1);
 	for (k = 0; k < n; k++) {
 		struct braid_clock_offset offset = {
 			.vcpu = k, .offset = (u64)k << 40, .from_counter = k,
@@ -304,7 +270,7 @@ static void pauses(struct braid_capture_writer *w, u32 n)
 	u32 k;
 
 	put_host_counter(w);
-	put_guest(w, 1, n, 1);
+	crowd_guest(w, 1, n, 1);
 	for (k = 0; k < n; k++) {
 		struct braid_clock_offset offset = { .vcpu = k, .offset = k };
 		struct braid_clock_mark mark = {
@@ -322,7 +288,7 @@ static void disruptions(struct braid_capture_writer *w, u32 n)
 {
 	u32 k;
 
-	put_guest(w, 1, 1, 1);
+	crowd_guest(w, 1, 1, 1);
 	for (k = 0; k < n; k++) {
 		struct braid_clock_mark mark = {
 			.kind = BRAID_MARK_DISRUPTED,
@@ -340,7 +306,7 @@ static void unseen(struct braid_capture_writer *w, u32 n)
 {
 	u32 k;
 
-	put_guest(w, 1, n, 1);
+	crowd_guest(w, 1, n, 1);
 	for (k = 0; k < n; k++)
 		put_sample(w, 1 + k % 2, SYNTH_START_NS + k * 1000000ULL,
 			   1000 + k * 1000000ULL + (k % 2) * 777777777ULL + k / 16 % 2 * 5000000ULL);
@@ -356,7 +322,7 @@ static void forged(struct braid_capture_writer *w, u32 n)
 	NEED(bytes);
 	for (k = 0; k < n; k++)
 		memcpy(bytes + k * sizeof(claim), &claim, sizeof(claim));
-	put_guest(w, 1, 1, 1);
+	crowd_guest(w, 1, 1, 1);
 	put_all(w, BRAID_CHUNK_NOTE, bytes, n * sizeof(claim));
 	free(bytes);
 }
@@ -405,7 +371,7 @@ static void ranges(struct braid_capture_writer *w, u32 n)
 {
 	u32 k;
 
-	put_guest(w, 1, 1, 1);
+	crowd_guest(w, 1, 1, 1);
 	for (k = 0; k < n; k++) {
 		struct braid_chunk_note note = { .host_ns = SYNTH_START_NS + k };
 
@@ -432,46 +398,10 @@ static void list_all(void)
 
 /* Analyses ------------------------------------------------------------------------------------ */
 
-/* All vCPUs wait on a CPU that handles interrupts. */
-static void waiters(struct braid_capture_writer *w, u32 n)
-{
-	u32 k;
-
-	put_guest(w, 1, n, 1);
-	host_begin(w, n);
-	for (k = 0; k < n; k++)
-		host_event(w, 10 * k, HOST_SWITCH, HOST_FIRST_TID + k, HOST_FIRST_TID + k + 1, false);
-	for (k = 0; k < n; k++)
-		host_event(w, 10 * (n + k), k & 1 ? HOST_IRQ_END : HOST_IRQ, HOST_FIRST_TID + n, 0, false);
-}
-
-/* All vCPUs were seen, and events of the host are lost all the time. */
-static void losses(struct braid_capture_writer *w, u32 n)
-{
-	u32 k;
-
-	put_guest(w, 1, n, 1);
-	host_begin(w, n);
-	for (k = 0; k < n; k++)
-		host_event(w, 10 * k, HOST_SWITCH, HOST_FIRST_TID + k, HOST_FIRST_TID + k + 1, false);
-	for (k = 0; k < n; k++)
-		host_event(w, 10 * (n + k), HOST_IRQ, 7, 0, true);
-}
-
-/* One culprit after another takes the only vCPU's CPU. */
-static void culprits(struct braid_capture_writer *w, u32 n)
-{
-	u32 k;
-
-	put_guest(w, 1, 1, 1);
-	host_begin(w, 1);
-	for (k = 0; k < 2 * n; k++)
-		host_event(w, 10 * k, HOST_SWITCH, HOST_FIRST_TID + k % n, HOST_FIRST_TID + (k + 1) % n, false);
-}
-
 static bool is_analyzed(void (*make)(struct braid_capture_writer *w, u32 n))
 {
-	return make == waiters || make == losses || make == culprits;
+	return make == crowd_waiters || make == crowd_losses || make == crowd_culprits ||
+	       make == crowd_lives;
 }
 
 static void analyze(FILE *null, struct braid_source *source)
@@ -520,10 +450,37 @@ static u64 work_of(void (*make)(struct braid_capture_writer *w, u32 n), u32 n)
 	return work;
 }
 
-static void is_linear(const char *what, void (*make)(struct braid_capture_writer *w, u32 n), u32 n)
+/* Many captures, which are read as one trace. */
+static u64 work_of_captures(u32 n)
 {
-	u64 once = work_of(make, n), more = work_of(make, GROWTH * n);
+	struct braid_source *source;
+	char **paths = calloc(n, sizeof(*paths));
+	FILE *null = fopen("/dev/null", "w");
+	struct braid_capture_writer *w;
+	u32 k;
 
+	NEED(paths && null);
+	for (k = 0; k < n; k++) {
+		NEED(asprintf(&paths[k], "%s.%u", path, k) > 0);
+		w = synth_capture(paths[k]);
+		crowd_capture(w, k);
+		NEED(!braid_capture_finish(w));
+	}
+	blocks = 0;
+	NEED(!braid_source_open_captures(&source, paths, n, NULL));
+	analyze(null, source);
+	braid_source_free(source);
+	for (k = 0; k < n; k++) {
+		unlink(paths[k]);
+		free(paths[k]);
+	}
+	free(paths);
+	fclose(null);
+	return blocks;
+}
+
+static void compare(const char *what, u32 n, u64 once, u64 more)
+{
 	if (once < 10000 || more > MOST * once) {
 		fprintf(stderr, "%s: %llu blocks for %u, %llu for %u\n", what,
 			(unsigned long long)once, n, (unsigned long long)more, GROWTH * n);
@@ -533,7 +490,7 @@ static void is_linear(const char *what, void (*make)(struct braid_capture_writer
 	fflush(stdout);
 }
 
-#define LINEAR(make, n)	is_linear(#make, make, n)
+#define LINEAR(make, n)	compare(#make, n, work_of(make, n), work_of(make, GROWTH * n))
 
 int main(void)
 {
@@ -553,9 +510,11 @@ int main(void)
 	LINEAR(unseen, 1024);
 	LINEAR(forged, 4096);
 	LINEAR(ranges, 4096);
-	LINEAR(waiters, 512);
-	LINEAR(losses, 512);
-	LINEAR(culprits, 512);
+	LINEAR(crowd_waiters, 512);
+	LINEAR(crowd_losses, 512);
+	LINEAR(crowd_culprits, 512);
+	LINEAR(crowd_lives, 512);
+	compare("captures", 64, work_of_captures(64), work_of_captures(GROWTH * 64));
 	unlink(path);
 	return VERDICT();
 }
