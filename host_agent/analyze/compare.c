@@ -75,16 +75,19 @@ static void widen(struct braid_measures *m)
 	m->nr_bins = (m->nr_bins + 1) / 2;
 }
 
-/* The bin that has a time. */
-static u32 bin_of(struct braid_measures *m, s64 ns)
+/* Of recorded time, what precedes a time: what is between recordings is in no bin. */
+static u64 place_of(struct braid_measures *m, s64 ns)
 {
-	u64 at;
-
 	if (!m->width_ns) {
 		m->width_ns = FIRST_WIDTH_NS;
 		m->begin_ns = m->s->begin_ns;
 	}
-	at = ns > m->begin_ns ? (u64)ns - (u64)m->begin_ns : 0;
+	return braid_states_recorded(m->s, m->begin_ns, ns);
+}
+
+/* The bin that has a place. */
+static u32 bin_of(struct braid_measures *m, u64 at)
+{
 	while (at / m->width_ns >= BRAID_COMPARE_BINS)
 		widen(m);
 	if (at / m->width_ns >= m->nr_bins)
@@ -95,7 +98,7 @@ static u32 bin_of(struct braid_measures *m, s64 ns)
 static int count(struct braid_measures *m, const struct braid_measure_key *key, s64 at_ns, u64 by)
 {
 	struct braid_measure *measure;
-	u32 bin = bin_of(m, at_ns);
+	u32 bin = bin_of(m, place_of(m, at_ns));
 	int err = measure_of(m, key, &measure);
 
 	if (measure)
@@ -107,15 +110,15 @@ static int count(struct braid_measures *m, const struct braid_measure_key *key, 
 static int take_time(struct braid_measures *m, const struct braid_measure_key *key, s64 from_ns,
 		     s64 to_ns)
 {
+	u64 from = place_of(m, from_ns), to = place_of(m, to_ns), end;
 	struct braid_measure *measure;
-	u32 last = bin_of(m, to_ns - 1), k = bin_of(m, from_ns);
+	u32 last = bin_of(m, to ? to - 1 : 0), k = bin_of(m, from);
 	int err = measure_of(m, key, &measure);
-	s64 end_ns;
 
 	for (; measure && k <= last; k++) {
-		end_ns = k == last ? to_ns : m->begin_ns + (s64)((k + 1) * m->width_ns);
-		measure->of[k] += (u64)end_ns - (u64)from_ns;
-		from_ns = end_ns;
+		end = k == last ? to : (k + 1) * m->width_ns;
+		measure->of[k] += end - from;
+		from = end;
 	}
 	return err;
 }

@@ -41,6 +41,15 @@ static void unite(struct sets *sets)
 	sets->nr = sets->nr ? n + 1 : 0;
 }
 
+static void add_up(struct braid_observed *w, u32 nr)
+{
+	u32 k;
+
+	for (k = 1; k < nr; k++)
+		w[k].before_ns = w[k - 1].before_ns + (w[k - 1].to_ns > w[k - 1].from_ns ?
+				 (u64)w[k - 1].to_ns - (u64)w[k - 1].from_ns : 0);
+}
+
 static void add(struct sets *sets, size_t window)
 {
 	if (sets->each[window].stop_ns != INT64_MIN)
@@ -96,8 +105,8 @@ static int add_stops(struct sets *sets, int kind, u32 which)
 	return err;
 }
 
-/* From the first start to the last stop. */
-static void take_whole(struct sets *sets)
+/* The whole, from the first start to the last stop. Return: 0 or -ENOMEM with braid_fail(). */
+static int take_whole(struct sets *sets)
 {
 	struct braid_states *s = sets->s;
 	struct braid_observed whole = { INT64_MIN, INT64_MAX, INT64_MIN, INT64_MAX, 0 };
@@ -108,6 +117,12 @@ static void take_whole(struct sets *sets)
 		add(sets, k);
 	unite(sets);
 	s->windowed = sets->nr;
+	s->recorded = calloc(sets->nr + 1, sizeof(*s->recorded));
+	if (!s->recorded)
+		return braid_out_of_memory();
+	memcpy(s->recorded, sets->some, sets->nr * sizeof(*s->recorded));
+	s->nr_recorded = sets->nr;
+	add_up(s->recorded, s->nr_recorded);
 	if (sets->nr) {
 		whole.start_ns = whole.from_ns = sets->some[0].start_ns;
 		whole.stop_ns = whole.to_ns = sets->some[sets->nr - 1].stop_ns;
@@ -115,6 +130,7 @@ static void take_whole(struct sets *sets)
 	s->begin_ns = s->windowed ? whole.start_ns : INT64_MAX;
 	s->end_ns = whole.stop_ns;
 	s->windows[s->nr_windows++] = whole;
+	return 0;
 }
 
 static int by_stream(const void *a, const void *b)
@@ -251,9 +267,10 @@ int braid_observe_begin(struct braid_states *s)
 	s->edge_ns = INT64_MAX;
 	if (!err) {
 		take_each(&sets);
-		take_whole(&sets);
-		err = take_host(&sets);
+		err = take_whole(&sets);
 	}
+	if (!err)
+		err = take_host(&sets);
 	if (!err)
 		err = take_guests(&sets, all);
 	free(sets.each);
@@ -323,11 +340,10 @@ void braid_states_cut(struct braid_states *s)
 	s->windowed = false;
 }
 
-/* Of the guest's windows, what is before a time. */
-static u64 before(const struct braid_guest_state *guest, s64 ns)
+/* What is before a time. */
+static u64 before(const struct braid_observed *w, u32 nr, s64 ns)
 {
-	const struct braid_observed *w = guest->windows;
-	u32 from = 0, to = guest->nr_windows;
+	u32 from = 0, to = nr;
 	s64 end_ns;
 
 	while (to - from > 1) {
@@ -347,7 +363,17 @@ u64 braid_states_within(const struct braid_states *s, u32 stream, s64 from_ns, s
 {
 	const struct braid_guest_state *guest = &s->guests[stream];
 
-	return to_ns > from_ns ? before(guest, to_ns) - before(guest, from_ns) : 0;
+	return to_ns > from_ns ? before(guest->windows, guest->nr_windows, to_ns) -
+				 before(guest->windows, guest->nr_windows, from_ns) : 0;
+}
+
+u64 braid_states_recorded(const struct braid_states *s, s64 from_ns, s64 to_ns)
+{
+	if (to_ns <= from_ns)
+		return 0;
+	return !s->nr_recorded ? (u64)to_ns - (u64)from_ns :
+	       before(s->recorded, s->nr_recorded, to_ns) -
+	       before(s->recorded, s->nr_recorded, from_ns);
 }
 
 /* The vCPU's observation in the present window is over. Returns 0 or the op's error. */
@@ -406,18 +432,12 @@ static int check(const struct braid_vcpu *v)
 void braid_observe_end(struct braid_states *s)
 {
 	size_t k;
-	u32 n;
 
 	if (s->end_ns == INT64_MAX || (!s->windowed && s->last_ns < s->end_ns))
 		s->end_ns = s->last_ns;
 	braid_states_limit(s, INT64_MIN, s->end_ns);
-	for (k = 0; k < s->source->nr_streams; k++) {
-		struct braid_observed *w = s->guests[k].windows;
-
-		for (n = 1; n < s->guests[k].nr_windows; n++)
-			w[n].before_ns = w[n - 1].before_ns + (w[n - 1].to_ns > w[n - 1].from_ns ?
-					 (u64)w[n - 1].to_ns - (u64)w[n - 1].from_ns : 0);
-	}
+	for (k = 0; k < s->source->nr_streams; k++)
+		add_up(s->guests[k].windows, s->guests[k].nr_windows);
 }
 
 int braid_observe_close(struct braid_states *s)

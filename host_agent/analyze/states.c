@@ -525,6 +525,7 @@ void braid_states_free(struct braid_states *s)
 	braid_hash_free(&s->by_pid);
 	braid_start_free(s);
 	free(s->windows);
+	free(s->recorded);
 	free(s->edges);
 	free(s->ended_guests);
 	*s = (struct braid_states){ 0 };

@@ -172,7 +172,7 @@ struct braid_states_ops {
 struct braid_observed {
 	s64 start_ns, stop_ns;	/* INT64_MIN, INT64_MAX: not known */
 	s64 from_ns, to_ns;	/* what of it is selected; to_ns < from_ns: nothing */
-	u64 before_ns;		/* after the end: what is selected of its guest's earlier ones */
+	u64 before_ns;		/* of a guest's, after the end: what is selected of earlier ones */
 };
 
 struct braid_guest_task {
@@ -334,6 +334,8 @@ struct braid_states {
 	struct braid_observed *windows;	/* the whole, from the first start to the last stop, which is
 					   that of guests without one; then each guest's */
 	u32 nr_windows;
+	struct braid_observed *recorded;	/* when anything was, in order, apart from each other ... */
+	u32 nr_recorded;		/* ... 0: that is not known */
 	struct braid_edge *edges;	/* where what is recorded changes, in order ... */
 	size_t nr_edges, edges_capacity, edge;	/* ... and the next one ... */
 	s64 edge_ns;			/* ... which is then; INT64_MAX: none */
@@ -370,6 +372,9 @@ void braid_states_limit(struct braid_states *s, s64 from_ns, s64 to_ns);
 
 /** braid_states_within - how much of a time a guest's vCPUs are observed; after the end */
 u64 braid_states_within(const struct braid_states *s, u32 stream, s64 from_ns, s64 to_ns);
+
+/** braid_states_recorded - how much of a time is in any recording */
+u64 braid_states_recorded(const struct braid_states *s, s64 from_ns, s64 to_ns);
 
 /** braid_states_cut - of the trace's events, no more will follow: the last one ends the observation */
 void braid_states_cut(struct braid_states *s);

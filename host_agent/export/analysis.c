@@ -199,6 +199,7 @@ static int run(struct run *r, struct braid_source *source,
 		.state = calloc(1, analysis->state_bytes),
 	};
 	err = r->state ? 0 : braid_out_of_memory();
+	braid_source_rewind(source);
 	if (!err)
 		err = braid_states_begin(&r->states, source, &analysis->states, r->state);
 	if (!err)

@@ -10,7 +10,7 @@
 /**
  * braid_export_analysis - run an analysis, and write its results
  * @to: the output
- * @source: complete, rewound
+ * @source: complete
  * @options: of the walk: from and to limit the time that results are about, and all events are
  *	taken nevertheless, since what came before explains a state; progress and stop as usual.
  *	Other members are ignored
@@ -26,7 +26,7 @@ int braid_export_analysis(FILE *to, struct braid_source *source,
 
 /**
  * braid_export_comparison - compare two traces, and write the differences
- * @other: what @source is compared with; complete, rewound
+ * @other: what @source is compared with; complete
  * @of_other: of its walk, as @options
  * @wants: ->compares says what is compared
  *
@@ -39,7 +39,7 @@ int braid_export_comparison(FILE *to, struct braid_source *source,
 
 /**
  * braid_export_windows - hold all events of guests against the times in which their vCPUs executed
- * @source: complete, rewound; afterwards too
+ * @source: complete; rewound afterwards
  * @options: as for braid_export_analysis()
  * @take: called for each guest
  * @arg: passed to it
@@ -57,7 +57,7 @@ const char *braid_export_not_judged(const struct braid_windows_found *found);
 
 /**
  * braid_export_refine - make the exchange's clocks tighter by kvm_entry and kvm_exit
- * @source: complete, rewound; afterwards too
+ * @source: complete; rewound afterwards
  * @options: as for braid_export_analysis()
  *
  * A clock that such events contradict, or do not make tighter, is left alone, and its reason says so.

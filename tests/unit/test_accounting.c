@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Each nanosecond counts once, for what it was. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "host_agent/util/error.h"
 #include "tests/unit/analyze_text.h"
 #include "tests/unit/check.h"
 #include "tests/unit/memory_trace.h"
@@ -218,6 +220,54 @@ static void host_covers_both(void)
 	CHECK_EQ(total_of("wake"), 0);
 }
 
+/* Of both recordings, a part; of all, and in two captures that are compared. */
+static void limits(void)
+{
+	const struct braid_analysis_options wants = {
+		.form = BRAID_TABLE_JSON, .top = 50, .compares = ~0u, .names = { "now", "other" },
+	};
+	struct braid_export_options across = {
+		.from = { .kind = BRAID_MOMENT_AT, .ns = 1800 }, .to = { .kind = BRAID_MOMENT_AT, .ns = 900300 },
+	};
+	char *text = NULL;
+	size_t bytes;
+	FILE *to = open_memstream(&text, &bytes);
+
+	two_windows();
+	memory_guest.nr_cpus = 1;
+	braid_source_rewind(&memory_source);
+	NEED(to && !braid_export_analysis(to, &memory_source, &across, braid_analysis_by_name("states"), &wants));
+	fclose(to);
+	text_has(text, "\"observed_ns\":500,\"proven_ns\":500,", NULL);
+	/* The same against both recordings: 300 of 500 ns stolen, and 1200 of 2000. */
+	to = open_memstream(&text, &bytes);
+	NEED(to && !braid_export_comparison(to, &memory_source, &across, &memory_source,
+					    &(struct braid_export_options){ 0 }, &wants));
+	fclose(to);
+	text_has(text, "\"now\":{", "\"observed_ns\":500,", "\"observed_ns\":2000,",
+		 "\"measure\":\"stolen\",\"unit\":\"ppm\",\"other\":600000,\"now\":600000,\"change\":0,", NULL);
+	/* Against a part of the second one. */
+	to = open_memstream(&text, &bytes);
+	NEED(to && !braid_export_comparison(to, &memory_source, &(struct braid_export_options){ 0 },
+					    &memory_source, &(struct braid_export_options){
+		.from = { .kind = BRAID_MOMENT_AT, .ns = 5000 }, .to = { .kind = BRAID_MOMENT_AT, .ns = 900200 },
+	}, &wants));
+	fclose(to);
+	text_has(text, "\"observed_ns\":200,", "\"observed_ns\":2000,",
+		 "\"measure\":\"stolen\",\"unit\":\"ppm\",\"other\":500000,\"now\":600000,\"change\":100000,", NULL);
+	/* Nothing was recorded there. */
+	across.from.ns = 3000;
+	across.to.ns = 4000;
+	to = open_memstream(&text, &bytes);
+	braid_source_rewind(&memory_source);
+	NEED(to);
+	CHECK_EQ(braid_export_analysis(to, &memory_source, &across, braid_analysis_by_name("states"), &wants),
+		 -ENOENT);
+	CHECK(strstr(braid_failure(), "no guest was recorded in the selected time"));
+	fclose(to);
+	free(text);
+}
+
 /* A recording that was killed ends with its last sign of life. */
 static void killed(void)
 {
@@ -245,6 +295,7 @@ int main(void)
 	RUN(several_windows);
 	RUN(of_others);
 	RUN(host_covers_both);
+	RUN(limits);
 	RUN(killed);
 	span_free();
 	return VERDICT();

@@ -227,6 +227,40 @@ static void bins_add_up(void)
 	}
 }
 
+/* What is between two recordings is in no bin: they are as fine as those of one of that length. */
+static void holes_have_no_bins(void)
+{
+	struct braid_observed recorded[] = {
+		{ .start_ns = 0, .stop_ns = 400 * MILLI }, { .start_ns = 9000000 * MILLI, .before_ns = 400 * MILLI },
+	};
+	struct side whole, parts;
+	char *text;
+	u32 k, n;
+
+	for (k = 0; k < 2; k++) {
+		recorded[k].from_ns = recorded[k].start_ns;
+		recorded[k].to_ns = recorded[k].stop_ns = recorded[k].start_ns + 400 * MILLI;
+	}
+	begin_side(&whole, 0);
+	begin_side(&parts, 0);
+	parts.states.recorded = recorded;
+	parts.states.nr_recorded = 2;
+	fill_side(&whole, 0, 80, 2 * MILLI);
+	fill_side(&parts, 0, 40, 2 * MILLI);
+	fill_side(&parts, 9000000 * MILLI, 40, 2 * MILLI);
+	CHECK_EQ(parts.measures->nr_bins, whole.measures->nr_bins);
+	CHECK_EQ(parts.measures->width_ns, whole.measures->width_ns);
+	for (k = 0; k < parts.measures->nr; k++)
+		for (n = 0; n < parts.measures->nr_bins; n++)
+			CHECK(parts.measures->all[k].key.kind != BRAID_MEASURE_TIME ||
+			      parts.measures->all[k].of[n] == parts.measures->width_ns);
+	text = compare(&parts, &whole);
+	CHECK(!strstr(text, "\"significant\":1"));
+	free(text);
+	end_side(&parts);
+	end_side(&whole);
+}
+
 static void change_is_found(void)
 {
 	struct side few, more;
@@ -392,6 +426,7 @@ int main(void)
 	RUN(chances);
 	RUN(many_measures);
 	RUN(bins_add_up);
+	RUN(holes_have_no_bins);
 	RUN(change_is_found);
 	RUN(other_measures);
 	RUN(missing_events);
