@@ -222,4 +222,4 @@ async function checkWakes(page, { items }) {
 	await page.keyboard.press('0');
 }
 
-module.exports = { checkLongest, checkStates, checkWakes };
+module.exports = { checkLongest, checkStates, checkWakes, stolenSums };

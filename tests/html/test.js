@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* test.js AGENT CAPTURE HOSTILE FOLDER: exports both captures, and uses the pages. */
+/* test.js AGENT CAPTURE HOSTILE FOLDER TRACE...: exports the captures, and uses the pages. */
 'use strict';
 
 const assert = require('node:assert');
@@ -17,9 +17,10 @@ const {
 	checkTips,
 } = require('./small.js');
 const { checkLongest, checkStates, checkWakes } = require('./states.js');
+const { checkTables } = require('./tables.js');
 const { checkVerdict } = require('./verdict.js');
 
-const [, , AGENT, CAPTURE, HOSTILE, FOLDER] = process.argv;
+const [, , AGENT, CAPTURE, HOSTILE, FOLDER, ...TRACES] = process.argv;
 
 function run(...words) {
 	return execFileSync(AGENT, words, { encoding: 'utf8', maxBuffer: 1 << 30 });
@@ -527,6 +528,8 @@ async function main() {
 		console.log('ok   html: one frame shows everything');
 		await checkHostile(browser);
 		console.log('ok   html: hostile names are text');
+		for (const trace of TRACES) await checkTables(browser, run, FOLDER, trace.split(','));
+		console.log(`ok   html: states, stolen time and verdict of ${TRACES.length} traces`);
 	} finally {
 		await browser.close();
 	}

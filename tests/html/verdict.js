@@ -159,4 +159,4 @@ async function checkVerdict(page, ask, print) {
 	await checkEpisodes(page);
 }
 
-module.exports = { checkVerdict };
+module.exports = { checkVerdict, verdictOf };

@@ -5,7 +5,8 @@ from the tables of `tracebraid sql`, and compared with Python's and with Perfett
 tables and columns are those that the program has; what is compared with nothing is named here, with
 the reason: test_tables.py [CAPTURE...]
 
-Without captures it makes its own; several that are joined by a comma are one trace."""
+Without captures it makes its own; several that are joined by a comma are one trace.
+test_tables.py make FOLDER creates these captures, and prints them, a line for each trace."""
 
 import bisect
 import collections
@@ -490,14 +491,23 @@ def check_options():
             equal(alone(name, f"by {word}"), True, f"{name} --by {word} is compared, or listed")
 
 
+def make(folder):
+    """Creates all captures. Returns those of each trace."""
+    traces = []
+    for name, parts in MADE.items():
+        traces.append([])
+        for number, words in enumerate(parts):
+            traces[-1].append(f"{folder}/{name.replace(',', '').replace(' ', '-')}{number}.braid")
+            subprocess.run([TOP / "build/make_big_capture", traces[-1][-1], EVENTS, *words], check=True)
+    return traces
+
+
 def main():
+    if sys.argv[1:2] == ["make"]:
+        print("\n".join(map(",".join, make(sys.argv[2]))))
+        return
     with tempfile.TemporaryDirectory() as folder:
-        traces = [one.split(",") for one in sys.argv[1:]]
-        for name, parts in MADE.items() if not traces else ():
-            traces.append([])
-            for number, words in enumerate(parts):
-                traces[-1].append(f"{folder}/{name.replace(',', '').replace(' ', '-')}{number}.braid")
-                subprocess.run([TOP / "build/make_big_capture", traces[-1][-1], EVENTS, *words], check=True)
+        traces = [one.split(",") for one in sys.argv[1:]] or make(folder)
         most = 0
         for captures in traces:
             facts = compare(captures, folder)
