@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The same question in several ways: each figure of `tracebraid analyze --json` is computed again
-from the tables of `tracebraid sql`, and compared with Python's and with Perfetto's slices. Analyses,
-tables and columns are those that the program has; what is compared with nothing is named here, with
-the reason: test_tables.py [CAPTURE...]
+from the tables of `tracebraid sql`, and compared with Python's and with Perfetto's slices. All
+analyses, tables and columns that the program has are; what is compared with nothing is named here,
+with the reason: test_tables.py [CAPTURE...]
 
 Without captures it makes its own; several that are joined by a comma are one trace.
 test_tables.py make FOLDER creates these captures, and prints them, a line for each trace."""
@@ -129,6 +129,11 @@ class Facts:
         if row["pid"] is None:
             return row["comm"] or "?"
         return str(row["pid"] or "idle")
+
+    def is_outside(self, from_ns, to_ns):
+        """Whether a time, or a part of it, is in no recording."""
+        return self.recordings and not any(
+            one["start_ns"] <= from_ns and to_ns <= (one["stop_ns"] or to_ns) for one in self.recordings)
 
     def exits_of(self, label, stream):
         """kvm_exit events of a guest's vCPUs while they were observed."""
@@ -440,6 +445,7 @@ def compare_perfetto_states(captures, facts, folder):
             elif event.type == compare_perfetto.SLICE_END:
                 state = begun[1].name.partition(":")[0]
                 found[guest, int(vcpu), state] += ns - begun[0]
+                equal(bool(facts.is_outside(begun[0], ns)), False, f"a slice from {begun[0]} is recorded")
                 if state == "stolen":
                     args = {one.name: one.string_value for one in begun[1].debug_annotations}
                     culprits[guest, int(vcpu), begun[0], ns] = args["culprit"]
@@ -474,10 +480,7 @@ def compare(captures, folder):
         for by in BY.get(name, ("",)):
             compare_analysis(name, facts, captures, by)
     outside = [row for rows in (facts.states, facts.tasks, facts.exits, facts.wakeups, facts.stalls)
-               for row in rows
-               if facts.recordings and not any(one["start_ns"] <= row["from_ns"] and
-                                               row["to_ns"] <= (one["stop_ns"] or row["to_ns"])
-                                               for one in facts.recordings)]
+               for row in rows if facts.is_outside(row["from_ns"], row["to_ns"])]
     equal(outside, [], "rows outside of all recordings")
     compare_python(captures, facts)
     compare_perfetto_states(captures, facts, folder)
