@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Has DKMS build and install the driver for each kernel of this guest that has headers: dkms_install.sh SOURCES MODULES
-# (/usr/src /lib/modules). The driver that is there is removed only when the new one has been built for all of them.
+# Has DKMS build and install the driver for each kernel of this guest that has headers:
+# dkms_install.sh SOURCES MODULES (/usr/src /lib/modules). The driver that is there is removed only
+# when the new one has been built for all of them.
 set -u
 
 sources=$1
@@ -14,7 +15,8 @@ fail()
 	exit 1
 }
 
-# The package of a kernel's headers that follows later kernels, by the release's flavour; nothing for other kernels.
+# The package of a kernel's headers that follows later kernels, by the release's flavour; nothing
+# for other kernels.
 meta_package()
 {
 	echo "$1" | sed -nE 's/^.*-((cloud-|rt-)?(amd64|arm64))$/linux-headers-\1/p'

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Makes a folder of links in which kbuild can build the driver, or what another Kbuild file says: stage.sh FOLDER [KBUILD]
+# Makes a folder of links in which kbuild can build the driver, or what another Kbuild file says:
+# stage.sh FOLDER [KBUILD]
 set -eu
 
 stage=$1

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Prints the folder below PREFIX where Python looks for modules: where.sh PREFIX. Without a Python yet, that of the
-# release's python3 package; prints nothing where that is unknown.
+# Prints the folder below PREFIX where Python looks for modules: where.sh PREFIX. Without a Python
+# yet, that of the release's python3 package; prints nothing where that is unknown.
 set -u
 
 python=${PYTHON:-/usr/bin/python3}

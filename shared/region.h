@@ -3,13 +3,15 @@
  * The region's layout: computed by the guest, validated by the host.
  *
  * Invariants:
- * - Nothing here reads or writes shared memory: functions take a private superblock, and add its offsets to a base.
+ * - Nothing here reads or writes shared memory: functions take a private superblock, and add its
+ *   offsets to a base.
  * - The host uses an offset only of a copy that braid_region_check() has accepted.
- * - Sections follow the superblock in the order of their ids, at multiples of BRAID_PAGE_BYTES, rings last. They do
- *   not move during an incarnation.
- * - A name keeps its buffer's index during an incarnation. An entry's layout is incremented each time it gets rings;
- *   while nr_rings is 0, its shape and offsets are not checked.
- * - braid_region_ring() alone finds a ring's parts: they lie elsewhere in regions of older minor versions.
+ * - Sections follow the superblock in the order of their ids, at multiples of BRAID_PAGE_BYTES,
+ *   rings last. They do not move during an incarnation.
+ * - A name keeps its buffer's index during an incarnation. An entry's layout is incremented each
+ *   time it gets rings; while nr_rings is 0, its shape and offsets are not checked.
+ * - braid_region_ring() alone finds a ring's parts: they lie elsewhere in regions of older minor
+ *   versions.
  * - Callers serialize changes of a superblock.
  */
 #ifndef BRAID_SHARED_REGION_H

@@ -51,7 +51,8 @@ static bool braid_count_still_there(const struct braid_peek *p, u64 incarnation,
 {
 	struct braid_peek now;
 
-	if (word && braid_load_acquire(&p->map.slots[first->position & (p->map.nr_slots - 1)]) != word)
+	if (word &&
+	    braid_load_acquire(&p->map.slots[first->position & (p->map.nr_slots - 1)]) != word)
 		return false;
 	return !braid_peek_begin(&now, &p->map, incarnation) && now.hand_id == p->hand_id &&
 	       !memcmp(&now.block, &p->block, sizeof(now.block));

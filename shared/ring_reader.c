@@ -234,7 +234,8 @@ static int braid_reader_take_subbuf(struct braid_reader *r)
 			return braid_reader_set_fault(r, BRAID_READER_BAD_SLOT);
 		/* (S2) our reads of the spare are over before the writer can claim it */
 		if (braid_shared_cmpxchg(slot, word,
-					 braid_slot_word(r->position, BRAID_SLOT_EMPTY, r->id)) != word)
+					 braid_slot_word(r->position, BRAID_SLOT_EMPTY, r->id)) !=
+		    word)
 			continue;
 		r->id = id;
 		r->in_hand = true;

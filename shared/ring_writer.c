@@ -464,7 +464,8 @@ static void braid_writer_load_inputs(const struct braid_writer *w, u64 (*counter
  * Return: as there.
  */
 noinline struct braid_reserved braid_writer_reserve(struct braid_writer *w, u32 payload_bytes,
-						    u64 (*counter)(void), u64 tail, u64 hint, u64 now)
+						    u64 (*counter)(void), u64 tail, u64 hint,
+						    u64 now)
 {
 	u32 event_bytes = braid_event_bytes(payload_bytes);
 	struct braid_reserved reserved = { };

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Has DKMS build the driver from its own copy of the sources, in folders of its own: dkms.sh KERNEL-RELEASE...
-# Before that: what `make dkms` says and does where something is missing, with a dkms that only notes its calls.
+# Has DKMS build the driver from its own copy of the sources, in folders of its own: dkms.sh
+# KERNEL-RELEASE... Before that: what `make dkms` says and does where something is missing, with a
+# dkms that only notes its calls.
 set -eu
 
 work=build/dkms
@@ -10,7 +11,8 @@ mkdir -p "$work/tree" "$work/src"
 version=$(guest_driver/dkms.sh "$work/src")
 work=$(cd "$work" && pwd)
 
-# `make dkms` on a guest that runs kernel $1, with headers of the others; the calls of dkms are in $work/calls.
+# `make dkms` on a guest that runs kernel $1, with headers of the others; the calls of dkms are in
+# $work/calls.
 installer() {
 	rm -rf "${work:?}/modules" "${work:?}/bin" "${work:?}/calls"
 	mkdir -p "$work/bin" "$work/modules/$1"

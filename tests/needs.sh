@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Checks what `make check` needs beside packages, before it begins; prints one line for each lack, with its remedy.
+# Checks what `make check` needs beside packages, before it begins; prints one line for each lack,
+# with its remedy.
 set -u
 
 bad=0

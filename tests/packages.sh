@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Installs the missing packages of the named jobs:
-# packages.sh build|forms|driver|arm64|arm64-user|guests|libvirt|tests|library|kunit|fuzz|html|bench|releases...
+# packages.sh
+# build|forms|driver|arm64|arm64-user|guests|libvirt|tests|library|kunit|fuzz|html|bench|releases...
 # What differs between Debian's releases is printed by
 # packages.sh --kernels	guest kernels by package, the oldest first: NAME, a tab, what its packages are named after linux-image-
 # packages.sh --clang|--source	the version of clang, of linux-source

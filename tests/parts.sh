@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Runs the parts of a long check, and prints a table of their results and times: parts.sh PART...
-# A PART is the arguments of one make, such as 'check-kunit SERIES=6.12'. Parts joined by ' + ' run at once; the output of
-# each is printed when it has ended. All parts run, whatever fails.
+# A PART is the arguments of one make, such as 'check-kunit SERIES=6.12'. Parts joined by ' + ' run
+# at once; the output of each is printed when it has ended. All parts run, whatever fails.
 set -u
 
 folder=$(mktemp -d) || exit 1

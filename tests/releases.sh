@@ -1,13 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Runs commands as root in a clone of this tree, on a minimal machine of a Debian release: releases.sh CODENAME COMMANDS
-# e.g. releases.sh trixie 'make demo'
+# Runs commands as root in a clone of this tree, on a minimal machine of a Debian release:
+# releases.sh CODENAME COMMANDS e.g. releases.sh trixie 'make demo'
 #
-# The machine is a folder that is created each time, from an archive and packages in the cache (cache.sh). It is the
-# root of a mount namespace, because nsenter leaves a plain chroot. It has git, make, mount and what apt needs. It shares
-# the kernel, the processes, the network, the cache and the additional certificate authorities of this machine, but has a
-# /dev/shm of its own. The clone is of the last commit. The folder, build/releases/CODENAME, is kept after a failure;
-# nothing is mounted on it any more.
+# The machine is a folder that is created each time, from an archive and packages in the cache
+# (cache.sh). It is the root of a mount namespace, because nsenter leaves a plain chroot. It has
+# git, make, mount and what apt needs. It shares the kernel, the processes, the network, the cache
+# and the additional certificate authorities of this machine, but has a /dev/shm of its own. The
+# clone is of the last commit. The folder, build/releases/CODENAME, is kept after a failure; nothing
+# is mounted on it any more.
 # The registry is that of this machine's own apt. Needs root and the package mmdebstrap.
 set -eu
 

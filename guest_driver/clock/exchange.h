@@ -3,15 +3,18 @@
  * The guest's side of the clock exchange.
  *
  * Invariants:
- * - Only the poll thread calls this room; braid_exchange_start() and braid_exchange_stop() are called before it starts
- *   and after it has ended. So no locks are needed, and sequence numbers are private.
+ * - Only the poll thread calls this room; braid_exchange_start() and braid_exchange_stop() are
+ *   called before it starts and after it has ended. So no locks are needed, and sequence numbers
+ *   are private.
  * - Writers do not wait for it: they convert by region->external, a latch that only this room sets.
- * - It spins only in a burst that the host began, for 30 ms at most, on the CPU that the host requests; that CPU's
- *   number is checked, and an isolated CPU is left alone unless clock_isolated=1.
- * - Cells that have a sequence number change while it is odd (K3, K6, K8). What the host writes is copied, compared
- *   or checked.
+ * - It spins only in a burst that the host began, for 30 ms at most, on the CPU that the host
+ *   requests; that CPU's number is checked, and an isolated CPU is left alone unless
+ *   clock_isolated=1.
+ * - Cells that have a sequence number change while it is odd (K3, K6, K8). What the host writes is
+ *   copied, compared or checked.
  * - The hypercall for the host's wall time is made once a second at most, and after a disruption.
- * - The vmclock page is only read, in a bounded number of tries; one that keeps changing gives nothing.
+ * - The vmclock page is only read, in a bounded number of tries; one that keeps changing gives
+ *   nothing.
  */
 #ifndef BRAID_CLOCK_EXCHANGE_H
 #define BRAID_CLOCK_EXCHANGE_H

@@ -3,16 +3,18 @@
  * Buffers: one ring for each possible vCPU, and the writers' private state.
  *
  * Invariants:
- * - Writers take no lock and never wait. They run in any context, NMI included, with preemption off from the lookup
- *   of the ring to the commit.
- * - So a ring is removed or emptied only after its ->open is NULL and braid_synchronize_writers() has returned.
- * - Lock order: braid_buffers_lock(), buffer->lock, the locks of reader*.c. Two buffers' locks are held only under
+ * - Writers take no lock and never wait. They run in any context, NMI included, with preemption off
+ *   from the lookup of the ring to the commit.
+ * - So a ring is removed or emptied only after its ->open is NULL and braid_synchronize_writers()
+ *   has returned.
+ * - Lock order: braid_buffers_lock(), buffer->lock, the locks of reader*.c. Two buffers' locks are
+ *   held only under braid_buffers_lock().
+ * - A buffer's region, index and writers change under both locks; its flags and nr_slots under
  *   braid_buffers_lock().
- * - A buffer's region, index and writers change under both locks; its flags and nr_slots under braid_buffers_lock().
- * - Addresses and sizes come from region->layout and the writers, which are private. A shared word becomes an address
- *   or a length only after shared/ has checked it.
- * - Only braid_region_start() and braid_buffer_displace() wait for the host: for an agent whose heartbeat moves, for
- *   a second at most, in a context that may sleep.
+ * - Addresses and sizes come from region->layout and the writers, which are private. A shared word
+ *   becomes an address or a length only after shared/ has checked it.
+ * - Only braid_region_start() and braid_buffer_displace() wait for the host: for an agent whose
+ *   heartbeat moves, for a second at most, in a context that may sleep.
  */
 #ifndef BRAID_CORE_BUFFER_H
 #define BRAID_CORE_BUFFER_H
@@ -42,7 +44,8 @@ struct braid_cpu_ring {
 					   the buffer's lock while no writer is inside; its ring is
 					   laid out later: braid_buffer_writer() */
 	atomic_t disabled;		/* braid_buffer_record_disable_cpu() calls */
-	u32 inside;			/* braid_buffer_reserve() calls without a commit yet; this CPU's */
+	u32 inside;			/* braid_buffer_reserve() calls without a commit yet; this
+					   CPU's */
 	struct braid_guest_reader *reader;	/* core/reader.c's; NULL: never read in the guest */
 	struct braid_ring_base base;	/* of writer's ring */
 };
@@ -67,7 +70,8 @@ struct braid_buffer {
 	u32 nr_backups;			/* other buffers with this one as events_of */
 	struct braid_guest_region *region;	/* the region with its rings; NULL: none */
 	u32 index;			/* there */
-	atomic_t disabled;		/* braid_buffer_record_disable() calls, and BRAID_BUFFER_OFF */
+	/* braid_buffer_record_disable() calls, and BRAID_BUFFER_OFF */
+	atomic_t disabled;
 	bool dying;			/* being freed: gets no new rings */
 	struct braid_event_space *events;	/* owned by event/; NULL: RAW, or uses another's */
 	struct braid_buffer_files *files;	/* owned by debugfs.c; NULL: none */

@@ -158,7 +158,8 @@ struct braid_ring_counts {
 	u64 bytes;		/* of these */
 	u64 overruns;		/* overwritten, or emptied by a resize, unread */
 	u64 dropped;		/* dropped for lack of space */
-	u64 oldest;		/* stamp of the sub-buffer that the oldest unread event is in; 0: none */
+	u64 oldest;		/* stamp of the sub-buffer that the oldest unread event is in; 0:
+				   none */
 	u32 owner;		/* enum braid_reader_owner */
 	bool broken;		/* by the host */
 };

@@ -75,7 +75,8 @@ struct braid_guest_reader *braid_reader_find(struct braid_buffer *buffer, int cp
 /* Whether a reader has the memory for reading sub-buffers of this size. */
 static inline bool braid_reader_has_room(const struct braid_guest_reader *r, u32 subbuf_bytes)
 {
-	return r->page.data && r->page.allocated_bytes == subbuf_bytes - BRAID_SUBBUF_HEADER_BYTES &&
+	return r->page.data &&
+	       r->page.allocated_bytes == subbuf_bytes - BRAID_SUBBUF_HEADER_BYTES &&
 	       r->item.bytes && r->item.allocated_bytes == subbuf_bytes;
 }
 

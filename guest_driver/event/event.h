@@ -3,13 +3,15 @@
  * The registry of events: names, ids, formats, who enabled them; and recording an event.
  *
  * Invariants:
- * - braid_registry_lock() guards ids, lists, flags and the directory. It is taken inside braid_buffers_lock().
+ * - braid_registry_lock() guards ids, lists, flags and the directory. It is taken inside
+ *   braid_buffers_lock().
  * - An event belongs to one buffer, and has an id from 1 to 65535 that is unique there.
- * - An event is on only while the directory of an attached region lists it. The ops enable it when guest or host is
- *   the first to want it, and disable it when neither does.
+ * - An event is on only while the directory of an attached region lists it. The ops enable it when
+ *   guest or host is the first to want it, and disable it when neither does.
  * - When a region is detached all events are off, and no probe of theirs is running.
  * - Recording works in any context; registering, switching and printing may sleep.
- * - The poll thread executes the host's commands, from a private copy of the mailbox. Recording never waits for it.
+ * - The poll thread executes the host's commands, from a private copy of the mailbox. Recording
+ *   never waits for it.
  * - Printing holds braid_output_lock(), so no event and no sub-event is freed meanwhile.
  */
 #ifndef BRAID_EVENT_EVENT_H
@@ -140,8 +142,8 @@ int braid_event_set(struct braid_event *ev, u32 who, bool on);
  *
  * Return: 0 or the first error; it continues after one.
  */
-int braid_event_set_matching(struct braid_buffer *buffer, const char *system, const char *name, u32 who, bool on,
-			     u32 *matched);
+int braid_event_set_matching(struct braid_buffer *buffer, const char *system, const char *name,
+			     u32 who, bool on, u32 *matched);
 
 /**
  * braid_event_format_text - an event's format file

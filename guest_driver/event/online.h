@@ -23,9 +23,9 @@ void braid_online_exit(void);
  * braid_online_poll - record from time to time which CPUs are offline
  * @agent: whether one is present
  *
- * A recording or a snapshot lacks the events before its start, and the driver is not notified of that
- * start. So the offline CPUs are recorded again: soon after braid_online_renew(), and later every ten
- * seconds.
+ * A recording or a snapshot lacks the events before its start, and the driver is not notified of
+ * that start. So the offline CPUs are recorded again: soon after braid_online_renew(), and later
+ * every ten seconds.
  *
  * Context: the poll thread, without locks.
  */

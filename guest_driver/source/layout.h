@@ -57,7 +57,9 @@ struct pool_workqueue {
 /* Whether struct kmem_cache has the kernel's layout. At init; may sleep. */
 bool braid_layout_of_kmem_cache(void);
 
-/* Whether struct pool_workqueue and what it points to have the kernel's layout. At init; may sleep. */
+/*
+ * Whether struct pool_workqueue and what it points to have the kernel's layout. At init; may sleep.
+ */
 bool braid_layout_of_workqueue(void);
 
 #endif /* BRAID_SOURCE_LAYOUT_H */

@@ -8,14 +8,16 @@
  *
  * Invariants:
  * - braid_source_init() fixes the set of tracepoints; later only state->event changes.
- * - A probe reserves, writes and commits with preemption off. It takes no address and no length from the record,
- *   because the host may rewrite that (assign_private.h).
- * - An event that reads a private structure of the kernel is handed out only if BTF confirms the layout (layout.h).
- * - A print function of the kernel is called only if its print format is safe with any record, and gets a private
- *   copy.
- * - The ftrace export (export.h) copies records unchanged. Their ids are looked up later, in a context that may
- *   sleep; that activity is not recorded.
- * - tracefs and sysfs are read through private mounts, so what the guest has mounted does not matter.
+ * - A probe reserves, writes and commits with preemption off. It takes no address and no length
+ *   from the record, because the host may rewrite that (assign_private.h).
+ * - An event that reads a private structure of the kernel is handed out only if BTF confirms the
+ *   layout (layout.h).
+ * - A print function of the kernel is called only if its print format is safe with any record, and
+ *   gets a private copy.
+ * - The ftrace export (export.h) copies records unchanged. Their ids are looked up later, in a
+ *   context that may sleep; that activity is not recorded.
+ * - tracefs and sysfs are read through private mounts, so what the guest has mounted does not
+ *   matter.
  * - Without BTF, tracefs or the kernel's ftrace export fewer events exist; the rest works.
  */
 #ifndef BRAID_SOURCE_SOURCE_H

@@ -3,13 +3,16 @@
  * A transport delivers a range of shared memory, optionally with a doorbell, and nothing else.
  *
  * Invariants:
- * - A transport knows no region. The client decides whether the range's contents may be overwritten (->invited).
+ * - A transport knows no region. The client decides whether the range's contents may be overwritten
+ *   (->invited).
  * - One range is used at a time; attach() refuses a second one with -ENODEV.
- * - The range stays mapped, and ring() usable, until detach() has returned; then the client uses neither.
+ * - The range stays mapped, and ring() usable, until detach() has returned; then the client uses
+ *   neither.
  * - A doorbell is a hint. Without one, or if it fails, both sides poll.
- * - A device that sleeps has no range: suspend detaches it, resume attaches it again. A kdump kernel attaches none.
- * - Pages of the guest's own (virtio) are zeroed before they are shared, and freed only after the device has returned
- *   them or a reset has ended its access; else they are given up.
+ * - A device that sleeps has no range: suspend detaches it, resume attaches it again. A kdump
+ *   kernel attaches none.
+ * - Pages of the guest's own (virtio) are zeroed before they are shared, and freed only after the
+ *   device has returned them or a reset has ended its access; else they are given up.
  */
 #ifndef BRAID_TRANSPORT_TRANSPORT_H
 #define BRAID_TRANSPORT_TRANSPORT_H

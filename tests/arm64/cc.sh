@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Debian's cross compiler for arm64, with headers and libraries of tests/kernels/sysroot.sh alone: cc.sh ARGUMENT...
+# Debian's cross compiler for arm64, with headers and libraries of tests/kernels/sysroot.sh alone:
+# cc.sh ARGUMENT...
 set -eu
 
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/../.." && pwd)/build/kernels/sysroot-arm64

@@ -1,10 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Runs the arm64 unit test programs by qemu-user, and has the agents of both architectures read the same captures:
-# run.sh FOLDER-OF-THE-ARM64-BUILD [NAME...] (with names, these tests only)
+# Runs the arm64 unit test programs by qemu-user, and has the agents of both architectures read the
+# same captures: run.sh FOLDER-OF-THE-ARM64-BUILD [NAME...] (with names, these tests only)
 #
 # The tests find a tree as they expect it in the folder "run": the repository's, with programs that call qemu-user as
-# its build/. One test runs at a time. tests/arm64/skipped names those that qemu-user cannot run, with the reasons.
+# its build/. One test runs at a time. tests/arm64/skipped names those that qemu-user cannot run,
+# with the reasons.
 set -u
 
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
@@ -14,8 +15,8 @@ shift
 export QEMU_LD_PREFIX="$top/build/kernels/sysroot-arm64"
 run=$arm/run
 
-# A script that runs a program of arm64, so that a test can start it like one of this machine's. The agent confines
-# itself by seccomp, which qemu-user does not have.
+# A script that runs a program of arm64, so that a test can start it like one of this machine's. The
+# agent confines itself by seccomp, which qemu-user does not have.
 wrap() {
 	mkdir -p "$(dirname -- "$run/$2")"
 	printf '#!/bin/sh\nexec qemu-aarch64 -E LD_PRELOAD=%s %s "$@"\n' "$arm/no_seccomp.so" "$1" >"$run/$2"
@@ -65,8 +66,8 @@ verdict() {
 	fi
 }
 
-# Two programs write the same to their standard output, and exit alike: alike PROGRAM PROGRAM ARGUMENT...
-# (verify finds that the clocks of a synthetic capture are wrong, and exits with 1.)
+# Two programs write the same to their standard output, and exit alike: alike PROGRAM PROGRAM
+# ARGUMENT... (verify finds that the clocks of a synthetic capture are wrong, and exits with 1.)
 alike() {
 	one=$1 other=$2
 	shift 2

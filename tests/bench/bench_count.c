@@ -55,7 +55,8 @@ int main(int argc, char **argv)
 	struct braid_ring_map map;
 	void *memory;
 
-	if (argc != 2 || posix_memalign(&memory, 4096, braid_ring_bytes(N, subbuf, BRAID_PAGE_BYTES)))
+	if (argc != 2 ||
+	    posix_memalign(&memory, 4096, braid_ring_bytes(N, subbuf, BRAID_PAGE_BYTES)))
 		return 1;
 	w = aligned_alloc(BRAID_CACHELINE_BYTES, braid_writer_bytes(N));
 	braid_ring_map_init(&map, memory, N, subbuf, BRAID_PAGE_BYTES, BRAID_BUFFER_OVERWRITE);

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What writing a capture costs while it is recorded, as it is and packed: bench_flush CAPTURE OUT */
+/*
+ * What writing a capture costs while it is recorded, as it is and packed: bench_flush CAPTURE OUT
+ */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>

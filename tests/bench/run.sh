@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Runs all benches, keeps the figures, metric<TAB>value<TAB>unit, in build/bench.tsv and, with date and
-# commit, in build/bench-history.tsv; and prints them as a table.
+# Runs all benches, keeps the figures, metric<TAB>value<TAB>unit, in build/bench.tsv and, with date
+# and commit, in build/bench-history.tsv; and prints them as a table.
 # With "short" each bench runs for about a second and only the number of figures is printed:
 # `make check` only tests that they, and the table, work.
 set -eu

@@ -18,8 +18,8 @@ ROOT = HERE.parent.parent
 BUILD = ROOT / "build"
 RIG_DIR = BUILD / "e2e"
 
-# This machine's kernels for tests, by series and flavour, the oldest first, with the package that depends on the newest
-# of each.
+# This machine's kernels for tests, by series and flavour, the oldest first, with the package that
+# depends on the newest of each.
 KERNEL_PACKAGES = {name: f"linux-image-{package}" for name, package in
                    (line.split("\t") for line in subprocess.run([ROOT / "tests/packages.sh", "--kernels"], check=True, text=True,
                                                                 stdout=subprocess.PIPE).stdout.splitlines())}
@@ -28,7 +28,8 @@ OLDEST_KERNEL = next(iter(KERNEL_PACKAGES))
 # The newest kernel that Debian packages, got by tests/kernels/fetch.sh, and its flavours.
 NEWEST_KERNELS = ("newest", "newest-rt", "newest-cloud")
 
-# Debian's stable one for arm64, with pages of 4 and 16 KiB, got by the same script. `make check` runs two cases, others run on request.
+# Debian's stable one for arm64, with pages of 4 and 16 KiB, got by the same script. `make check`
+# runs two cases, others run on request.
 ARM64_KERNELS = ("arm64", "arm64-16k")
 
 # A kernel with debug checks: built by tests/kernels/build.sh, run on request, and this much slower.

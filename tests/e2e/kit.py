@@ -8,7 +8,8 @@ import host
 import machines
 
 NEEDS = ("driver", "agent", "module:storm")
-# Kernels that suspend their devices for a test, and resume them at once; not those for clouds, without CONFIG_PM_DEBUG.
+# Kernels that suspend their devices for a test, and resume them at once; not those for clouds,
+# without CONFIG_PM_DEBUG.
 SUSPENDING_KERNELS = (*host.KERNEL_PACKAGES, *(one for one in host.NEWEST_KERNELS if "cloud" not in one), host.DEBUG_KERNEL)
 PRIME = 0x9E3779B97F4A7C15
 TREE = "/sys/kernel/debug/tracebraid/trace"
@@ -46,7 +47,8 @@ def up(ctx, name="g1", parameters="", **options):
 
 def load(guest, parameters=""):
     """Loads driver and storm module."""
-    # An emulated NMI takes long, and 6.1's message about it is a warning while printk's own event is on.
+    # An emulated NMI takes long, and 6.1's message about it is a warning while printk's own event
+    # is on.
     if guest.machine is machines.X86:
         guest.run("echo 60000000000 > /sys/kernel/debug/x86/nmi_longest_ns")
     guest.insmod("tracebraid", parameters)

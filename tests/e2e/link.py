@@ -89,7 +89,8 @@ class Link:
         """Sends a command to PID 1 and returns its id; its output is collected in answers[id]."""
         with self.cond:
             self._serial += 1
-            # PID 1 refuses ids of another boot: a command that a dead guest never read must not run in the next.
+            # PID 1 refuses ids of another boot: a command that a dead guest never read must not run
+            # in the next.
             ident = f"{self.ready.boot_id[:8]}-{self._serial}"
             self.answers[ident] = Answer(self.epoch)
         self.send_raw(f"{verb} {ident} {command}")

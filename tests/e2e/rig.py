@@ -44,8 +44,8 @@ KVM_BOOT_S = 40
 
 BOOT_ARGS = machines.X86.boot_args
 
-# A load for guests until it is killed: on every vCPU system calls, context switches (pipes), page faults and forks
-# (each applet is a process), and timers (short sleeps).
+# A load for guests until it is killed: on every vCPU system calls, context switches (pipes), page
+# faults and forks (each applet is a process), and timers (short sleeps).
 WORKLOAD = """
 cpu=0
 while [ -d /sys/devices/system/cpu/cpu$cpu ]; do
@@ -117,7 +117,8 @@ class Guest:
         self.patience = host.DEBUG_PATIENCE if debug else self.machine.patience  # factor of all limits of waits
         self.smp, self.mem = smp, mem or (host.DEBUG_MEM if debug else self.machine.mem)
         self.accel_wanted, self.accel, self.thread = accel, None, thread
-        # It enables tracepoints by the hundred while it is busy, and no agent depends on its atomics (docs/testing.md).
+        # It enables tracepoints by the hundred while it is busy, and no agent depends on its
+        # atomics (docs/testing.md).
         self.patches_code = patches_code
         self.append, self.qemu_args = append, tuple(qemu_args)
         self.cpu, self.pass_fds = cpu, tuple(pass_fds)  # the CPU model; file descriptors that qemu_args refer to
@@ -206,7 +207,8 @@ class Guest:
         return ready
 
     def _report_silence(self, seconds):
-        # Occasionally an emulated CPU hangs before a kernel's first line; no code under test has run yet.
+        # Occasionally an emulated CPU hangs before a kernel's first line; no code under test has
+        # run yet.
         print(f"guest {self.name}: silent for {seconds:.0f} s, restarting it", file=sys.stderr)
 
     def reset(self, timeout=BOOT_TIMEOUT_S):
@@ -482,7 +484,8 @@ class Guest:
             thread = "single"
         append = f"{machine.boot_args} hostname={self.name}"
         if self.accel == "tcg" and machine is machines.X86 and host.tsc_khz():
-            # Else the guest measures its TSC, and on a busy host the result is occasionally wrong by a factor of 20.
+            # Else the guest measures its TSC, and on a busy host the result is occasionally wrong
+            # by a factor of 20.
             append += f" tsc_early_khz={host.tsc_khz()}"
         argv = [host.need_program("setpriv", "util-linux"), "--pdeathsig", "KILL", "--", machine.qemu(),
                 "-name", f"{self.name},debug-threads=on", "-nodefaults", "-no-user-config", "-display", "none",
@@ -491,7 +494,8 @@ class Guest:
                 "-accel", f"tcg,thread={thread}" if self.accel == "tcg" else self.accel,
                 # Some KVMs offer arch-capabilities and then refuse them, which ends QEMU.
                 "-cpu", self.cpu or (machine.cpu if self.accel == "tcg" else "host,arch-capabilities=off"),
-                # With one possible CPU, TCG would turn atomics into plain accesses, wrong on shared memory.
+                # With one possible CPU, TCG would turn atomics into plain accesses, wrong on shared
+                # memory.
                 "-smp", f"{self.smp},maxcpus={max(self.smp, 2)}", "-m", self.mem,
                 "-chardev", f"file,id=console,path={self.console_path},append=on", "-serial", "chardev:console",
                 "-chardev", f"socket,id=control,fd={control_fd}", *machine.control,

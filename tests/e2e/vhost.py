@@ -23,7 +23,8 @@ def _constant(name):
 VIRTIO_ID = _constant("BRAID_VIRTIO_ID")
 QEMU_ID = _constant("BRAID_VIRTIO_ID_QEMU")
 BLOCK_ID = 2
-# Every QEMU's front end for block devices passes configuration and queues on, and takes up a new agent.
+# Every QEMU's front end for block devices passes configuration and queues on, and takes up a new
+# agent.
 BLOCK = "vhost-user-blk-pci,chardev=tb,num-queues=2"
 GENERIC_NAME = "vhost-user-test-device-pci"
 GENERIC = f"{GENERIC_NAME},chardev=tb,virtio-id={QEMU_ID},num_vqs=2,config_size=24"

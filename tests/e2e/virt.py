@@ -27,7 +27,8 @@ FOLDERS = {"run": "/run/libvirt", "lib": "/var/lib/libvirt", "cache": "/var/cach
 # The first process there: PID 1 of its namespace, whose end kills all others. It reaps orphans.
 FIRST = """
 mount -t tmpfs tmpfs /run
-# libvirtd asks QEMU what it can do with KVM, too, which no domain here uses and which may hang in an emulated KVM.
+# libvirtd asks QEMU what it can do with KVM, too, which no domain here uses and which may hang in
+# an emulated KVM.
 [ ! -e /dev/kvm ] || mount --bind /dev/null /dev/kvm
 for one in %(folders)s; do
     mkdir -p "${one#*:}"
@@ -38,7 +39,8 @@ echo up
 while :; do sleep 1; done
 """
 
-# A guest's QEMU runs as libvirt's own user; security drivers and cgroups are not available on every machine.
+# A guest's QEMU runs as libvirt's own user; security drivers and cgroups are not available on every
+# machine.
 QEMU_CONF = """
 security_driver = "none"
 cgroup_controllers = []

@@ -247,8 +247,9 @@ static s64 query(struct braid_sql *sql, const char *format, const char *name)
 }
 
 /*
- * Events that a reader finds by the index, as SQL does. @events: those that a reader of all chunks finds. A page that
- * differs from its place in the index is damaged for the former alone, which then reports it.
+ * Events that a reader finds by the index, as SQL does. @events: those that a reader of all chunks
+ * finds. A page that differs from its place in the index is damaged for the former alone, which
+ * then reports it.
  */
 static u64 count_by_index(const char *path, u64 events)
 {

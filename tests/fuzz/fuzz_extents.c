@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Indexed captures, packed or not, whose extents have any order, size and number, while the index may
- * say that all is in order. Checksums are always right: the real writer makes the file. It is read in
- * whole, by its index, and while it grows, in steps that the input chooses: with the same events, or
- * with a fault. Files are in memory.
+ * Indexed captures, packed or not, whose extents have any order, size and number, while the index
+ * may say that all is in order. Checksums are always right: the real writer makes the file. It is
+ * read in whole, by its index, and while it grows, in steps that the input chooses: with the same
+ * events, or with a fault. Files are in memory.
  */
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -59,7 +59,8 @@ static void put_extent(struct braid_capture_writer *w, struct fuzz_input *in)
 	struct braid_chunk_page page = {
 		.vcpu = place >> 7, .flags = how & 7 ? how & 1 : how >> 4, .position = place & 7,
 		.time_stamp = 1000 + (place & 7) * 1000, .first_seq = (u64)(place & 7) * EVENTS,
-		.lost_before = how & 64 ? fuzz_take(in, 1) : 0, .dropped = how & 128 ? fuzz_take(in, 1) : 0,
+		.lost_before = how & 64 ? fuzz_take(in, 1) : 0,
+		.dropped = how & 128 ? fuzz_take(in, 1) : 0,
 		.host_ns = SYNTH_START_NS + (1ULL << 40),
 	};
 
@@ -98,7 +99,8 @@ static void change_flags(int fd, struct fuzz_input *in)
 	MUST(braid_pread_all(fd, payload, chunk.payload_bytes, at) == chunk.payload_bytes);
 	for (k = 0; k + sizeof(block) <= chunk.payload_bytes; k += sizeof(block)) {
 		memcpy(&block, payload + k, sizeof(block));
-		block.flags = (block.flags & BRAID_INDEX_HOST) | (fuzz_take(in, 1) & BRAID_INDEX_BACK);
+		block.flags = (block.flags & BRAID_INDEX_HOST) |
+			      (fuzz_take(in, 1) & BRAID_INDEX_BACK);
 		memcpy(payload + k, &block, sizeof(block));
 	}
 	chunk.checksum = braid_chunk_checksum(&chunk, payload, chunk.payload_bytes, NULL, 0);
@@ -122,7 +124,8 @@ static void make(int fd, struct fuzz_input *in, u8 how)
 {
 	struct synth_guest_params params = {
 		.name = "one", .incarnation = 1, .boot = 1, .start_ns = SYNTH_START_NS,
-		.nr_slots = 8, .subbuf_bytes = 4096, .flags = how & HOW_ABSOLUTE ? BRAID_BUFFER_ABSOLUTE : 0,
+		.nr_slots = 8, .subbuf_bytes = 4096,
+		.flags = how & HOW_ABSOLUTE ? BRAID_BUFFER_ABSOLUTE : 0,
 	};
 	struct braid_capture_writer *w = synth_capture_at(fcntl(fd, F_DUPFD_CLOEXEC, 0));
 	struct synth_guest g;
@@ -155,7 +158,8 @@ static void take_all(struct braid_source *source, struct found *f)
 				f->events += ring->item.kind == BRAID_ITEM_EVENT;
 				f->lost += ring->item.lost_before;
 				for (b = 0; b < ring->item.payload_bytes; b++)
-					f->sum = f->sum * 31 + ring->item.payload[b] + ring->item.seq;
+					f->sum = f->sum * 31 + ring->item.payload[b] +
+						 ring->item.seq;
 			}
 		}
 	f->faults = source->faults;

@@ -82,7 +82,8 @@ static u32 begin_layout(struct fuzz_input *in, struct braid_superblock *sb)
 {
 	u64 bytes = fuzz_take(in, 3), shape = fuzz_take(in, 1);
 	struct braid_region_params params = {
-		.region_bytes = bytes, .nr_vcpus = 1 + shape % 8, .nr_comms = fuzz_take(in, 1), .nr_symbols = fuzz_take(in, 1),
+		.region_bytes = bytes, .nr_vcpus = 1 + shape % 8, .nr_comms = fuzz_take(in, 1),
+		.nr_symbols = fuzz_take(in, 1),
 		.directory_bytes = fuzz_take(in, 2),
 		.page_bytes = BRAID_PAGE_BYTES << shape / 8 % 5,
 	};

@@ -347,7 +347,8 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t bytes)
 		read_one(false);
 	while (ring->model.delivered || has_unread_pages(&ring->model));
 	peek();
-	MUST_EQ(ring->model.read + ring->model.lost + model_left(&ring->model), ring->model.offered);
+	MUST_EQ(ring->model.read + ring->model.lost + model_left(&ring->model),
+		ring->model.offered);
 	free(ring->map.priv);
 	free(ring->w);
 	return 0;

@@ -106,7 +106,8 @@ static void make_region(const char *name)
 	/* Without a spare byte, so that a part that grows does not fit. */
 	region.region_bytes = needed;
 	g.sb.region_bytes = needed;
-	g.sb.sections[BRAID_SECTION_RINGS].bytes = needed - g.sb.sections[BRAID_SECTION_RINGS].offset;
+	g.sb.sections[BRAID_SECTION_RINGS].bytes = needed -
+						   g.sb.sections[BRAID_SECTION_RINGS].offset;
 	g.sb.state = BRAID_STATE_DOWN;
 	put_value(0, 1);
 	put_value(region.region_bytes, 8);
@@ -207,8 +208,12 @@ static void put_clock_chunks(struct braid_capture_writer *w, bool by_kvm)
 	struct braid_clock_offset offsets[] = {
 		{ .offset = -SYNTH_START_NS, .from_counter = SYNTH_START_NS },
 		{ .vcpu = 1, .offset = -SYNTH_START_NS, .from_counter = SYNTH_START_NS },
-		{ .vcpu = 1, .ratio_bits = 48, .ratio = 1ULL << 48, .offset = -SYNTH_START_NS,
-		  .after_counter = SYNTH_START_NS + 500000, .from_counter = SYNTH_START_NS + 600000 },
+		{ .vcpu = 1,
+		  .ratio_bits = 48,
+		  .ratio = 1ULL << 48,
+		  .offset = -SYNTH_START_NS,
+		  .after_counter = SYNTH_START_NS + 500000,
+		  .from_counter = SYNTH_START_NS + 600000 },
 	};
 	struct braid_clock_mark marks[] = {
 		{ BRAID_MARK_PAUSED, 0, SYNTH_START_NS + 300000, SYNTH_START_NS + 310000 },
@@ -266,8 +271,8 @@ static void make_timed_capture(const char *path, u32 type, bool by_kvm)
 						sizeof(round_trips)));
 		complete.until_ns = synth_host_ns(&g, g.now - 50000);
 		if (k % 4 == 3)
-			NEED(!braid_capture_put(w, BRAID_CHUNK_COMPLETE, 0, &complete, sizeof(complete), NULL,
-						0));
+			NEED(!braid_capture_put(w, BRAID_CHUNK_COMPLETE, 0, &complete,
+						sizeof(complete), NULL, 0));
 	}
 	synth_drain(w, &g, 0);
 	synth_host(w, 2, 5, SYNTH_START_NS + 1000, 40000);

@@ -117,7 +117,8 @@ enum model_verdict model_try(struct ring_model *m, const struct model_tail *seen
 				BRAID_STAMP_BYTES : 0;
 	else
 		extra = went_back ? 0 : stamp_bytes(m, time);
-	if (page->closed || (jumped && page->used_bytes) || page->used_bytes + event + extra > m->data_bytes) {
+	if (page->closed || (jumped && page->used_bytes) ||
+	    page->used_bytes + event + extra > m->data_bytes) {
 		page->closed = true;
 		if (next_page(m))
 			return MODEL_AGAIN;
@@ -133,7 +134,8 @@ enum model_verdict model_try(struct ring_model *m, const struct model_tail *seen
 	page->entries++;
 	m->offered++;
 	m->last_time = time;
-	*taken = (struct model_event){ m->nr_events, time, bytes, extra == BRAID_STAMP_BYTES, m->stamped };
+	*taken = (struct model_event){ m->nr_events, time, bytes, extra == BRAID_STAMP_BYTES,
+				       m->stamped };
 	m->events[m->nr_events++] = *taken;
 	return MODEL_TAKEN;
 }

@@ -3,9 +3,9 @@
 # Builds a kernel for tests from Debian's source, unless it exists: build.sh uml|debug [SERIES]
 #
 # SERIES is that of the installed linux-source, or of one that suite.sh gets, such as 6.12, or "newest": what
-# linux-source of stable's backports depends on. build/kernels/KIND, or build/kernels/KIND-SERIES, is then a link to its
-# kbuild folder, as for "make -C build/kernels/KIND M=...". The folder itself is in the user's cache, under a hash of
-# all its inputs, and survives `make clean`.
+# linux-source of stable's backports depends on. build/kernels/KIND, or build/kernels/KIND-SERIES,
+# is then a link to its kbuild folder, as for "make -C build/kernels/KIND M=...". The folder itself
+# is in the user's cache, under a hash of all its inputs, and survives `make clean`.
 # Several may run at a time.
 set -eu
 

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Prints the folder of kernels and other downloads, which survives `make clean`. TRACEBRAID_KERNELS overrides it.
+# Prints the folder of kernels and other downloads, which survives `make clean`. TRACEBRAID_KERNELS
+# overrides it.
 set -eu
 
 cache=${TRACEBRAID_KERNELS:-${XDG_CACHE_HOME:-${HOME:-/nonexistent}/.cache}/tracebraid/kernels}

@@ -2,14 +2,16 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Gets packaged kernels of Debian's stable release, unless they are there: fetch.sh [FLAVOUR...]
 #
-# FLAVOUR is generic, rt or cloud, for the newest of x86-64: what linux-image-[FLAVOUR-]amd64 of stable's backports
-# depends on; or arm64 or arm64-16k (pages of 16 KiB): what linux-image-FLAVOUR of stable itself depends on. Without
-# one, the three of x86-64. Image, modules and headers are unpacked in the user's cache; nothing is installed. Then
-# build/kernels/newest, newest-rt, newest-cloud, arm64 and arm64-16k, and build/kernels/RELEASE, are links to the
-# unpacked /lib/modules/RELEASE, which has vmlinuz and the link "build" as well.
+# FLAVOUR is generic, rt or cloud, for the newest of x86-64: what linux-image-[FLAVOUR-]amd64 of
+# stable's backports depends on; or arm64 or arm64-16k (pages of 16 KiB): what linux-image-FLAVOUR
+# of stable itself depends on. Without one, the three of x86-64. Image, modules and headers are
+# unpacked in the user's cache; nothing is installed. Then build/kernels/newest, newest-rt,
+# newest-cloud, arm64 and arm64-16k, and build/kernels/RELEASE, are links to the unpacked
+# /lib/modules/RELEASE, which has vmlinuz and the link "build" as well.
 #
-# Where the kernel cannot be had, this prints why, and the reason is in build/kernels/newest.missing, or arm64.missing,
-# for which the end-to-end tests skip their cases; that is no error. TRACEBRAID_NEWEST=no says the same of the newest.
+# Where the kernel cannot be had, this prints why, and the reason is in
+# build/kernels/newest.missing, or arm64.missing, for which the end-to-end tests skip their cases;
+# that is no error. TRACEBRAID_NEWEST=no says the same of the newest.
 set -eu
 
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
@@ -35,7 +37,8 @@ why() {
 }
 
 # The headers are used where they are, by this machine's compiler and tools:
-# - Without vmlinux, kbuild makes no BTF for modules, for which this machine's pahole may be too old.
+# - Without vmlinux, kbuild makes no BTF for modules, for which this machine's pahole may be too
+# old.
 # - A compiler other than the kernel's may lack -fmin-function-alignment.
 # - Programs that need a newer libc than this machine's are run by that release's program loader.
 # shellcheck disable=SC2016 # the written script expands them

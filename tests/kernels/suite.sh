@@ -9,9 +9,10 @@
 #	suite.sh codename|uri			the stable release's name; where this machine's apt gets packages
 #	suite.sh [--arch ARCH] [--stable] ...	the same of another architecture, or without backports
 #
-# The configuration, lists and downloads are private, in the cache folder: nothing is installed, and the machine's own
-# apt does not change. A package of backports is preferred, without --stable. Lists are renewed once a day; where that
-# fails, those that are there are used. Fails with one line where the registry has no such release.
+# The configuration, lists and downloads are private, in the cache folder: nothing is installed, and
+# the machine's own apt does not change. A package of backports is preferred, without --stable.
+# Lists are renewed once a day; where that fails, those that are there are used. Fails with one line
+# where the registry has no such release.
 set -eu
 
 die() {
@@ -41,7 +42,8 @@ uri=$(apt-get indextargets --format '$(CODENAME) $(REPO_URI)' 'Created-By: Packa
 	awk -v own="$(. /etc/os-release && echo "${VERSION_CODENAME:-}")" '$1 == own { print $2; exit }')
 [ -n "$uri" ] || die "apt on this machine has no sources for the release that it runs: run apt-get update"
 
-# Options of this machine's apt that configure access to the registry remain in force: /etc/apt/apt.conf.d.
+# Options of this machine's apt that configure access to the registry remain in force:
+# /etc/apt/apt.conf.d.
 configure() {
 	mkdir -p "$apt/lists/partial" "$apt/archives/partial" "$apt/empty"
 	: >"$apt/status"
@@ -108,8 +110,9 @@ run() {
 	"$tool" -o "APT::Default-Release=$default" "$@"
 }
 
-# apt takes a name that it does not know for a regular expression: only what was asked for is accepted. The files are in
-# a folder of their own, as the caller may remove them while another run downloads the same packages.
+# apt takes a name that it does not know for a regular expression: only what was asked for is
+# accepted. The files are in a folder of their own, as the caller may remove them while another run
+# downloads the same packages.
 download() {
 	log=$apt/download.log
 	known=$(run get --print-uris download "$@" 2>"$log" | awk '{ print $2 }') || known=

@@ -1,10 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Gets the libraries that the agent is compiled with for another architecture, unless they are there: sysroot.sh ARCH
+# Gets the libraries that the agent is compiled with for another architecture, unless they are
+# there: sysroot.sh ARCH
 #
 # They are packages of Debian's stable release, unpacked in the user's cache; nothing is installed.
-# build/kernels/sysroot-ARCH is then a link to a folder for the compiler's --sysroot and for qemu-user's -L, which has a
-# static busybox too. Where they cannot be had, this prints why and fails.
+# build/kernels/sysroot-ARCH is then a link to a folder for the compiler's --sysroot and for
+# qemu-user's -L, which has a static busybox too. Where they cannot be had, this prints why and
+# fails.
 set -eu
 
 arch=${1:?usage: sysroot.sh ARCH}

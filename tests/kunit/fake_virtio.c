@@ -196,8 +196,8 @@ static void fake_del_vqs(struct virtio_device *vdev)
 		vring_del_virtqueue(vq);
 }
 
-static struct virtqueue *make_queue(struct virtio_device *vdev, unsigned int index, const char *name,
-				    vq_callback_t *callback)
+static struct virtqueue *make_queue(struct virtio_device *vdev, unsigned int index,
+				    const char *name, vq_callback_t *callback)
 {
 	struct queue *queue = &queues[index];
 

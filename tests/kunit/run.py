@@ -77,7 +77,8 @@ def qemu_command(kernel, initrd, _):
     return [qemu.program(), "-nodefaults", "-no-user-config", "-display", "none", "-machine", "pc", "-cpu", "max",
             "-accel", "tcg,thread=multi", "-smp", "2", "-m", "512M", "-serial", "stdio", "-no-reboot",
             "-kernel", kernel / "arch/x86/boot/bzImage", "-initrd", initrd, "-append",
-            # KUnit waits for a case without interruption: on a busy machine longer than a hung task's limit.
+            # KUnit waits for a case without interruption: on a busy machine longer than a hung
+            # task's limit.
             "console=ttyS0 loglevel=7 printk.devkmsg=on panic=-1 tsc=reliable no_timer_check "
             "sysctl.kernel.hung_task_timeout_secs=0"]
 

@@ -228,7 +228,9 @@ static void event_reuses_its_entry(struct kunit *test)
 {
 	const struct braid_subevent parts[] = { { .number = 1, .name = "one" },
 						{ .number = 2, .name = "two" } };
-	const struct braid_subevent_table table = { .subevents = parts, .nr = 2, .number_bytes = 4 };
+	const struct braid_subevent_table table = { .subevents = parts,
+						    .nr = 2,
+						    .number_bytes = 4 };
 	const struct braid_event_desc same_name = { .system = "kunit", .name = "plain",
 						    .fields = "", .print_fmt = "\"\"" };
 	struct braid_buffer *buffer = buffer_of(test);

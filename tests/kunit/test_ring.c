@@ -168,7 +168,9 @@ static void ring_lap_keeps_newest(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ring->events + ring->lost, 300);
 }
 
-/* The document's two examples: an event with a payload of 7 bytes takes 12, one with 82 takes 92. */
+/*
+ * The document's two examples: an event with a payload of 7 bytes takes 12, one with 82 takes 92.
+ */
 static void ring_sizes(struct kunit *test)
 {
 	struct ring *ring = start(test, 0);

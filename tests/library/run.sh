@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Builds the examples of docs/ against the installed library, shared and static, runs them and the Python tests, and
-# compares the library's interface with the committed one: run.sh [update] (writes the interface again)
+# Builds the examples of docs/ against the installed library, shared and static, runs them and the
+# Python tests, and compares the library's interface with the committed one: run.sh [update] (writes
+# the interface again)
 set -eu
 
 cd "$(dirname -- "$0")/../.."

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Checks that a backtrace of the kernel shows which functions are the driver's: backtrace.sh DRIVER...
+# Checks that a backtrace of the kernel shows which functions are the driver's: backtrace.sh
+# DRIVER...
 set -u
 
 [ $# -gt 0 ] || { echo 'backtrace.sh: no driver is given'; exit 1; }

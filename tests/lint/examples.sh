@@ -24,9 +24,11 @@ chmod +x bin/*
 PATH=$folder/bin:$PATH
 failed=0 ran=0 without=0
 
-# The whole messages of examples of a domain, where libvirt does not run or has none: the examples were not run.
+# The whole messages of examples of a domain, where libvirt does not run or has none: the examples
+# were not run.
 no_domain="^tracebraid: (cannot connect to libvirt at [^ ]+: Failed to connect socket to '[^']+': No such file or directory|libvirt has no domain '(web|db)1'.*)$"
-# Whether an example failed because tests lack what it needs: a traceable host, KVM, a guest's events of timers.
+# Whether an example failed because tests lack what it needs: a traceable host, KVM, a guest's
+# events of timers.
 lacks()
 {
 	local want

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# `make help` runs, fits 80 columns, names every target that is meant for people, and each that it names exists: all are
-# dry-run, without the makes that their recipes start.
+# `make help` runs, fits 80 columns, names every target that is meant for people, and each that it
+# names exists: all are dry-run, without the makes that their recipes start.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 failed=0

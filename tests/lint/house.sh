@@ -35,9 +35,10 @@ complain "a kernel version is tested outside compat.h" "$(
 		grep -v '^guest_driver/compat.h')"
 complain "a file over 600 lines" "$(
 	git ls-files '*.c' '*.h' '*.py' '*.sh' | xargs wc -l | awk '$2 != "total" && $1 > 600')"
-# Messages are not broken, so that grep finds them: lines with a string do not count. Of the others so many are over
-# 100 columns (a tab is 8) that they are wrapped file by file; they never become more. Lower this as they are.
-OVER=1140
+# Messages are not broken, so that grep finds them: lines with a string do not count. Of the others
+# so many are over 100 columns (a tab is 8) that they are wrapped file by file; they never become
+# more. Lower this as they are.
+OVER=812
 # shellcheck disable=SC2016 # fields of awk
 over=$(git ls-files '*.c' '*.h' '*.py' '*.sh' | xargs awk '
 	!/"/ && length > 12 {
@@ -81,8 +82,8 @@ for object in build/obj/shared/*.o build/obj/host_agent/*/*.o; do
 		nm -g --defined-only "$object" | awk '$3 !~ /^braid_/ {print $3}' |
 			case $object in */library/* | */sql/public.o) grep -v ^tracebraid_ ;; *) cat ;; esac)"
 done
-# And each function of the driver, because a kernel backtrace has only its name (backtrace.sh sees what a macro
-# defines). The kernel's trace headers call some that are named __trace_*.
+# And each function of the driver, because a kernel backtrace has only its name (backtrace.sh sees
+# what a macro defines). The kernel's trace headers call some that are named __trace_*.
 complain "a static function of the driver without braid_" "$(
 	grep -nE '^static [^=;("]*\b\w+\(' guest_driver/*.c guest_driver/*/*.[ch] shared/*.c |
 		grep -vE '\b(braid|__trace)_\w+(##call)?\(|:static (DE(FINE|CLARE)_|LIST_HEAD|void \(\*)')"

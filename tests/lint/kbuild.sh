@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Checks that a build of the driver shows its progress, keeps its log, and fails when kbuild does; and that it refuses
-# kernels that are too old.
+# Checks that a build of the driver shows its progress, keeps its log, and fails when kbuild does;
+# and that it refuses kernels that are too old.
 set -u
 
 here=$(CDPATH='' cd -- "$(dirname -- "$0")/../.." && pwd)

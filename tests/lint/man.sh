@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Checks that a man page shows all of its command's table, and that its examples have only its options.
+# Checks that a man page shows all of its command's table, and that its examples have only its
+# options.
 set -u
 
 cd -- "$(dirname -- "$0")/../.." || exit 1

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Checks that the rig falls back to this machine's QEMU, and says why, where the newest cannot be had.
+# Checks that the rig falls back to this machine's QEMU, and says why, where the newest cannot be
+# had.
 set -eu
 unset TRACEBRAID_QEMU
 
@@ -25,7 +26,8 @@ describe() {
 	grep -qF "$1" "$work/out" || fail "the rig does not say '$1'"
 }
 
-# A link of an earlier run leads to a QEMU; then there is no registry, then the user does not want that QEMU.
+# A link of an earlier run leads to a QEMU; then there is no registry, then the user does not want
+# that QEMU.
 mkdir "$work/newer"
 printf '#!/bin/sh\necho QEMU emulator version 99.1\n' >"$work/newer/qemu-system-x86_64"
 chmod +x "$work/newer/qemu-system-x86_64"

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Searches all states of the ring's model in small shapes, and all orders of accesses that the barriers allow, and
-# checks that both detect their mutants: run.sh [--full] [NAME...]
-# NAME is a search, a mutant, or "ring" or "order" for all of a model.
+# Searches all states of the ring's model in small shapes, and all orders of accesses that the
+# barriers allow, and checks that both detect their mutants: run.sh [--full] [NAME...] NAME is a
+# search, a mutant, or "ring" or "order" for all of a model.
 set -u
 
 room=$(cd "$(dirname "$0")" && pwd)

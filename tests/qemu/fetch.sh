@@ -3,13 +3,15 @@
 # Gets the newest packaged QEMU of Debian's stable release and its backports, unless it is there:
 #	fetch.sh [--stable] [x86] [arm]
 #
-# --stable: that of the release itself, for runs with TRACEBRAID_QEMU=build/qemu-stable/qemu-system-x86_64.
-# QEMU and its libraries are unpacked in the user's cache; nothing is installed. build/qemu, and build/qemu-arm for arm,
-# is a link to the folder of its programs. They run on this machine by the program loader and the libraries of their own
-# release, whose paths are written into them.
+# --stable: that of the release itself, for runs with
+# TRACEBRAID_QEMU=build/qemu-stable/qemu-system-x86_64. QEMU and its libraries are unpacked in the
+# user's cache; nothing is installed. build/qemu, and build/qemu-arm for arm, is a link to the
+# folder of its programs. They run on this machine by the program loader and the libraries of their
+# own release, whose paths are written into them.
 #
-# Where QEMU cannot be had, this prints why, and the reason is in build/qemu.missing: the tests then use this machine's
-# own QEMU; that is no error. Nothing is fetched if TRACEBRAID_QEMU is set (tests/e2e/qemu.py).
+# Where QEMU cannot be had, this prints why, and the reason is in build/qemu.missing: the tests then
+# use this machine's own QEMU; that is no error. Nothing is fetched if TRACEBRAID_QEMU is set
+# (tests/e2e/qemu.py).
 set -eu
 
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
@@ -36,7 +38,8 @@ why() {
 	sed 's/^suite.sh: //' "$errors"
 }
 
-# Firmware, and the libraries that QEMU itself needs: those of its modules are for displays, sound etc.
+# Firmware, and the libraries that QEMU itself needs: those of its modules are for displays, sound
+# etc.
 packages() {
 	libraries=$(suite cache depends --no-recommends --no-suggests --no-conflicts --no-breaks --no-replaces \
 		--no-enhances "qemu-system-$1" | sed -n 's/^ *Depends: \(lib.*\|zlib1g\)$/\1/p')

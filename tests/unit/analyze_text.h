@@ -5,7 +5,10 @@
 
 #include "host_agent/export/analysis.h"
 
-/* An analysis with options, of which .top is set to 3 if it is 0; free it. NULL: it failed, as *err. */
+/*
+ * An analysis with options, of which .top is set to 3 if it is 0; free it. NULL: it failed, as
+ * *err.
+ */
 char *analyze_with(const char *name, struct braid_analysis_options wants, int *err);
 
 /* The same of an analysis that need not be in the list. */

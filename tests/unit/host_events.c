@@ -42,7 +42,8 @@ void host_begin(struct braid_capture_writer *w, u32 nr_vcpus, s32 first_tid)
 	for (k = 0; k < nr_vcpus; k++) {
 		struct braid_vcpu_thread thread = { .vcpu = k, .tid = first_tid + k };
 
-		NEED(!braid_capture_put(w, BRAID_CHUNK_VCPU_THREADS, 1, &thread, sizeof(thread), NULL, 0));
+		NEED(!braid_capture_put(w, BRAID_CHUNK_VCPU_THREADS, 1, &thread, sizeof(thread),
+					NULL, 0));
 	}
 	NEED(!braid_capture_put(w, BRAID_CHUNK_STREAM, HOST, &head, sizeof(head), NULL, 0));
 	put_format(w, "sched", "name: sched_switch\nID: 1\nformat:\n" COMMON
@@ -67,8 +68,10 @@ void host_event(struct braid_capture_writer *w, u64 ns, u16 id, s32 task, s32 ne
 	page.ns = SYNTH_START_NS + ns;
 	page.commit = sizeof(page.event);
 	page.event = (struct event){
-		.head = sizeof(page.event) / 4 - 1, .record = { .common_type = id, .common_pid = task },
+		.head = sizeof(page.event) / 4 - 1,
+		.record = { .common_type = id, .common_pid = task },
 		.first = task, .next_pid = next,
 	};
-	NEED(!braid_capture_put(w, BRAID_CHUNK_HOST_PAGE, HOST, &head, sizeof(head), &page, sizeof(page)));
+	NEED(!braid_capture_put(w, BRAID_CHUNK_HOST_PAGE, HOST, &head, sizeof(head), &page,
+				sizeof(page)));
 }

@@ -211,7 +211,8 @@ void synth_format(struct braid_capture_writer *w, u16 id, const char *system, co
 	NEED(!braid_capture_put(w, BRAID_CHUNK_EVENTS, 1, NULL, 0, d.dir.data, used));
 }
 
-void synth_sample(struct braid_capture_writer *w, struct synth_guest *g, u64 before_ns, u64 after_ns)
+void synth_sample(struct braid_capture_writer *w, struct synth_guest *g, u64 before_ns,
+		  u64 after_ns)
 {
 	u64 truth = synth_host_ns(g, g->now);
 	struct braid_clock_sample sample = {
@@ -258,7 +259,8 @@ void synth_drain(struct braid_capture_writer *w, struct synth_guest *g, u32 max)
 	u32 k, n;
 
 	for (k = 0; k < SYNTH_CPUS; k++)
-		for (n = 0; (!max || n < max) && braid_reader_next(&g->rings[k].reader, &span) > 0; n++)
+		for (n = 0; (!max || n < max) && braid_reader_next(&g->rings[k].reader, &span) > 0;
+		     n++)
 			put_span(w, g, k, &span);
 }
 

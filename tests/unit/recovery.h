@@ -21,8 +21,8 @@ struct recovery {
 };
 
 /*
- * Recovers the regions of a file or a dump into a capture. @folder: for a dump's conversion. Exits the
- * test if the sums do not add up.
+ * Recovers the regions of a file or a dump into a capture. @folder: for a dump's conversion. Exits
+ * the test if the sums do not add up.
  */
 struct recovery recovery_run(const char *path, const char *capture, const char *folder);
 

@@ -41,8 +41,8 @@ void ring_copies_begin(const struct shape *shape)
 	memory = mmap(NULL, 2 * rc.ring_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS |
 		      MAP_POPULATE, -1, 0);
 	NEED(memory != MAP_FAILED);
-	braid_ring_map_init(&rc.ring, memory, shape->nr_slots, shape->subbuf_bytes, BRAID_PAGE_BYTES,
-			    shape->flags);
+	braid_ring_map_init(&rc.ring, memory, shape->nr_slots, shape->subbuf_bytes,
+			    BRAID_PAGE_BYTES, shape->flags);
 	braid_ring_map_init(&rc.copy, memory + rc.ring_bytes, shape->nr_slots, shape->subbuf_bytes,
 			    BRAID_PAGE_BYTES, shape->flags);
 	rc.w = malloc(braid_writer_bytes(shape->nr_slots));
@@ -105,7 +105,8 @@ bool ring_copies_read_one(struct braid_reader *r)
 		return false;
 	events = ring_copies_count_span(&rc.ring, &span);
 	braid_reader_done(r, &span, events);
-	braid_store_release(&rc.consumed_seq, r->next_seq);	/* a copy from here on has none of these */
+	braid_store_release(&rc.consumed_seq, r->next_seq);	/* a copy from here on has none of
+								   these */
 	return true;
 }
 
@@ -179,10 +180,12 @@ static void check_copy(u64 from, u64 upto)
 void ring_copies_copy_by(int (*copy_ring)(const struct braid_ring_map *to,
 					  const struct braid_ring_map *from, u64 incarnation))
 {
-	u64 from = braid_load_acquire(&rc.consumed_seq), upto = braid_load_acquire(&rc.committed_seq);
+	u64 from = braid_load_acquire(&rc.consumed_seq),
+	    upto = braid_load_acquire(&rc.committed_seq);
 	int ret;
 
-	memset(rc.copy.priv, 0xee, rc.ring_bytes);	/* a former copy's bytes are not taken for this one's */
+	memset(rc.copy.priv, 0xee, rc.ring_bytes);	/* a former copy's bytes are not taken for
+							   this one's */
 	memset(rc.copy.priv, 0, (u8 *)rc.copy.meta - (u8 *)rc.copy.priv);
 	ret = copy_ring(&rc.copy, &rc.ring, INCARNATION);
 	rc.nr_busy += ret == -EAGAIN;

@@ -3,7 +3,8 @@
 # Runs unit test programs, as many at a time as there are CPUs, and counts: run.sh PROGRAM...
 set -u
 
-# What xargs calls for each: run.sh --one PROGRAM prints its verdict at once. The limit only ends what hangs.
+# What xargs calls for each: run.sh --one PROGRAM prints its verdict at once. The limit only ends
+# what hangs.
 if [ "${1-}" = --one ]; then
 	# A sanitizer's shadow memory does not suit every random address layout.
 	output=$(timeout 1200 setarch -R "$2" 2>&1 </dev/null)

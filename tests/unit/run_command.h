@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Runs a command of the agent, in a process of its own if it drops privileges, and stores its output. */
+/*
+ * Runs a command of the agent, in a process of its own if it drops privileges, and stores its
+ * output.
+ */
 #ifndef BRAID_TESTS_RUN_COMMAND_H
 #define BRAID_TESTS_RUN_COMMAND_H
 

@@ -227,7 +227,8 @@ static void any_trace_adds_up(void)
 			ring = random % 3;
 			id = ring == 2 ? 1 + (random >> 8) % 2 : 1 + (random >> 8) % MEMORY_FORMATS;
 			ns[ring] += (random >> 16) % 200;
-			e = memory_add(ring, ns[ring], id, random & 1 << 20 ? 70 : random >> 21 & 3);
+			e = memory_add(ring, ns[ring], id,
+				       random & 1 << 20 ? 70 : random >> 21 & 3);
 			memory_put(e, 8, random & 1 << 24 ? 70 : random >> 25 & 3, 4);
 			if (id == MEMORY_SWITCH) {
 				memory_put(e, 16, random >> 28 & 0x1ff, 8);
@@ -270,7 +271,8 @@ static void steal(void)
 /* Whose thread a culprit is, if the trace says so; and what the measurement itself took. */
 static void owners(void)
 {
-	struct braid_vcpu_thread of_recorder[] = { { BRAID_VCPU_NONE, 7, 0 }, { BRAID_VCPU_NONE, 9, 0 } };
+	struct braid_vcpu_thread of_recorder[] = { { BRAID_VCPU_NONE, 7, 0 },
+						   { BRAID_VCPU_NONE, 9, 0 } };
 	struct braid_vcpu_thread of_vmm[] = { { BRAID_VCPU_NONE, 8, 0 } };
 
 	memory_stolen();
@@ -379,7 +381,10 @@ static void moved_while_queued(void)
 	    NULL);
 }
 
-/* Which tasks ran on the vCPU while one was in its run queue: those that it was stolen from did not. */
+/*
+ * Which tasks ran on the vCPU while one was in its run queue: those that it was stolen from did
+ * not.
+ */
 static void behind(void)
 {
 	memory_begin();

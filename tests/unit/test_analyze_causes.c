@@ -12,7 +12,8 @@
 static void guests(void)
 {
 	struct braid_analysis_options wants = { .form = BRAID_TABLE_TEXT, .by_guest = true };
-	struct braid_vcpu_thread of_vmm[] = { { BRAID_VCPU_NONE, 8, 0 }, { BRAID_VCPU_NONE, 9, 0 } };
+	struct braid_vcpu_thread of_vmm[] = { { BRAID_VCPU_NONE, 8, 0 },
+					      { BRAID_VCPU_NONE, 9, 0 } };
 	int err;
 
 	memory_stolen();

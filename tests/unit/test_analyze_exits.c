@@ -58,7 +58,9 @@ static void begin(void)
 	memory_switch(2, 1000, 0, 0, 33);
 }
 
-/* An exit while the last one is handled, as after an entry that failed: only its own time counts. */
+/*
+ * An exit while the last one is handled, as after an entry that failed: only its own time counts.
+ */
 static void twice(void)
 {
 	memory_begin();
@@ -97,7 +99,8 @@ static void add_up(void)
 	text_has(analyze_text("exits", BRAID_TABLE_TEXT, true),
 	    "# 4 exits, 910 ns in all\n", "task33[33]  guest/vCPU 0  HLT", NULL);
 	text_has(analyze_text("summary", BRAID_TABLE_JSON, false), "\"exits\":4,", NULL);
-	memory_rings[0].events[8].lost = 1;	/* one that lost events is not an exit of known length */
+	memory_rings[0].events[8].lost = 1;	/* one that lost events is not an exit of known
+						   length */
 	text_has(analyze_text("exits", BRAID_TABLE_CSV, false), "IO_INSTRUCTION,3,210,", NULL);
 }
 

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The stages from an interrupt to the task that it wakes: between which events, and what breaks them. */
+/*
+ * The stages from an interrupt to the task that it wakes: between which events, and what breaks
+ * them.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -261,14 +264,16 @@ static void several_vms(void)
 	memory_exit(0, 1100, 70, 1);
 	vector_event(0, 1150, MEMORY_IPI, 70, 0x40000 | DEVICE);
 	raise_for_0(0, 1160, 70, DEVICE);
-	memory_put(raise_for_0(0, 1165, 70, TIMER), FLAGS_OFFSET, 0, 1);	/* it sent another one */
+	/* it sent another one */
+	memory_put(raise_for_0(0, 1165, 70, TIMER), FLAGS_OFFSET, 0, 1);
 	vector_event(0, 1170, MEMORY_INJECT, 70, DEVICE);
 	vector_event(0, 1180, MEMORY_INJECT, 70, TIMER);
 	memory_entry(0, 1200, 70);
 	memory_exit(0, 1300, 70, 1);
 	raise_for_0(0, 1310, 70, DEVICE);	/* it sent that before it entered the guest */
 	vector_event(0, 1350, MEMORY_IPI, 70, DEVICE);
-	memory_put(raise_for_0(0, 1360, 70, DEVICE), FLAGS_OFFSET, HARDIRQ, 1);	/* not by the vCPU */
+	/* not by the vCPU */
+	memory_put(raise_for_0(0, 1360, 70, DEVICE), FLAGS_OFFSET, HARDIRQ, 1);
 	vector_event(0, 1370, MEMORY_INJECT, 70, DEVICE);
 	memory_entry(0, 1400, 70);
 	memory_switch(0, 2000, 70, 1, 0);
@@ -287,7 +292,8 @@ static void halt_polling(void)
 	halted(2680, 70, false);
 	memory_entry(0, 2700, 70);
 	memory_exit(0, 2800, 70, HLT);
-	memory_switch(0, 2810, 70, 0, 9);	/* preempted while KVM polls: that takes no CPU time */
+	/* preempted while KVM polls: that takes no CPU time */
+	memory_switch(0, 2810, 70, 0, 9);
 	memory_switch(0, 2835, 9, 0, 70);
 	halted(2850, 40, false);
 	memory_entry(0, 2900, 70);
@@ -366,7 +372,9 @@ static void any_trace(void)
 			.form = BRAID_TABLE_JSON, .by_task = turn & 1,
 		}, &err);
 		stacks = analyze_with("exits", (struct braid_analysis_options){ .folded = true }, &err);
-		/* Without switches in the guest, rows by task are refused, and stacks have no task. */
+		/*
+		 * Without switches in the guest, rows by task are refused, and stacks have no task.
+		 */
 		CHECK(stacks || !table);
 		CHECK(table || !stacks || turn & 1);
 		if (table && stacks)

@@ -65,8 +65,8 @@ static void a_file_may_grow(void)
 	for (bytes = 1; bytes < FILE_BYTES; bytes += 1 + any(40000)) {
 		set_size(bytes);
 		for (k = 0; k < 20; k++)
-			compare(&b, bytes, any(5000), any(4) ? bytes - any(bytes < 9000 ? bytes : 9000) :
-				any(bytes));
+			compare(&b, bytes, any(5000),
+				any(4) ? bytes - any(bytes < 9000 ? bytes : 9000) : any(bytes));
 	}
 	braid_blocks_free(&b);
 }

@@ -469,7 +469,8 @@ static void loss_unreported_when_the_role_is_lost(void)
 	session_settle(&s);
 	fake_guest_write(s.guest, 0, 5000);
 	session_settle(&s);
-	fake_guest_write(s.guest, 0, 1);	/* the full sub-buffer is final now, and all taken */
+	/* the full sub-buffer is final now, and all taken */
+	fake_guest_write(s.guest, 0, 1);
 	session_settle(&s);
 	CHECK(s.status.lost > 0);
 	before = s.status.events;

@@ -95,7 +95,8 @@ static void saturates(void)
 			/* The inverse is that of a monotone map. */
 			map.ref_ns = refs[n] / 4;
 			step = braid_clock_to_counter(&map, map.ref_ns + 1000000000);
-			CHECK(step - map.ref_counter >= hz[k] - 1 && step - map.ref_counter <= hz[k] + 200);
+			CHECK(step - map.ref_counter >= hz[k] - 1 &&
+			      step - map.ref_counter <= hz[k] + 200);
 		}
 }
 

@@ -64,7 +64,9 @@ static void ratio_of_sums(void)
 	CHECK(e.nr == 0 && e.variance < 0);
 }
 
-/* Of pairs of one cause, about one in a hundred seems to differ; of another cause, nearly all do. */
+/*
+ * Of pairs of one cause, about one in a hundred seems to differ; of another cause, nearly all do.
+ */
 static void chance(void)
 {
 	u32 alike = 0, unlike = 0, turn, k;
@@ -143,7 +145,8 @@ static void begin_side(struct side *side, s64 begin_ns)
 	NEED(!braid_analysis_compare.begin(side->measures, &side->states, &every));
 }
 
-static void put_span(struct side *side, u32 vcpu, enum braid_vcpu_state state, s64 from_ns, s64 to_ns)
+static void put_span(struct side *side, u32 vcpu, enum braid_vcpu_state state, s64 from_ns,
+		     s64 to_ns)
 {
 	const struct braid_state_span span = {
 		.vcpu = vcpu, .state = state, .from_ns = from_ns, .to_ns = to_ns,
@@ -213,7 +216,8 @@ static void bins_add_up(void)
 					time_ns += m->of[w];
 					CHECK(m->of[w] <= side.measures->width_ns);
 				}
-				if (m->key.kind == BRAID_MEASURE_STATE && m->key.id == BRAID_VCPU_STOLEN)
+				if (m->key.kind == BRAID_MEASURE_STATE &&
+				    m->key.id == BRAID_VCPU_STOLEN)
 					stolen_ns += m->of[w];
 				if (m->key.kind == BRAID_MEASURE_CULPRIT)
 					culprit_ns += m->of[w];
@@ -287,7 +291,10 @@ static void change_is_found(void)
 	end_side(&more);
 }
 
-/* Culprits of the same behaviour in both: few comparisons show any change, however many measures they have. */
+/*
+ * Culprits of the same behaviour in both: few comparisons show any change, however many measures
+ * they have.
+ */
 static void many_measures(void)
 {
 	u32 turn, any = 0, culprit, ms;
@@ -302,12 +309,15 @@ static void many_measures(void)
 			for (ms = 0; ms < 1200; ms++)
 				for (culprit = 0; culprit < 30; culprit++) {
 					struct braid_state_span span = {
-						.state = BRAID_VCPU_STOLEN, .from_ns = ms * MILLI + culprit * 30000,
-						.culprit = { .kind = BRAID_CULPRIT_IRQ, .id = culprit },
+						.state = BRAID_VCPU_STOLEN,
+						.from_ns = ms * MILLI + culprit * 30000,
+						.culprit = { .kind = BRAID_CULPRIT_IRQ,
+							     .id = culprit },
 					};
 
 					span.to_ns = span.from_ns + 1 + random_below(29000);
-					NEED(!braid_analysis_compare.states.span(sides[k].measures, &span));
+					NEED(!braid_analysis_compare.states.span(sides[k].measures,
+										 &span));
 				}
 		}
 		text = compare(&sides[0], &sides[1]);
@@ -319,7 +329,10 @@ static void many_measures(void)
 	CHECK(any <= 5);
 }
 
-/* Waits and exits are counted; without kvm events in one capture, states that they distinguish are one. */
+/*
+ * Waits and exits are counted; without kvm events in one capture, states that they distinguish are
+ * one.
+ */
 static void other_measures(void)
 {
 	struct side now, other;

@@ -238,7 +238,8 @@ static int try_make(void)
 	char path[80];
 
 	snprintf(path, sizeof(path), "%s.new", file);
-	return result(open(path, O_RDONLY | O_CREAT | O_CLOEXEC, 0600)) ? -errno : result(unlink(path));
+	return result(open(path, O_RDONLY | O_CREAT | O_CLOEXEC, 0600)) ? -errno :
+									  result(unlink(path));
 }
 
 /* As the export to CTF does. */
@@ -303,7 +304,8 @@ static void refused_to_all(void)
 	static trial *const all[] = {
 		try_exec, try_fork, try_socket, try_inet, try_ptrace, try_read_memory, try_handle,
 		try_mount, try_bpf, try_perf, try_setuid, try_memfd, try_chmod, try_limit,
-		try_kill_other, try_type, try_code, try_set_owner, try_set_signal, try_fifo, try_x32,
+		try_kill_other, try_type, try_code, try_set_owner, try_set_signal, try_fifo,
+		try_x32,
 		try_bind_other, try_policy_other,
 	};
 	enum braid_confine what;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* CTF, byte by byte: packets, event headers, values and losses, read by the rules of docs/ctf.md. */
+/*
+ * CTF, byte by byte: packets, event headers, values and losses, read by the rules of docs/ctf.md.
+ */
 #include <dirent.h>
 #include <fcntl.h>
 #include <string.h>

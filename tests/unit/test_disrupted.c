@@ -31,8 +31,8 @@ static void sample(u64 h1, u64 ns, u64 h2, u32 vcpu)
 }
 
 /*
- * Bursts up to the break. From there on only poll samples, which do not show a step this small: a recording
- * that ends before a burst succeeds.
+ * Bursts up to the break. From there on only poll samples, which do not show a step this small: a
+ * recording that ends before a burst succeeds.
  */
 static void run(s64 step_ns, u32 nr_vcpus)
 {
@@ -51,7 +51,10 @@ static void run(s64 step_ns, u32 nr_vcpus)
 		sample(h1, h1 + POLL_NS / 2, h1 + POLL_NS, 1);
 }
 
-/* As the agent does: from the last poll sample with the former marker to the first with the new one. */
+/*
+ * As the agent does: from the last poll sample with the former marker to the first with the new
+ * one.
+ */
 static void report_break(void)
 {
 	struct braid_clock_mark *b = &breaks[nr_breaks++];
@@ -91,10 +94,12 @@ static u32 wrong(const struct braid_clock *clock, u64 from_ns, u64 to_ns)
 
 	for (k = 0; k < 500; k++) {
 		u64 ns = from_ns + truth_below(to_ns - from_ns);
-		struct braid_clock_time t =
-			braid_clock_convert(clock, 0, truth_counter(&counter, ns), ns + SECOND / 20, 0);
+		struct braid_clock_time t = braid_clock_convert(clock, 0,
+								truth_counter(&counter, ns),
+								ns + SECOND / 20, 0);
 
-		nr += t.bound_ns != BRAID_BOUND_UNKNOWN && (u64)llabs(t.ns - (s64)ns) > t.bound_ns + 2;
+		nr += t.bound_ns != BRAID_BOUND_UNKNOWN &&
+		      (u64)llabs(t.ns - (s64)ns) > t.bound_ns + 2;
 	}
 	return nr;
 }
@@ -120,7 +125,10 @@ static void hidden_step(const struct braid_clock *host)
 		in = inputs(1, host);
 		NEED(!braid_clock_fit(&clock, &in));
 		CHECK_EQ(clock.tracks->nr_epochs, 1);	/* what such a report is for */
-		/* An emulated counter may gain that much between two polls, and the bound includes it. */
+		/*
+		 * An emulated counter may gain that much between two polls, and the bound includes
+		 * it.
+		 */
 		CHECK_EQ(!wrong(&clock, BREAK_NS, END_NS), host || !steps_ns[k]);
 		braid_clock_free(&clock);
 		report_break();
@@ -160,7 +168,8 @@ static void by_emulated_counter(void)
 static void plain_step(void)
 {
 	static const struct { s64 step_ns; enum braid_epoch_cause cause; } rows[] = {
-		{ 3 * (s64)SECOND, BRAID_EPOCH_JUMPED }, { -2 * (s64)SECOND, BRAID_EPOCH_WENT_BACK },
+		{ 3 * (s64)SECOND, BRAID_EPOCH_JUMPED },
+		{ -2 * (s64)SECOND, BRAID_EPOCH_WENT_BACK },
 	};
 	struct braid_clock_inputs in;
 	struct braid_clock clock;
@@ -202,7 +211,8 @@ static void unvisited_vcpu(void)
 static void by_offset(void)
 {
 	struct truth host = { .nr = 1, .extents = { { 0, 5, RATE } } };
-	struct braid_clock_offset o = { .offset = 7, .from_counter = truth_counter(&host, BEGIN_NS) };
+	struct braid_clock_offset o = { .offset = 7,
+					.from_counter = truth_counter(&host, BEGIN_NS) };
 	struct braid_clock_mark marks[] = {
 		{ BRAID_MARK_PAUSED, 0, BEGIN_NS + SECOND, BEGIN_NS + SECOND },
 		{ BRAID_MARK_RESUMED, 0, BEGIN_NS + 2 * SECOND, BEGIN_NS + 2 * SECOND },

@@ -211,7 +211,9 @@ static void test_file_is_created_once(void)
 	CHECK(!unlink(path) && !unlink(other));
 }
 
-/* A file that has no room never gets a name: what another user puts there meanwhile is not removed. */
+/*
+ * A file that has no room never gets a name: what another user puts there meanwhile is not removed.
+ */
 static void test_file_without_room(void)
 {
 	int fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);

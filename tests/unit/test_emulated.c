@@ -167,8 +167,9 @@ static void drifts_little(void)
 }
 
 /*
- * An agent that was not scheduled for a long time has wide samples before and after the others. The bound
- * includes what they leave possible; but times are as if the counter went on as between the others.
+ * An agent that was not scheduled for a long time has wide samples before and after the others. The
+ * bound includes what they leave possible; but times are as if the counter went on as between the
+ * others.
  */
 static void wide_ends(void)
 {
@@ -197,8 +198,8 @@ static void wide_ends(void)
 }
 
 /*
- * The guest idles while it is sampled, and then its vCPUs read the counter in a race until it is gone.
- * What is read promptly shows the gain.
+ * The guest idles while it is sampled, and then its vCPUs read the counter in a race until it is
+ * gone. What is read promptly shows the gain.
  */
 static void races_after_the_last(void)
 {
@@ -244,8 +245,8 @@ static void burst(u32 vcpu, u64 ns)
 }
 
 /*
- * Both vCPUs do nothing but read the counter, so it gains more than a millisecond from one burst to the
- * next; and only one of them answers. What it shows is true of the other one, too.
+ * Both vCPUs do nothing but read the counter, so it gains more than a millisecond from one burst to
+ * the next; and only one of them answers. What it shows is true of the other one, too.
  */
 static void gains_steadily(void)
 {
@@ -297,7 +298,8 @@ static void stands_still(void)
 		CHECK_EQ(clock.tracks->epochs[1].cause, BRAID_EPOCH_STOOD_STILL);
 		CHECK(clock.tracks->epochs[1].from_ns <= (s64)at);
 		CHECK(clock.tracks->epochs[1].begun_ns >= (s64)(at + for_ns));
-		CHECK(turn % 6 || llabs(clock.tracks->epochs[1].step_ns - (s64)for_ns) < (s64)(5 * MILLI));
+		CHECK(turn % 6 ||
+		      llabs(clock.tracks->epochs[1].step_ns - (s64)for_ns) < (s64)(5 * MILLI));
 		check_truth(&clock, BEGIN_NS + SECOND, at);
 		check_truth(&clock, at + for_ns, to - 2 * SECOND);
 		braid_clock_free(&clock);
@@ -329,7 +331,10 @@ static void one_answers_before(void)
 	}
 }
 
-/* A jump of less than an eighth of the time between two bursts looks like a gain, and counts as one. */
+/*
+ * A jump of less than an eighth of the time between two bursts looks like a gain, and counts as
+ * one.
+ */
 static void jumps_a_little(void)
 {
 	struct braid_clock clock;
@@ -377,13 +382,15 @@ static void host_known_badly(void)
 	struct braid_clock good = host_clock, clock;
 	struct braid_round_trip wide[4] = { 0 };
 	struct braid_clock_inputs in = {
-		.counter_type = BRAID_COUNTER_TSC, .nr_vcpus = 1, .round_trips = wide, .nr_round_trips = 4,
+		.counter_type = BRAID_COUNTER_TSC, .nr_vcpus = 1, .round_trips = wide,
+		.nr_round_trips = 4,
 	};
 	u64 ns, k;
 
 	for (k = 0; k < 4; k++) {
 		ns = BEGIN_NS + 3 * k * SECOND;
-		wide[k].s = (struct braid_clock_sample){ ns - 4 * MILLI, truth_counter(&host, ns), ns + 2 * MILLI };
+		wide[k].s = (struct braid_clock_sample){ ns - 4 * MILLI, truth_counter(&host, ns),
+							 ns + 2 * MILLI };
 	}
 	NEED(!braid_clock_fit(&host_clock, &in));
 	begin();

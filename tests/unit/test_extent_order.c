@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Extents in any order, empty and repeated ones among them, in a file whose index says that all is in
- * order: read in whole, by its index and while it grows, by the same rule.
+ * Extents in any order, empty and repeated ones among them, in a file whose index says that all is
+ * in order: read in whole, by its index and while it grows, by the same rule.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -89,7 +89,8 @@ static void claim_order(void)
 	NEED(chunk.type == BRAID_CHUNK_INDEX_BLOCKS);
 	payload = malloc(chunk.payload_bytes);
 	at = end.index_offset + sizeof(chunk);
-	NEED(payload && braid_pread_all(fd, payload, chunk.payload_bytes, at) == chunk.payload_bytes);
+	NEED(payload &&
+	     braid_pread_all(fd, payload, chunk.payload_bytes, at) == chunk.payload_bytes);
 	for (k = 0; k + sizeof(block) <= chunk.payload_bytes; k += sizeof(block)) {
 		memcpy(&block, payload + k, sizeof(block));
 		block.flags = 0;
@@ -173,8 +174,8 @@ static u64 read_growing(u64 *faults)
 }
 
 /*
- * The same by each way; one that can't sort says what is missing, as does one that meets a damaged copy
- * first.
+ * The same by each way; one that can't sort says what is missing, as does one that meets a damaged
+ * copy first.
  */
 static void compare(void)
 {
@@ -370,10 +371,12 @@ static void change(u16 type, void (*lie)(struct braid_chunk *chunk, u8 *payload)
 	off_t at = 0;
 
 	NEED(fd >= 0);
-	while (braid_pread_all(fd, &chunk, sizeof(chunk), at) == sizeof(chunk) && chunk.type != type)
+	while (braid_pread_all(fd, &chunk, sizeof(chunk), at) == sizeof(chunk) &&
+	       chunk.type != type)
 		at += braid_chunk_bytes(chunk.payload_bytes);
 	NEED(chunk.type == type && chunk.payload_bytes <= sizeof(payload));
-	NEED(braid_pread_all(fd, payload, chunk.payload_bytes, at + sizeof(chunk)) == chunk.payload_bytes);
+	NEED(braid_pread_all(fd, payload, chunk.payload_bytes, at + sizeof(chunk)) ==
+	     chunk.payload_bytes);
 	lie(&chunk, payload);
 	chunk.checksum = braid_chunk_checksum(&chunk, payload, chunk.payload_bytes, NULL, 0);
 	NEED(pwrite(fd, &chunk, sizeof(chunk), at) == sizeof(chunk));

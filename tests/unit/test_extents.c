@@ -135,7 +135,9 @@ static s64 read_places(void *arg, const struct braid_index_place *place, char **
 	return put_places(*to, place->nr);
 }
 
-/* What was read of a block that is freed is not taken for a later one's, which may get its address. */
+/*
+ * What was read of a block that is freed is not taken for a later one's, which may get its address.
+ */
 static void forgotten_blocks(void)
 {
 	struct braid_extents list = { .read = read_places };

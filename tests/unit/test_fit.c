@@ -61,7 +61,8 @@ static void take_samples(const struct truth *t, u32 first, u32 nr, u64 step_ns, 
 	u32 k;
 
 	for (k = first; k < first + nr; k++) {
-		u64 before = 100 + random_below(delay_ns), after = 100 + random_below(delay_ns / 20 + 1);
+		u64 before = 100 + random_below(delay_ns),
+		    after = 100 + random_below(delay_ns / 20 + 1);
 		long double ns = truth_ns(t, counter);
 
 		if (random_below(4) == 0)
@@ -190,7 +191,9 @@ static void steps(void)
 /* Wide samples that overlap narrow ones or span a step cause no epoch and no false bound. */
 static void wide_samples(void)
 {
-	struct truth before = { .hz = 1000000000, .ppm = 1, .counter0 = 1ULL << 33, .ns0 = 1ULL << 40 };
+	struct truth before = {
+		.hz = 1000000000, .ppm = 1, .counter0 = 1ULL << 33, .ns0 = 1ULL << 40
+	};
 	struct truth after = before;
 	struct braid_clock clock;
 	u64 counter, stop;
@@ -207,8 +210,9 @@ static void wide_samples(void)
 			samples[k].s.h2_ns + 25000000 } };
 	/* Asked before the stop, answered after it. */
 	counter = stop + 10000000;
-	samples[99].s = (struct braid_clock_sample){
-		(u64)truth_ns(&before, stop - 2000000), counter, (u64)truth_ns(&after, counter) + 1000 };
+	samples[99].s = (struct braid_clock_sample){ (u64)truth_ns(&before, stop - 2000000),
+						     counter,
+						     (u64)truth_ns(&after, counter) + 1000 };
 	NEED(!fit(&clock, 1000000000, BRAID_COUNTER_TSC, samples, 200));
 	CHECK_EQ(clock.tracks->nr_epochs, 2);
 	check_truth(&clock, &before, before.counter0, stop);
@@ -221,7 +225,10 @@ static void tracks(void)
 {
 	struct truth t[3] = {
 		{ .hz = 2500000000ULL, .ppm = 2, .counter0 = 1ULL << 40, .ns0 = 1ULL << 44 },
-		{ .hz = 2500000000ULL, .ppm = 2, .counter0 = (1ULL << 40) + 777777777, .ns0 = 1ULL << 44 },
+		{ .hz = 2500000000ULL,
+		  .ppm = 2,
+		  .counter0 = (1ULL << 40) + 777777777,
+		  .ns0 = 1ULL << 44 },
 		{ .hz = 2500000000ULL, .ppm = 2, .counter0 = 9999, .ns0 = 1ULL << 44 },
 	};
 	struct braid_clock_inputs in = {
@@ -236,15 +243,18 @@ static void tracks(void)
 		u64 counter = t[k % 3].counter0 + k * 25000000ULL;
 		u64 ns = (u64)truth_ns(&t[k % 3], counter);
 
-		samples[k].s = (struct braid_clock_sample){ ns - 100, counter, ns + 100 + random_below(3000) };
+		samples[k].s = (struct braid_clock_sample){ ns - 100, counter,
+							    ns + 100 + random_below(3000) };
 		samples[k].vcpu = k % 3 + 1;
 	}
 	NEED(!braid_clock_fit(&clock, &in));
 	CHECK_EQ(clock.nr_tracks, 3);
 	for (cpu = 0; cpu < 3; cpu++) {
 		CHECK_EQ(clock.tracks[cpu].nr_epochs, 1);
-		at = braid_clock_convert(&clock, cpu, t[cpu].counter0 + 5000000000ULL, BRAID_TAKEN_UNKNOWN, 0);
-		CHECK(fabsl(at.ns - truth_ns(&t[cpu], t[cpu].counter0 + 5000000000ULL)) <= at.bound_ns);
+		at = braid_clock_convert(&clock, cpu, t[cpu].counter0 + 5000000000ULL,
+					 BRAID_TAKEN_UNKNOWN, 0);
+		CHECK(fabsl(at.ns - truth_ns(&t[cpu], t[cpu].counter0 + 5000000000ULL)) <=
+		      at.bound_ns);
 		CHECK(at.bound_ns < 1000);
 	}
 	braid_clock_free(&clock);
@@ -296,7 +306,9 @@ static void jittery(void)
 static void counter_reset(void)
 {
 	struct truth before = { .hz = 1000000000, .counter0 = 1ULL << 40, .ns0 = 1ULL << 40 };
-	struct truth after = { .hz = 1000000000, .counter0 = 500, .ns0 = (1ULL << 40) + (1ULL << 36) };
+	struct truth after = { .hz = 1000000000,
+			       .counter0 = 500,
+			       .ns0 = (1ULL << 40) + (1ULL << 36) };
 	struct braid_clock_inputs in = {
 		.counter_hz = 1000000000, .counter_type = BRAID_COUNTER_TSC, .nr_vcpus = 1,
 		.round_trips = samples, .nr_round_trips = 100,

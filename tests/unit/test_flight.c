@@ -174,7 +174,8 @@ static void takes_repeated_snapshots(void)
 	fake_guest_write(g, 0, 100000);
 	fake_guest_write(g, 1, 5);
 	turn(&f);
-	CHECK(braid_region_source_fill(f.source) > 400);	/* permille: one ring of two is full */
+	/* permille: one ring of two is full */
+	CHECK(braid_region_source_fill(f.source) > 400);
 	take(&f, capture_paths[1]);
 	found = found_in(2);
 	CHECK_EQ(found.nr_streams, 1);

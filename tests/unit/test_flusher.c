@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The process that writes a capture: a file that stalls, one that fails, and an agent that is killed. */
+/*
+ * The process that writes a capture: a file that stalls, one that fails, and an agent that is
+ * killed.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -325,7 +328,8 @@ static void failure_is_reported_once(void)
 	CHECK_EQ(braid_capture_damage(reader)->stretches, 0);
 	NEED(!stat(capture_path, &st));
 	CHECK(st.st_size > (level ? 400000 : 40000) && st.st_size <= (level ? 800001 : 50001));
-	CHECK(level ? braid_capture_size(reader) > (1 << 20) && !(braid_capture_size(reader) % (1 << 20)) :
+	CHECK(level ? braid_capture_size(reader) > (1 << 20) &&
+			      !(braid_capture_size(reader) % (1 << 20)) :
 		      braid_capture_size(reader) == (u64)st.st_size);
 	braid_capture_close(reader);
 	fake_guest_free(s.guest);
@@ -368,7 +372,8 @@ static void death_is_reported(void)
 	braid_capture_abandon(s.sink.capture);
 	braid_flusher_stop(s.flusher);
 	r = read_capture();
-	CHECK(r.events >= (level ? 2 : 6) * EVENTS);	/* the last segment is lost with the process */
+	/* the last segment is lost with the process */
+	CHECK(r.events >= (level ? 2 : 6) * EVENTS);
 	fake_guest_free(s.guest);
 }
 

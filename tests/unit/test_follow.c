@@ -80,7 +80,9 @@ static bool may_write(void *arg)
 
 static void follow(struct follow *f, bool json)
 {
-	struct braid_export_options options = { .more = more, .may_write = may_write, .live_arg = f };
+	struct braid_export_options options = { .more = more,
+						.may_write = may_write,
+						.live_arg = f };
 
 	f->to = open_memstream(&f->text, &f->bytes);
 	NEED(f->to && !braid_source_follow(&f->source, path, NULL));
@@ -430,7 +432,7 @@ static void complete_is_in_the_capture(void)
 	fake_guest_free(s.guest);
 }
 
-/* The viewer ------------------------------------------------------------------------------------- */
+/* The viewer ----------------------------------------------------------------------------------- */
 
 static pid_t start_viewer(int *marks_fd, int *lines_fd)
 {

@@ -117,7 +117,9 @@ static u32 clock_chunk(u8 *to)
 		.h1_ns = 5000000000, .counter = 123456789, .h2_ns = 5000001500,
 	};
 
-	return put_chunk(to, (struct braid_chunk){ .type = BRAID_CHUNK_CLOCK, .stream = 1, .number = 7 },
+	return put_chunk(to,
+			 (struct braid_chunk){
+				 .type = BRAID_CHUNK_CLOCK, .stream = 1, .number = 7 },
 			 &sample, sizeof(sample));
 }
 
@@ -134,7 +136,8 @@ static u32 page_chunk(u8 *to)
 	};
 
 	seven(payload.data);
-	return put_chunk(to, (struct braid_chunk){ .type = BRAID_CHUNK_PAGE, .stream = 1, .number = 8 },
+	return put_chunk(to,
+			 (struct braid_chunk){ .type = BRAID_CHUNK_PAGE, .stream = 1, .number = 8 },
 			 &payload, sizeof(payload.page) + sizeof(payload.data));
 }
 
@@ -150,13 +153,16 @@ static u32 buffer_chunk(u8 *to)
 		},
 	};
 
-	return put_chunk(to, (struct braid_chunk){ .type = BRAID_CHUNK_BUFFER, .stream = 1, .number = 6 },
+	return put_chunk(to,
+			 (struct braid_chunk){
+				 .type = BRAID_CHUNK_BUFFER, .stream = 1, .number = 6 },
 			 &buffer, sizeof(buffer));
 }
 
 static u32 end_chunk(u8 *to)
 {
-	return put_chunk(to, (struct braid_chunk){ .type = BRAID_CHUNK_FILE_END, .number = 9 }, NULL, 0);
+	return put_chunk(to, (struct braid_chunk){ .type = BRAID_CHUNK_FILE_END, .number = 9 },
+			 NULL, 0);
 }
 
 static const struct example examples[] = {

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The table of numbers by hash: what is in it, its bound, and how long a search is with chosen keys. */
+/*
+ * The table of numbers by hash: what is in it, its bound, and how long a search is with chosen
+ * keys.
+ */
 #include <errno.h>
 #include <string.h>
 #include <sys/wait.h>

@@ -58,7 +58,9 @@ static void begin_guest(struct braid_capture_writer *w, struct synth_guest *g, u
 	synth_sample(w, g, 200, 300);
 }
 
-/* Guests that are read late at times, and then lose events; pages in parts; a host that loses some. */
+/*
+ * Guests that are read late at times, and then lose events; pages in parts; a host that loses some.
+ */
 static void make(const char *to)
 {
 	struct braid_capture_writer *w = synth_capture(to);
@@ -415,7 +417,8 @@ static struct braid_chunk *chunk_of(u8 *data, u16 type, u32 nr)
 /* Lies with right checksums: who reads all chunks finds the lie, and the same events as ever. */
 static void lies_change_nothing(void)
 {
-	static const u16 types[] = { BRAID_CHUNK_INDEX, BRAID_CHUNK_INDEX_BLOCKS, BRAID_CHUNK_FILE_END };
+	static const u16 types[] = { BRAID_CHUNK_INDEX, BRAID_CHUNK_INDEX_BLOCKS,
+				     BRAID_CHUNK_FILE_END };
 	u8 *copy = malloc(file_bytes);
 	char *right = report(path, false, 0), *text;
 	u32 k;
@@ -473,9 +476,9 @@ static void a_page_left_out_is_found(void)
 }
 
 /*
- * Ten chunks of the same size; the index names one of them twice and another one not at all, so that
- * all sums are right. It is refused: a large chunk could be named as often, and read each time. So is a
- * place that no file has.
+ * Ten chunks of the same size; the index names one of them twice and another one not at all, so
+ * that all sums are right. It is refused: a large chunk could be named as often, and read each
+ * time. So is a place that no file has.
  */
 static void chunks_are_named_once(void)
 {
@@ -493,7 +496,8 @@ static void chunks_are_named_once(void)
 	chunk = chunk_of(file, BRAID_CHUNK_INDEX, 0);
 	NEED(chunk);
 	places = (u8 *)(chunk + 1) + sizeof(struct braid_chunk_index);
-	for (k = 0; k < 2; k++) {	/* the first is 0; each takes 2 bytes: 0, and twice 56 / 8 */
+	/* the first is 0; each takes 2 bytes: 0, and twice 56 / 8 */
+	for (k = 0; k < 2; k++) {
 		NEED(places[15] < 29 && places[17] < 29);
 		places[2 * 7 + 1] = lies[k].from;
 		places[2 * 8 + 1] = lies[k].to;

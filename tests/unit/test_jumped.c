@@ -116,8 +116,12 @@ static void round_trips_do_not(u32 flags)
 	synth_guest_free(&g);
 }
 
-/* Writes a capture whose counter jumps forward. @taken: host times at which each half after it is read. */
-static void make_forward(struct synth_guest *g, u64 unsampled, u64 taken[2], u64 *jumped_at, u32 *events)
+/*
+ * Writes a capture whose counter jumps forward. @taken: host times at which each half after it is
+ * read.
+ */
+static void make_forward(struct synth_guest *g, u64 unsampled, u64 taken[2], u64 *jumped_at,
+			 u32 *events)
 {
 	const struct synth_guest_params params = {
 		.name = "jumper", .incarnation = 5, .boot = 3, .start_ns = SYNTH_START_NS,

@@ -104,7 +104,8 @@ static void busy_for_a_moment(void)
 	NEED(write(fake.pipe[1], line, sizeof(line) - 1) == sizeof(line) - 1);
 	braid_kvm_watch_poll(w);
 	change = braid_kvm_watch_next(w, &at);
-	CHECK(change && change->tid == 1234 && change->host_counter == 5000 && change->offset == 77);
+	CHECK(change && change->tid == 1234 && change->host_counter == 5000 &&
+	      change->offset == 77);
 	fake.busy = 3;
 	braid_kvm_watch_close(w);
 	CHECK(!fake.there && !fake.on && fake.freed);

@@ -136,7 +136,8 @@ static int confined(enum braid_confine what, trial *one)
 static void other_places_are_read_only(void)
 {
 	static trial *const refused[] = {
-		try_own_text, try_write_elsewhere, try_make_elsewhere, try_remove_elsewhere, try_replace_elsewhere,
+		try_own_text, try_write_elsewhere, try_make_elsewhere, try_remove_elsewhere,
+		try_replace_elsewhere,
 		try_make_beside_written, try_remove_written, try_write_removed, try_other_device,
 	};
 	enum braid_confine what;

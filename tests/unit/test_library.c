@@ -81,10 +81,12 @@ static void same_event(struct tracebraid_walk *walk, const struct braid_walk *in
 	braid_text_free(&text);
 	CHECK_EQ(tracebraid_seq(walk), inside->item->seq);
 	CHECK_EQ(tracebraid_pid(walk), braid_format_pid(inside->item));
-	CHECK(!strcmp(tracebraid_comm(walk), braid_format_comm(inside->item, tracebraid_pid(walk))));
+	CHECK(!strcmp(tracebraid_comm(walk),
+		      braid_format_comm(inside->item, tracebraid_pid(walk))));
 	CHECK(!strcmp(tracebraid_type_name(type), braid_format_label(inside->info)));
 	payload = tracebraid_payload(walk, &bytes);
-	CHECK(bytes == inside->item->payload_bytes && !memcmp(payload, inside->item->payload, bytes));
+	CHECK(bytes == inside->item->payload_bytes &&
+	      !memcmp(payload, inside->item->payload, bytes));
 	for (k = 0; (field = tracebraid_type_field(type, k)); k++) {
 		CHECK(tracebraid_type_find(type, tracebraid_field_name(field)) == field);
 		CHECK_EQ(tracebraid_number(walk, field, &number),
@@ -98,7 +100,8 @@ static void same_item(struct tracebraid_walk *walk, const struct braid_walk *ins
 	CHECK_EQ(tracebraid_ns(walk), inside->ns);
 	CHECK_EQ(tracebraid_bound_ns(walk), inside->bound_ns);
 	CHECK_EQ(tracebraid_uncertain(walk), inside->uncertain);
-	CHECK(!strcmp(tracebraid_stream_name(tracebraid_item_stream(walk)), inside->item->stream->name));
+	CHECK(!strcmp(tracebraid_stream_name(tracebraid_item_stream(walk)),
+		      inside->item->stream->name));
 	CHECK_EQ(tracebraid_cpu(walk), inside->item->ring->cpu);
 	CHECK_EQ(tracebraid_lost(walk), got == BRAID_WALK_LOST ? inside->item->lost_before : 0);
 	if (got == BRAID_WALK_EVENT)
@@ -263,7 +266,8 @@ static void columns_are_the_events(void)
 			while (tracebraid_walk_next(each) != TRACEBRAID_EVENT)
 				;
 			CHECK_EQ(rows[0][k], tracebraid_ns(each));
-			CHECK_EQ(rows[1][k], tracebraid_stream_number(tracebraid_item_stream(each)));
+			CHECK_EQ(rows[1][k],
+				 tracebraid_stream_number(tracebraid_item_stream(each)));
 			CHECK_EQ(rows[2][k], tracebraid_cpu(each));
 			CHECK_EQ(rows[3][k], tracebraid_pid(each));
 			CHECK_EQ((u64)rows[4][k], tracebraid_seq(each));

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The library follows a capture: while it is written, piece by piece, and one whose recorder is killed. */
+/*
+ * The library follows a capture: while it is written, piece by piece, and one whose recorder is
+ * killed.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -314,7 +317,8 @@ static void chunks_within_a_part_are_not_read(void)
 		.nr_slots = 64, .subbuf_bytes = 512,
 	});
 	synth_begin(s.w, &s.a, 1);
-	NEED(!braid_capture_put(s.w, BRAID_CHUNK_TEXT, 1, &text, sizeof(text), inner, sizeof(inner)));
+	NEED(!braid_capture_put(s.w, BRAID_CHUNK_TEXT, 1, &text, sizeof(text), inner,
+				sizeof(inner)));
 	NEED(!braid_capture_finish(s.w));
 	synth_guest_free(&s.a);
 	follow_bytes(whole, 256, &seen);

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Forms and analyses, as programs run them by the public functions; and what is refused before that. */
+/*
+ * Forms and analyses, as programs run them by the public functions; and what is refused before
+ * that.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>

@@ -152,7 +152,8 @@ static void add_subevents(u16 id, u32 bytes, const char *prefix)
 	u32 k;
 
 	add_event(&event);
-	event.flags = BRAID_EVENT_SUB | bytes << BRAID_SUB_BYTES_SHIFT | 8u << BRAID_SUB_OFFSET_SHIFT;
+	event.flags = BRAID_EVENT_SUB | bytes << BRAID_SUB_BYTES_SHIFT |
+		      8u << BRAID_SUB_OFFSET_SHIFT;
 	for (k = 0; k < NR_SUBS; k++) {
 		event.number = 7 * (NR_SUBS - k);	/* not in order */
 		snprintf(name, sizeof(name), "%s_%u", prefix, event.number);
@@ -387,7 +388,8 @@ static void cleaned(void)
 	introduce();
 	add_event(&event);
 	synth_host(writer, 2, 5, SYNTH_START_NS, 1000);
-	NEED(!braid_capture_put(writer, BRAID_CHUNK_TEXT, 2, &text, sizeof(text), file, strlen(file)));
+	NEED(!braid_capture_put(writer, BRAID_CHUNK_TEXT, 2, &text, sizeof(text), file,
+				strlen(file)));
 	NEED(!braid_capture_finish(writer));
 	synth_guest_free(&guest);
 	NEED(!braid_source_open_captures(&source, names, 1, NULL));

@@ -92,7 +92,8 @@ static void paused(void)
 	free(text);
 }
 
-static void put_offset(struct braid_capture_writer *w, u32 vcpu, u64 offset, u64 after_ns, u64 seen_ns)
+static void put_offset(struct braid_capture_writer *w, u32 vcpu, u64 offset, u64 after_ns,
+		       u64 seen_ns)
 {
 	struct braid_clock_offset o = {
 		.vcpu = vcpu, .offset = offset, .after_counter = after_ns, .from_counter = seen_ns,

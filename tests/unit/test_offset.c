@@ -36,8 +36,8 @@ static u64 guest_counter(const struct braid_clock_offset *o, u64 ns)
 }
 
 /* Converts a time with an offset; the truth must be within the bound. */
-static struct braid_clock_time at(const struct braid_clock *clock, const struct braid_clock_offset *o,
-				  u64 ns, u64 taken_ns)
+static struct braid_clock_time at(const struct braid_clock *clock,
+				  const struct braid_clock_offset *o, u64 ns, u64 taken_ns)
 {
 	struct braid_clock_time t =
 		braid_clock_convert(clock, o->vcpu, guest_counter(o, ns), taken_ns, 0);
@@ -58,7 +58,9 @@ static struct braid_clock_offset make_offset(u32 vcpu, u64 offset, u64 after_ns,
 
 static void models(void)
 {
-	static const u64 offsets[] = { 0, 12345, -999999999999ULL, ~0ULL, 1ULL << 63, -(1ULL << 51) };
+	static const u64 offsets[] = {
+		0, 12345, -999999999999ULL, ~0ULL, 1ULL << 63, -(1ULL << 51)
+	};
 	static const struct { u64 ratio; u32 bits; } scales[] = {
 		{ 0, 0 },
 		{ 1ULL << 31, 32 }, { (1ULL << 32) + 12345678, 32 }, { 7ULL << 32, 32 },
@@ -179,7 +181,8 @@ static void changed_at_a_step(void)
 /* Without it there are two reads, between which either offset may hold. */
 static void changed_between_two_reads(void)
 {
-	static const s64 steps[] = { 2600000, -2600000, 700 * 2600000LL, -700 * 2600000LL, 2600LL << 30 };
+	static const s64 steps[] = { 2600000, -2600000, 700 * 2600000LL, -700 * 2600000LL,
+				     2600LL << 30 };
 	u64 after = BEGIN_NS + 7 * SECOND, seen = after + SECOND, change, ns;
 	size_t j;
 	u32 k;
@@ -316,7 +319,8 @@ static void arbitrary_data(void)
 			};
 		for (k = 0; k < 1000; k++)
 			marks[k] = (struct braid_clock_mark){
-				truth_below(4), 0, truth_random() >> truth_below(64), truth_random(),
+				truth_below(4), 0, truth_random() >> truth_below(64),
+				truth_random(),
 			};
 		in.nr_vcpus = 1 + truth_below(4);
 		in.marks = marks;

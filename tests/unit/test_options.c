@@ -184,7 +184,8 @@ static bool takes_any_text(const struct braid_cli_command *c, const struct braid
 }
 
 /* Whether the command refuses a value of its option in the one shape. */
-static bool refuses(const struct braid_cli_command *c, const struct braid_option *o, const char *value)
+static bool refuses(const struct braid_cli_command *c, const struct braid_option *o,
+		    const char *value)
 {
 	const char *const operands[] = {
 		c == &braid_command_analyze ? "steal" : "/nonexistent/x", "/nonexistent/x",
@@ -201,8 +202,8 @@ static bool refuses(const struct braid_cli_command *c, const struct braid_option
 		words[2] = "--to=text", words[3] = "-o/nonexistent/x", words[4] = "/nonexistent/x";
 	if (o->argument[0] == '[' && o->argument[1] != '=')	/* the next word */
 		snprintf(word, sizeof(word), "-%c", o->letter), words[2] = value;
-	ok = run_command(c->run, words) == EXIT_FAILURE && !strncmp(printed, shape, strlen(shape)) &&
-	     !strchr(printed, '\n')[1];
+	ok = run_command(c->run, words) == EXIT_FAILURE &&
+	     !strncmp(printed, shape, strlen(shape)) && !strchr(printed, '\n')[1];
 	if (!ok)
 		fprintf(stderr, "%s %s:\n%s", c->name, word, printed);
 	return ok;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * The barriers of shared/platform.h between two threads, as tests/model/order.pml has them: many
- * cells, which both threads pass at the same time, and no bad outcome in any. On x86-64, and on arm64
- * emulated there, this shows what the compiler moves and stores that loads overtake, no more.
+ * cells, which both threads pass at the same time, and no bad outcome in any. On x86-64, and on
+ * arm64 emulated there, this shows what the compiler moves and stores that loads overtake, no more.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -25,7 +25,8 @@ struct cell {
 	u64 word __attribute__((__aligned__(LINE)));
 	u64 a __attribute__((__aligned__(LINE)));
 	u64 b __attribute__((__aligned__(LINE)));
-	u64 a_of_odd __attribute__((__aligned__(LINE)));	/* the copies that an odd word selects */
+	u64 a_of_odd __attribute__((__aligned__(LINE)));	/* the copies that an odd word
+								   selects */
 	u64 b_of_odd __attribute__((__aligned__(LINE)));
 	u64 got_word __attribute__((__aligned__(LINE)));
 	u64 got_a, got_b, got_last;

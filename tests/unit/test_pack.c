@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* A packed capture is read as the capture, whatever happened to its file; unpacked, it is the same bytes. */
+/*
+ * A packed capture is read as the capture, whatever happened to its file; unpacked, it is the same
+ * bytes.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -42,7 +45,8 @@ static void make_plain(void)
 		bytes = random() % MOST_BYTES;
 		for (i = 0; i < bytes; i++)
 			payload[i] = k % 3 == 0 ? random() : k % 3 == 1 ? i / 16 : 0;
-		NEED(!braid_capture_put(w, k % 4 ? BRAID_CHUNK_PAGE : 100 + k, 0, payload, bytes, NULL, 0));
+		NEED(!braid_capture_put(w, k % 4 ? BRAID_CHUNK_PAGE : 100 + k, 0, payload, bytes,
+					NULL, 0));
 	}
 	NEED(!braid_capture_finish(w));
 }
@@ -233,7 +237,8 @@ static void files_of_version_2_are_read(void)
 	append(data, &at, BRAID_CHUNK_FILE, &head, sizeof(head), NULL, 0);
 	for (; segment.at < content_bytes; segment.at += segment.bytes) {
 		segment.bytes = content_bytes - segment.at < SEGMENT_BYTES ? content_bytes - segment.at : SEGMENT_BYTES;
-		append(data, &at, BRAID_CHUNK_PACKED, &segment, sizeof(segment), content + segment.at, segment.bytes);
+		append(data, &at, BRAID_CHUNK_PACKED, &segment, sizeof(segment),
+		       content + segment.at, segment.bytes);
 	}
 	append(data, &at, BRAID_CHUNK_FILE_END, &end, sizeof(end), NULL, 0);
 	write_file(other, data, at);
@@ -337,7 +342,9 @@ static void lies_are_found(void)
 			}
 }
 
-/* Segments that claim to be far apart: what a reader would search stays in proportion to the file. */
+/*
+ * Segments that claim to be far apart: what a reader would search stays in proportion to the file.
+ */
 static void gaps_are_bounded(void)
 {
 	u64 at = 0, offset = 0, step;

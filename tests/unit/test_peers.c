@@ -73,7 +73,8 @@ static void a_silent_guest(void)
 		braid_sleep_ns(100000);
 	open_pinged(&lively, x, paths[1]);
 	fake_guest_start_thread(lively.g);
-	while (braid_exchange_bursts(x, lively.peer) < 6 && braid_host_clock_ns() - start_ns < LIMIT_NS)
+	while (braid_exchange_bursts(x, lively.peer) < 6 &&
+	       braid_host_clock_ns() - start_ns < LIMIT_NS)
 		braid_sleep_ns(100000);
 	CHECK(braid_exchange_bursts(x, lively.peer) >= 6);
 	CHECK(braid_exchange_take(x, lively.peer, c, BRAID_EXCHANGE_BEST) > 0);
@@ -82,7 +83,8 @@ static void a_silent_guest(void)
 	CHECK_EQ(braid_exchange_take(x, silent.peer, c, BRAID_EXCHANGE_BEST), 0);
 	/* It was stopped for a while. */
 	fake_guest_start_thread(silent.g);
-	while (!braid_exchange_bursts(x, silent.peer) && braid_host_clock_ns() - start_ns < LIMIT_NS)
+	while (!braid_exchange_bursts(x, silent.peer) &&
+	       braid_host_clock_ns() - start_ns < LIMIT_NS)
 		braid_sleep_ns(100000);
 	CHECK(braid_exchange_bursts(x, silent.peer) >= 1);
 	close_pinged(&silent, x);
@@ -107,7 +109,8 @@ static void many_dead_guests(void)
 	}
 	open_pinged(&lively, x, paths[0]);
 	fake_guest_start_thread(lively.g);
-	while (braid_exchange_bursts(x, lively.peer) < 6 && braid_host_clock_ns() - start_ns < LIMIT_NS)
+	while (braid_exchange_bursts(x, lively.peer) < 6 &&
+	       braid_host_clock_ns() - start_ns < LIMIT_NS)
 		braid_sleep_ns(100000);
 	CHECK(braid_exchange_bursts(x, lively.peer) >= 6);
 	for (k = 0; k < NR_DEAD; k++) {
@@ -227,7 +230,8 @@ static void check_capture(const char *path, bool true_times)
 		struct braid_ring *ring = stream->rings[k];
 
 		while (braid_ring_next(ring) > 0) {
-			struct braid_clock_time t = { ring->item.host_ns, ring->item.bound_ns, 0, true };
+			struct braid_clock_time t = { ring->item.host_ns, ring->item.bound_ns, 0,
+						      true };
 
 			events += ring->item.kind == BRAID_ITEM_EVENT;
 			if (!true_times || ring->item.kind != BRAID_ITEM_EVENT)

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* A capture that is packed while it is recorded is the file that packing it afterwards would make. */
+/*
+ * A capture that is packed while it is recorded is the file that packing it afterwards would make.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -342,7 +344,9 @@ static void cut_off(const char *path, const u8 *file, size_t bytes)
 	close(fd);
 }
 
-/* A reader that opened the beginning of a file finds the segments that it gains, however it grows. */
+/*
+ * A reader that opened the beginning of a file finds the segments that it gains, however it grows.
+ */
 static void grows_with_its_file(void)
 {
 	struct braid_packed *growing;

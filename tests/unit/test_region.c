@@ -265,7 +265,8 @@ static void gap_is_exact(void)
 	sb.sections[BRAID_SECTION_RINGS].bytes =	/* no space after the wall */
 		sb.buffers[2].rings_offset + 2 * sb.buffers[2].ring_stride -
 		sb.sections[BRAID_SECTION_RINGS].offset;
-	CHECK_EQ(braid_region_largest_gap(&sb), sb.buffers[2].rings_offset - sb.buffers[1].rings_offset);
+	CHECK_EQ(braid_region_largest_gap(&sb),
+		 sb.buffers[2].rings_offset - sb.buffers[1].rings_offset);
 	p.name = "same";
 	CHECK_EQ(braid_region_add_buffer(&sb, &p, &needed), 3);
 	CHECK_EQ(sb.buffers[3].rings_offset, sb.buffers[1].rings_offset);

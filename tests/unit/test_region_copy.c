@@ -30,7 +30,9 @@ static struct recovery recover(const char *path)
 	return recovery_run(path, capture_path, dir);
 }
 
-/* Until the guest was seen to run: its thread may get no CPU while a copy waits for its heartbeat. */
+/*
+ * Until the guest was seen to run: its thread may get no CPU while a copy waits for its heartbeat.
+ */
 static struct recovery recover_running(void)
 {
 	struct recovery r;
@@ -257,7 +259,8 @@ static void change_tables(struct fake_guest *g)
 {
 	struct braid_clock_cells *cells =
 		(void *)(g->base + g->sb.sections[BRAID_SECTION_CLOCK].offset);
-	struct braid_mailbox *box = (void *)(g->base + g->sb.sections[BRAID_SECTION_MAILBOX].offset);
+	struct braid_mailbox *box = (void *)(g->base +
+					     g->sb.sections[BRAID_SECTION_MAILBOX].offset);
 	static u64 number;
 	u32 k;
 

@@ -367,7 +367,7 @@ static void mutated_formats(void)
 	}
 }
 
-/* Damaged captures ------------------------------------------------------------------------------ */
+/* Damaged captures ----------------------------------------------------------------------------- */
 
 static void copy_capture(void)
 {

@@ -90,8 +90,10 @@ static void put_wall_time_set_back(struct braid_capture_writer *w)
 		u64 ns = SYNTH_START_NS - 1000000 + k * 10000000ULL;
 
 		samples[k] = (struct braid_clock_sample){
-			.h1_ns = ns, .h2_ns = ns + 60,
-			.counter = ns + 30 + AHEAD_NS - (ns > SYNTH_START_NS + BACK_AT_NS ? BACK_NS : 0),
+			.h1_ns = ns,
+			.h2_ns = ns + 60,
+			.counter = ns + 30 + AHEAD_NS -
+				   (ns > SYNTH_START_NS + BACK_AT_NS ? BACK_NS : 0),
 		};
 	}
 	NEED(!braid_capture_put(w, BRAID_CHUNK_HOST_CLOCK, 0, &head, sizeof(head), samples,

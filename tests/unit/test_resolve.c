@@ -84,7 +84,8 @@ static void all_names(void)
 /* If two have the same name, both are listed and none is chosen. */
 static void ambiguity(void)
 {
-	struct fake_guest *a = new_guest(paths[0], guest_name), *b = new_guest(paths[1], guest_name);
+	struct fake_guest *a = new_guest(paths[0], guest_name),
+			  *b = new_guest(paths[1], guest_name);
 	char path[256], here[80];
 	struct fake_guest *c;
 
@@ -185,7 +186,9 @@ static bool listed_as(const char *path, const char *state)
 	return strstr(line, state);
 }
 
-/* What a dead guest left is found, by the name that list shows, and has that name in the capture. */
+/*
+ * What a dead guest left is found, by the name that list shows, and has that name in the capture.
+ */
 static void dead_guest(void)
 {
 	struct fake_guest *g = new_guest(paths[0], guest_name);
@@ -304,7 +307,10 @@ static int be_qemu(const char *program, const char *path)
 	return EXIT_SUCCESS;
 }
 
-/* Starts a program of a given user, with arguments that give the guest's name. @device: ivshmem or not. */
+/*
+ * Starts a program of a given user, with arguments that give the guest's name. @device: ivshmem or
+ * not.
+ */
 static pid_t start_vmm(const char *program, const char *path, uid_t uid, const char *option,
 		       const char *name, const char *device)
 {
@@ -420,7 +426,9 @@ static void any_vmm(void)
 	unlink(paths[0]);
 }
 
-/* A container's region is its guest's; a file of the same path and inode on another tmpfs is not. */
+/*
+ * A container's region is its guest's; a file of the same path and inode on another tmpfs is not.
+ */
 static void other_namespace(void)
 {
 	char name[BRAID_GUEST_NAME_BYTES], there[128], path[256];
@@ -471,7 +479,10 @@ static void users_qemus(void)
 	fake_guest_free(g);
 }
 
-/* After a restart of the host all files of a list are made; a wrong line does not keep the others from it. */
+/*
+ * After a restart of the host all files of a list are made; a wrong line does not keep the others
+ * from it.
+ */
 static void made_from_a_list(void)
 {
 	char list[80], name[BRAID_GUEST_NAME_BYTES];

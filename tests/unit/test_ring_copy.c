@@ -289,7 +289,8 @@ static struct braid_ring_past past;
 static void empty(void)
 {
 	const struct braid_ring_identity who = {
-		.incarnation = INCARNATION, .first_seq = FIRST_SEQ, .counter = ring_copies_counter(),
+		.incarnation = INCARNATION, .first_seq = FIRST_SEQ,
+		.counter = ring_copies_counter(),
 		.past = &past,
 	};
 
@@ -300,7 +301,10 @@ static void empty(void)
 	ring_copies_put(7);
 }
 
-/* ... and stops for some time when the first words are zeros, or all are, or the first ones are new. */
+/*
+ * ... and stops for some time when the first words are zeros, or all are, or the first ones are
+ * new.
+ */
 static void begin_to_empty(void)
 {
 	struct braid_ring_private *priv = rc.ring.priv;
@@ -338,7 +342,9 @@ static bool copy_while(u32 flags, u32 events, u32 taken, u32 at)
 	return nr_loads > at;
 }
 
-/* At each load of a ring that stands still before, and at each later one of a ring that never does. */
+/*
+ * At each load of a ring that stands still before, and at each later one of a ring that never does.
+ */
 static void copies_at_each_load(u32 flags, u32 events, u32 taken)
 {
 	u32 at = 0;

@@ -316,7 +316,8 @@ static bool interrupted(u32 flags, u32 before, s64 steps, u32 at)
 	for (k = 0; k < before; k++)
 		put();
 	now += steps;
-	may_close = steps >= 1LL << 32 || steps < -3000 || !(act == one_event || act == many_events);
+	may_close = steps >= 1LL << 32 || steps < -3000 ||
+		    !(act == one_event || act == many_events);
 	act_at = at;
 	nr_accesses = 0;
 	armed = true;
@@ -345,7 +346,9 @@ static void nests_anywhere(void (*what)(void), u64 least_jumps, u64 most_jumps)
 	for (flags = 0; flags < 4; flags++)
 		for (before = 0; before < 26; before++)
 			for (k = 0; k < sizeof(steps) / sizeof(*steps); k++)
-				for (at = 0; !check_failures && interrupted(flags, before, steps[k], at); at++) {
+				for (at = 0;
+				     !check_failures && interrupted(flags, before, steps[k], at);
+				     at++) {
 					CHECK(jumps >= least_jumps);
 					CHECK(jumps <= most_jumps + (steps[k] < -3000 && before));
 				}

@@ -49,7 +49,8 @@ static void take_chunk(const struct braid_chunk_view *v)
 	f->chunks++;
 	strcpy(f->name, head.name);
 	CHECK_EQ((v->bytes - sizeof(head)) / sizeof(struct braid_clock_sample), 4);
-	for (at = sizeof(head); at < v->bytes && f->nr < MAX_SAMPLES; at += sizeof(f->samples[0].s)) {
+	for (at = sizeof(head); at < v->bytes && f->nr < MAX_SAMPLES;
+	     at += sizeof(f->samples[0].s)) {
 		struct braid_clock_sample *s = &f->samples[f->nr++].s;
 
 		memcpy(s, v->payload + at, sizeof(*s));

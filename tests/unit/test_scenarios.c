@@ -68,7 +68,8 @@ static void see_all(u64 usual)
 
 	for (ns = BEGIN_NS; ns < life.to_ns; ns += SECOND / 10 + truth_below(SECOND))
 		for (k = 0, at = ns; k < 8; k++, at += 2000 + truth_below(5000))
-			cross(delay(usual), at, life.delays == ONE_SIDED ? 10 * usual : delay(usual));
+			cross(delay(usual), at,
+			      life.delays == ONE_SIDED ? 10 * usual : delay(usual));
 	for (ns = BEGIN_NS; life.polls && ns < life.to_ns; ns += truth_below(SECOND))
 		cross(truth_below(90 * MILLI), ns, truth_below(90 * MILLI));
 }
@@ -87,8 +88,8 @@ static int fit(struct braid_clock *clock, u32 nr_vcpus)
 /* An event that is read some time after it was recorded. */
 static bool check_event(const struct braid_clock *clock, u64 ns, u64 *known)
 {
-	struct braid_clock_time t =
-		braid_clock_convert(clock, life.vcpu, counter_at(ns), ns + truth_below(SECOND / 5), 0);
+	struct braid_clock_time t = braid_clock_convert(clock, life.vcpu, counter_at(ns),
+							ns + truth_below(SECOND / 5), 0);
 
 	*known += t.bound_ns != BRAID_BOUND_UNKNOWN;
 	return truth_holds(&t, ns);
@@ -112,7 +113,8 @@ static void begin(u32 turn)
 {
 	memset(&life, 0, sizeof(life));
 	nr_round_trips = 0;
-	life.hz = turn % 3 ? SECOND / 10 + truth_below(4 * SECOND) : 10000000 + truth_below(SECOND / 10);
+	life.hz = turn % 3 ? SECOND / 10 + truth_below(4 * SECOND) :
+			     10000000 + truth_below(SECOND / 10);
 	life.to_ns = BEGIN_NS + (3 + truth_below(turn % 10 ? 20 : 200)) * SECOND;
 	life.delays = turn % DELAYS;
 	life.polls = turn / DELAYS % 2;
@@ -268,7 +270,8 @@ static void resets(void)
 		begin(turn);
 		truth_step(&life.counter, BEGIN_NS, 1LL << 50, random_rate());
 		truth_step(&life.counter, BEGIN_NS + (life.to_ns - BEGIN_NS) / 2,
-			   -(s64)(life.hz * (life.to_ns - BEGIN_NS) / SECOND) - (s64)truth_below(1LL << 49),
+			   -(s64)(life.hz * (life.to_ns - BEGIN_NS) / SECOND) -
+				   (s64)truth_below(1LL << 49),
 			   random_rate());
 		see_all(100 + truth_below(3000));
 		NEED(!fit(&clock, 1));
@@ -290,7 +293,8 @@ static void each_vcpu(void)
 		rate = random_rate();
 		for (k = 0; k < 4; k++) {
 			memset(&life.counter, 0, sizeof(life.counter));
-			truth_step(&life.counter, BEGIN_NS, (1LL << 50) + (s64)truth_below(1ULL << 40), rate);
+			truth_step(&life.counter, BEGIN_NS,
+				   (1LL << 50) + (s64)truth_below(1ULL << 40), rate);
 			counters[k] = life.counter;
 			life.vcpu = k;
 			see_all(100 + truth_below(3000));

@@ -226,8 +226,10 @@ static void around(void)
 	CHECK_EQ(times.nr, 1);
 	CHECK(braid_select_near(&times, SYNTH_START_NS + 1000 - BRAID_AROUND_NS));
 	CHECK(!braid_select_near(&times, SYNTH_START_NS + 1000 - BRAID_AROUND_NS - 1));
-	CHECK(braid_select_near(&times, SYNTH_START_NS + 1000 + (TOCKS - 1) * 40000 + BRAID_AROUND_NS));
-	CHECK(!braid_select_near(&times, SYNTH_START_NS + 1001 + (TOCKS - 1) * 40000 + BRAID_AROUND_NS));
+	CHECK(braid_select_near(&times,
+				SYNTH_START_NS + 1000 + (TOCKS - 1) * 40000 + BRAID_AROUND_NS));
+	CHECK(!braid_select_near(&times,
+				 SYNTH_START_NS + 1001 + (TOCKS - 1) * 40000 + BRAID_AROUND_NS));
 	braid_source_free(source);
 	options.times = &times;
 	times.all[0].to_ns = SYNTH_START_NS + 1000 + 400000;

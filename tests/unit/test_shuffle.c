@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What was shuffled is restored, whatever it was; what was not is refused, or restored to anything. */
+/*
+ * What was shuffled is restored, whatever it was; what was not is refused, or restored to anything.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -70,7 +72,8 @@ static u8 *put_host_page(u8 *at)
 /* Exact sizes, so that the sanitizer sees any access outside. Return: words that were apart. */
 static u32 round_trip(const u8 *data, u32 bytes)
 {
-	u8 *from = malloc(bytes + 1), *shuffled = malloc(braid_shuffled_bytes(bytes)), *to = malloc(bytes + 1);
+	u8 *from = malloc(bytes + 1), *shuffled = malloc(braid_shuffled_bytes(bytes)),
+	   *to = malloc(bytes + 1);
 	u32 nr;
 
 	memcpy(from, data, bytes);

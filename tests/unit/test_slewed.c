@@ -40,7 +40,8 @@ static void run_clock(u32 nr, double (*rate)(u32 second), double (*step)(u32 sec
 	for (k = 0; k <= nr; k++) {
 		rate_ppm[k] = rate(k);
 		if (k)
-			offset_ns[k] = offset_ns[k - 1] + rate_ppm[k - 1] * 1e3 + (step ? step(k) : 0);
+			offset_ns[k] = offset_ns[k - 1] + rate_ppm[k - 1] * 1e3 +
+				       (step ? step(k) : 0);
 	}
 	nr_samples = 0;
 	for (ns = START_NS; ns < START_NS + nr * 1000000000ULL; ns += every) {
@@ -73,7 +74,8 @@ static u64 check_truth(const struct braid_clock *clock)
 
 	for (ns = START_NS; ns < last; ns += 9999991) {
 		u64 value = truth(ns);
-		struct braid_clock_time t = braid_clock_convert(clock, 0, value, BRAID_TAKEN_UNKNOWN, 0);
+		struct braid_clock_time t = braid_clock_convert(clock, 0, value,
+								BRAID_TAKEN_UNKNOWN, 0);
 		struct braid_clock_reading r = braid_clock_reading_at(clock, ns);
 
 		CHECK(llabs(t.ns - (s64)ns) <= (s64)t.bound_ns);

@@ -263,7 +263,8 @@ static void any_trace(void)
 			random ^= random >> 7;
 			random ^= random << 17;
 			ring = random % 3;
-			type = ring == 2 ? 1 + (random >> 8) % 2 : 1 + (random >> 8) % MEMORY_FORMATS;
+			type = ring == 2 ? 1 + (random >> 8) % 2 :
+					   1 + (random >> 8) % MEMORY_FORMATS;
 			ns[ring] += (random >> 16) % 50;
 			e = memory_add(ring, ns[ring], type, 68 + (random >> 21 & 3));
 			memory_put(e, 8, (ring == 2 ? 0 : 68) + (random >> 25 & 3), 4);

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Tables have what a walk has, a selection never loses a row, and statements cannot do more than read. */
+/*
+ * Tables have what a walk has, a selection never loses a row, and statements cannot do more than
+ * read.
+ */
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
@@ -90,7 +93,8 @@ static void put_item(struct braid_text *to, struct tracebraid_walk *w)
 	braid_text_printf(to, "%d|%s|%s|%u|%lld|%d|%s|%s|%s|", tracebraid_uncertain(w),
 			  tracebraid_stream_name(tracebraid_item_stream(w)), tracebraid_buffer(w),
 			  tracebraid_cpu(w), (long long)tracebraid_seq(w), tracebraid_pid(w),
-			  tracebraid_comm(w), tracebraid_type_system(type), tracebraid_type_name(type));
+			  tracebraid_comm(w), tracebraid_type_system(type),
+			  tracebraid_type_name(type));
 	guest = tracebraid_vcpu(w, &vcpu);
 	braid_text_printf(to, "%s|", guest ? tracebraid_stream_name(guest) : "(null)");
 	if (guest && vcpu != UINT32_MAX)

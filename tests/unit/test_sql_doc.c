@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The statements of docs/sql.md run, and find something, in a capture of two guests and their host. */
+/*
+ * The statements of docs/sql.md run, and find something, in a capture of two guests and their host.
+ */
 #include <string.h>
 #include <unistd.h>
 

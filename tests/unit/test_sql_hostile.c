@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Whatever types and fields of a capture are called, they are tables and columns, and nothing else. */
+/*
+ * Whatever types and fields of a capture are called, they are tables and columns, and nothing else.
+ */
 #include <string.h>
 #include <unistd.h>
 

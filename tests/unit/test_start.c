@@ -138,7 +138,8 @@ static void unknown(void)
 	memory_switch(0, 2100, 0, 0, 70);
 	memory_switch(0, 3000, 70, SLEEPS, 0);
 	span_expect("1000-2100 unknown\n2100-3000 running\n3000-9000 sleeping\n");
-	begin();				/* lost before the ring's first event, which is later */
+	begin();				/* lost before the ring's first event, which is
+						   later */
 	memory_switch(0, 2000, 70, SLEEPS, 9);
 	memory_wakeup(1, 3000, 5)->lost = BRAID_LOST_SOME;
 	memory_switch(0, 4000, 9, SLEEPS, 70);
@@ -257,7 +258,8 @@ static void random_starts(void)
 		}
 		NEED(!span_walk());
 		CHECK(!strncmp(span_found(), "1000-", 5));
-		if (strncmp(strchr(span_found(), ' ') + 1, names[at_start], strlen(names[at_start]))) {
+		if (strncmp(strchr(span_found(), ' ') + 1, names[at_start],
+			    strlen(names[at_start]))) {
 			fprintf(stderr, "turn %u: not %s:\n%s", turn, names[at_start], span_found());
 			CHECK(!"the start is another");
 		}

@@ -18,8 +18,8 @@ static char *stats(bool json)
 	FILE *to = open_memstream(&text, &bytes);
 
 	braid_source_rewind(&memory_source);
-	NEED(to && !(json ? braid_export_stats_json : braid_export_stats)(to, &memory_source, &options,
-									  &totals));
+	NEED(to && !(json ? braid_export_stats_json : braid_export_stats)(to, &memory_source,
+									  &options, &totals));
 	fclose(to);
 	return text;
 }
@@ -56,7 +56,8 @@ static void life_of_a_vcpu(void)
 	memory_entry(1, 4000, 70);			/* HLT: away 1000 */
 	memory_exit(1, 4100, 70, 30);		/* in 100; never comes back */
 	memory_switch(1, 4200, 70, 1, 0);		/* ran 600; sleeps */
-	memory_switch(1, 5200, 0, 0, 9);		/* 1000, to the end; 9 never began to wait */
+	/* 1000, to the end; 9 never began to wait */
+	memory_switch(1, 5200, 0, 0, 9);
 	memory_switch(2, 1100, 0, 0, 33);
 	memory_switch(2, 1800, 33, 2, 0);
 	has(stats(true), "{\"cpu\":0,\"events\":7,\"lost\":0,\"busy_ns\":1200,\"idle_ns\":900,",

@@ -91,7 +91,9 @@ static void tasks(void)
 			   "guest,task33[33],2500,500,0,0,0,0,700,1300,0\n");
 }
 
-/* Without a window, nothing says when the trace ends: a time before that is refused, not ignored. */
+/*
+ * Without a window, nothing says when the trace ends: a time before that is refused, not ignored.
+ */
 static void no_end(void)
 {
 	const struct braid_export_options options = {
@@ -197,8 +199,9 @@ static void sums(void)
 			ns += random >> 40 & 255;
 			host_ns += random >> 48 & 255;
 			if (random >> 33 & 3)
-				memory_switch(2, ns, random >> 35 & 3, random >> 20 & 1 ? 1 : PREEMPTED,
-					      random >> 37 & 3)->lost = !(random >> 56 & 31);
+				memory_switch(2, ns, random >> 35 & 3,
+					      random >> 20 & 1 ? 1 : PREEMPTED, random >> 37 & 3)
+					->lost = !(random >> 56 & 31);
 			else
 				memory_wakeup(2, ns, random >> 35 & 3);
 			memory_switch(0, host_ns, k % 2 ? 9 : 70, PREEMPTED, k % 2 ? 70 : 9);

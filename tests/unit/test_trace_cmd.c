@@ -94,9 +94,11 @@ static void put_events(struct braid_capture_writer *w, u32 stream)
 
 static void put_threads(struct braid_capture_writer *w, u32 stream)
 {
-	struct braid_vcpu_thread threads[] = { { .vcpu = 0, .tid = 4000 }, { .vcpu = 1, .tid = 4001 } };
+	struct braid_vcpu_thread threads[] = { { .vcpu = 0, .tid = 4000 },
+					       { .vcpu = 1, .tid = 4001 } };
 
-	NEED(!braid_capture_put(w, BRAID_CHUNK_VCPU_THREADS, stream, NULL, 0, threads, sizeof(threads)));
+	NEED(!braid_capture_put(w, BRAID_CHUNK_VCPU_THREADS, stream, NULL, 0, threads,
+				sizeof(threads)));
 }
 
 static void put_note(struct braid_capture_writer *w, struct synth_guest *g, const char *text)

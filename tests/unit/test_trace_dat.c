@@ -184,7 +184,9 @@ static void losses(void)
 	free(text);
 }
 
-/* What the kernel counted and the pages do not tell is lost at an unknown time: after all events. */
+/*
+ * What the kernel counted and the pages do not tell is lost at an unknown time: after all events.
+ */
 static void counted_losses(void)
 {
 	struct braid_export_totals totals;
@@ -388,7 +390,7 @@ static void command(void)
 	CHECK_EQ(RUN_COMMAND(braid_cmd_merge, "merge", "/nowhere/at/all", dat, "-o", out), 1);
 }
 
-/* Damage ---------------------------------------------------------------------------------------- */
+/* Damage --------------------------------------------------------------------------------------- */
 
 static u8 bytes[1 << 20];
 

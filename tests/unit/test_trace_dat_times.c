@@ -63,7 +63,8 @@ static bool first_time_is(const struct synth_dat *params, const char *time)
 	NEED(ours);
 	snprintf(line, sizeof(line), " %s: beat:", time);
 	theirs = shell_output("trace-cmd report -t -i %s 2>/dev/null" FIRST_TIME, dat);
-	same = strstr(ours, line) && totals.events == SYNTH_DAT_EVENTS * (params->instance ? 2 : 1) &&
+	same = strstr(ours, line) &&
+	       totals.events == SYNTH_DAT_EVENTS * (params->instance ? 2 : 1) &&
 	       strlen(theirs) == strlen(time) + 1 && !strncmp(theirs, time, strlen(time));
 	if (!same)
 		fprintf(stderr, "wanted %s, trace-cmd has %s%.600s\n", time, theirs, ours);

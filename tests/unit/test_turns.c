@@ -149,7 +149,8 @@ static void disk_full_while_the_region_is_removed(void)
 	/* One more chunk, and the buffer is written. */
 	while ((left = (1u << 20) - braid_capture_bytes(s.sink.capture)) > 48) {
 		left -= 48 + 8;
-		NEED(!braid_capture_put(s.sink.capture, BRAID_CHUNK_NOTE, 1, &note, sizeof(note), filler,
+		NEED(!braid_capture_put(s.sink.capture, BRAID_CHUNK_NOTE, 1, &note, sizeof(note),
+					filler,
 					left < sizeof(filler) ? left & ~7ULL : sizeof(filler)));
 	}
 	NEED(!truncate(region_path, 4096));
@@ -313,7 +314,8 @@ static void checks_invalid_regions_rarely(void)
 	restart(&s, incarnation + 2, 8, 1000);
 	do
 		NEED(session_turn(&s) >= 0);
-	while (s.status.phase != BRAID_PHASE_WAITING && braid_host_clock_ns() - start_ns < LIMIT_NS);
+	while (s.status.phase != BRAID_PHASE_WAITING &&
+	       braid_host_clock_ns() - start_ns < LIMIT_NS);
 	turns_until(&s, 100000000);
 	CHECK_EQ(s.status.phase, BRAID_PHASE_WAITING);
 	restart(&s, incarnation + 4, 8, 2);

@@ -197,7 +197,8 @@ static void forms(void)
 		{ .events = some, .nr_events = 1, .no_header = true },
 		{ .events = none, .nr_events = 1 },
 		{ .stream = "guest1" },
-		{ .from = { BRAID_MOMENT_SINCE, PART_NS }, .to = { BRAID_MOMENT_SINCE, 2 * PART_NS } },
+		{ .from = { BRAID_MOMENT_SINCE, PART_NS },
+		  .to = { BRAID_MOMENT_SINCE, 2 * PART_NS } },
 		{ .from = { BRAID_MOMENT_BEFORE, PART_NS }, .realtime = true },
 	};
 	size_t k, n;
@@ -228,7 +229,9 @@ static void make_gaps(void)
 		else if (random() % 4 == 0)
 			e = memory_wakeup(ring, ns, 70);
 		else
-			e = memory_switch(ring, ns, random() % 3 ? memory_current(ring) : threads[random() % 4],
+			e = memory_switch(ring, ns,
+					  random() % 3 ? memory_current(ring) :
+							 threads[random() % 4],
 					  random() % 2, threads[random() % 4]);
 		e->lost = random() % 20 ? 0 : 2;
 	}

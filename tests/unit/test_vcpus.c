@@ -55,7 +55,8 @@ static void by_names(void)
 	size_t k, nr = sizeof(named) / sizeof(*named);
 	struct braid_qemu_threads t;
 
-	NEED(!pthread_barrier_init(&up, NULL, nr + 1) && !pthread_barrier_init(&down, NULL, nr + 1));
+	NEED(!pthread_barrier_init(&up, NULL, nr + 1) &&
+	     !pthread_barrier_init(&down, NULL, nr + 1));
 	for (k = 0; k < nr; k++)
 		NEED(!pthread_create(&named[k].thread, NULL, wait_named, &named[k]));
 	pthread_barrier_wait(&up);
@@ -131,7 +132,8 @@ static void in_order(void)
 
 static void by_time(void)
 {
-	struct braid_vcpu_thread first[] = { { 0, 70, 0 }, { 1, 71, 0 } }, later[] = { { 3, 70, 0 } };
+	struct braid_vcpu_thread first[] = { { 0, 70, 0 }, { 1, 71, 0 } },
+				 later[] = { { 3, 70, 0 } };
 	struct braid_stream a = {
 		.number = 0, .name = "a", .found_ns = 1000, .threads = first, .nr_threads = 2,
 	};

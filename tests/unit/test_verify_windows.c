@@ -111,7 +111,8 @@ static void make(const struct how *how)
 			host_event(w, ns + WINDOW_NS, MEMORY_EXIT, 0);
 			nr += 2;
 		}
-		g.now = ns + EVERY_NS - 1;	/* pages are read later than any of the clocks says */
+		/* pages are read later than any of the clocks says */
+		g.now = ns + EVERY_NS - 1;
 		synth_drain(w, &g, 0);
 	}
 	synth_sample(w, &g, early, late);

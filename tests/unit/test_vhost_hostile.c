@@ -146,7 +146,8 @@ static void test_unread_answers(void)
 static int lingering(int *other)
 {
 	const struct linger hour = { .l_onoff = 1, .l_linger = 3600 };
-	struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	struct sockaddr_in at = { .sin_family = AF_INET,
+				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	int server = socket(AF_INET, SOCK_STREAM, 0), fd = socket(AF_INET, SOCK_STREAM, 0);
 	static const u8 bytes[65536];
 	socklen_t n = sizeof(at);

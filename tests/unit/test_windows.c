@@ -138,7 +138,8 @@ static void unknown(void)
 	memory_exit(0, 3500, 70, 30);
 	memory_entry(0, 5000, 70);
 	found(1, 0, 0, 0);
-	windows(1);			/* an exit before the loss does not say where it was after it */
+	windows(1);			/* an exit before the loss does not say where it was after
+					   it */
 	memory_switch(0, 2800, 70, 1, 0)->lost = 5;
 	memory_switch(0, 2900, 0, 0, 70);
 	memory_user(0, 2950, 70);
@@ -147,7 +148,8 @@ static void unknown(void)
 	memory_exit(0, 3600, 70, 30);
 	memory_entry(0, 5000, 70);
 	found(0, 0, 0, 0);
-	windows(1);			/* while events of the other CPU are lost, it may run there */
+	/* while events of the other CPU are lost, it may run there */
+	windows(1);
 	memory_switch(1, 1500, 0, 0, 90);
 	memory_switch(0, 2100, 70, 0, 0);
 	event(2700, 100, 7);
@@ -160,7 +162,9 @@ static void unknown(void)
 	found(1, 0, 0, 0);
 }
 
-/* The thread is not on CPU 0 from 4100 to 4900; an event in that time shows that the vCPU executed. */
+/*
+ * The thread is not on CPU 0 from 4100 to 4900; an event in that time shows that the vCPU executed.
+ */
 static void away(u32 cpu)
 {
 	windows(2);
@@ -355,8 +359,10 @@ static void truths(void)
 
 	for (k = 0; k < 30; k++) {
 		struct truth t = {
-			.nr = 1, .extents = { { .ns = 0, .counter = truth_random() >> 2,
-						.rate = 2 * (1 + 1e-6 * truth_between(-100, 100)) } },
+			.nr = 1,
+			.extents = { { .ns = 0,
+				       .counter = truth_random() >> 2,
+				       .rate = 2 * (1 + 1e-6 * truth_between(-100, 100)) } },
 		};
 
 		true_to(&t, k % 3);

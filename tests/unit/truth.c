@@ -73,7 +73,8 @@ void truth_host_clock(struct braid_clock *clock, const struct truth *host, u64 f
 	NEED(c);
 	for (ns = from_ns; ns <= to_ns && in.nr_round_trips < HOST_SAMPLES; ns += HOST_EVERY_NS)
 		c[in.nr_round_trips++].s = (struct braid_clock_sample){
-			ns - 10 - truth_below(20), truth_counter(host, ns), ns + 10 + truth_below(30),
+			ns - 10 - truth_below(20), truth_counter(host, ns),
+			ns + 10 + truth_below(30),
 		};
 	NEED(!braid_clock_fit(clock, &in));
 	NEED(clock->tracks->nr_epochs == 1);

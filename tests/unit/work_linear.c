@@ -52,7 +52,8 @@ static void put_page(struct braid_capture_writer *w, u32 buffer, u32 vcpu, u64 p
 	} event = { BRAID_TYPE_DATA | 2 << 2, { .common_type = id, .common_pid = position } };
 
 	static_assert(sizeof(event) == 12, "one event");
-	NEED(!braid_capture_put(w, BRAID_CHUNK_PAGE, 1, &page, sizeof(page), &event, sizeof(event)));
+	NEED(!braid_capture_put(w, BRAID_CHUNK_PAGE, 1, &page, sizeof(page), &event,
+				sizeof(event)));
 }
 
 static void put_all(struct braid_capture_writer *w, u16 type, const void *one, u32 bytes)
@@ -143,7 +144,8 @@ static void formats(struct braid_capture_writer *w, u32 n)
 		memset(&d.dir, 0, sizeof(d.dir));
 		NEED(!braid_schema_append(&d.dir, sizeof(d.room), &used, &event));
 		NEED(!braid_capture_put(w, BRAID_CHUNK_EVENTS, 1, NULL, 0, d.dir.data, used));
-		put_page(w, k % BRAID_MAX_BUFFERS, 0, k / BRAID_MAX_BUFFERS, k / BRAID_MAX_BUFFERS, k * 7);
+		put_page(w, k % BRAID_MAX_BUFFERS, 0, k / BRAID_MAX_BUFFERS, k / BRAID_MAX_BUFFERS,
+			 k * 7);
 	}
 }
 
@@ -185,7 +187,8 @@ static void put_wakeup(struct braid_capture_writer *w, u32 k, u32 pid, const cha
 
 	static_assert(sizeof(event) == 24, "one event");
 	memcpy(event.word, word, strnlen(word, sizeof(event.word)));
-	NEED(!braid_capture_put(w, BRAID_CHUNK_PAGE, 1, &page, sizeof(page), &event, sizeof(event)));
+	NEED(!braid_capture_put(w, BRAID_CHUNK_PAGE, 1, &page, sizeof(page), &event,
+				sizeof(event)));
 }
 
 static void begin_wakeups(struct braid_capture_writer *w)
@@ -275,7 +278,8 @@ static void pauses(struct braid_capture_writer *w, u32 n)
 		struct braid_clock_offset offset = { .vcpu = k, .offset = k };
 		struct braid_clock_mark mark = {
 			.kind = k & 1 ? BRAID_MARK_RESUMED : BRAID_MARK_PAUSED,
-			.from_ns = SYNTH_START_NS + k * 1000, .to_ns = SYNTH_START_NS + k * 1000 + 10,
+			.from_ns = SYNTH_START_NS + k * 1000,
+			.to_ns = SYNTH_START_NS + k * 1000 + 10,
 		};
 
 		put_all(w, BRAID_CHUNK_CLOCK_OFFSET, &offset, sizeof(offset));
@@ -309,7 +313,8 @@ static void unseen(struct braid_capture_writer *w, u32 n)
 	crowd_guest(w, 1, n, 1);
 	for (k = 0; k < n; k++)
 		put_sample(w, 1 + k % 2, SYNTH_START_NS + k * 1000000ULL,
-			   1000 + k * 1000000ULL + (k % 2) * 777777777ULL + k / 16 % 2 * 5000000ULL);
+			   1000 + k * 1000000ULL + (k % 2) * 777777777ULL +
+				   k / 16 % 2 * 5000000ULL);
 }
 
 /* A file in which every part claims to be a chunk. */
@@ -413,7 +418,8 @@ static void analyze(FILE *null, struct braid_source *source)
 
 	for (k = 0; k < sizeof(names) / sizeof(names[0]); k++) {
 		braid_source_rewind(source);
-		NEED(!braid_export_analysis(null, source, &options, braid_analysis_by_name(names[k]), &wants));
+		NEED(!braid_export_analysis(null, source, &options,
+					    braid_analysis_by_name(names[k]), &wants));
 	}
 }
 

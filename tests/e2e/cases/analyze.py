@@ -25,8 +25,9 @@ CAUSED, FIRED, WAKING, WOKEN, LEAVES, RUNS = range(6)  # as in wakes.c
 CAUSES = ("others", "hypervisor", "vmm", "stolen", "asleep", "unknown")  # of a wait, by the analysis
 ASLEEP = ("halted_ns", "blocked_ns", "sleeping_ns")
 
-# Takes a CPU by SCHED_FIFO for slices of its own CPU time; prints how much that was in all, in ns, and how long the
-# slices were by the clock. The CPU time may be less: it lacks what a hypervisor below this machine took from the CPU.
+# Takes a CPU by SCHED_FIFO for slices of its own CPU time; prints how much that was in all, in ns,
+# and how long the slices were by the clock. The CPU time may be less: it lacks what a hypervisor
+# below this machine took from the CPU.
 HOG = """
 import os, sys, time
 with open("/proc/self/comm", "w") as comm:
@@ -393,7 +394,8 @@ def analyze_quota(ctx):
                   f"vCPU {k} was runnable for {waited[k]} ns: {least}, {most}")
         if not idle_is_accounted:
             continue
-        # An idle CPU is not idle by the kernel's account while it handles an interrupt, which a hypervisor may prolong.
+        # An idle CPU is not idle by the kernel's account while it handles an interrupt, which a
+        # hypervisor may prolong.
         apart = slack + 2 * TICK_NS
         ctx.check(least["nothing"] - apart <= idle <= most["nothing"] + most["other"] + most["irqs"] + apart,
                   f"CPU {cpu} was idle for {idle} ns, vCPU {k}: {least}, {most}")

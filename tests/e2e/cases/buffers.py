@@ -124,7 +124,8 @@ def buffers_raced(ctx):
     guest.run(f"echo 1 > {here}/events/storm/storm/enable")
     device = guest.run("basename /sys/bus/pci/drivers/tracebraid/0*").strip()
     driver = "/sys/bus/pci/drivers/tracebraid"
-    # An operation may be refused while another one is in progress: only the guest's survival matters.
+    # An operation may be refused while another one is in progress: only the guest's survival
+    # matters.
     jobs = [guest.bg(f"for k in $(seq {turns}); do {what}; done 2>/dev/null; true") for turns, what in (
         (30, f"echo 128 > {here}/buffer_size_kb; echo overwrite > {here}/mode; echo 64 > {here}/buffer_size_kb; "
              f"echo consume > {here}/mode"),

@@ -55,8 +55,8 @@ def check_rings(ctx, events):
         last[event["cpu"]] = event["seq"], event["ns"]
 
 
-# Each vCPU ring's event count at some moment: events before that number were written by host time `before_ns`,
-# and events from that number on were written at or after `after_ns`.
+# Each vCPU ring's event count at some moment: events before that number were written by host time
+# `before_ns`, and events from that number on were written at or after `after_ns`.
 Mark = collections.namedtuple("Mark", "written before_ns after_ns")
 
 
@@ -159,9 +159,11 @@ def clock_idle(ctx):
     ctx.check("expected a duration" in complaint(ctx, "-t", "soon", guest.shm), "an invalid time is accepted")
 
 
-# A stop ------------------------------------------------------------------------------------------------------------
+# A stop
+# ------------------------------------------------------------------------------------------------------------
 
-# Host times around a stop: before it was requested, when it was done; before resuming was requested, when it was done.
+# Host times around a stop: before it was requested, when it was done; before resuming was
+# requested, when it was done.
 Pause = collections.namedtuple("Pause", "asked stopped resuming resumed mark")
 
 
@@ -249,7 +251,8 @@ def clock_stop(ctx):
                       f"beta's clock is affected by alpha's stops of {stood} ns: {figures}")
 
 
-# A reset -----------------------------------------------------------------------------------------------------------
+# A reset
+# -----------------------------------------------------------------------------------------------------------
 
 @case("clock-reset", usual=("6.12",), needs=NEEDS, arm64=True)
 def clock_reset(ctx):
@@ -299,9 +302,11 @@ def clock_reset(ctx):
     check_accounts(ctx, capture)
 
 
-# A death -----------------------------------------------------------------------------------------------------------
+# A death
+# -----------------------------------------------------------------------------------------------------------
 
-# The host's clocks around some of a guest's work: raw time before and after, wall time before and after.
+# The host's clocks around some of a guest's work: raw time before and after, wall time before and
+# after.
 Span = collections.namedtuple("Span", "raw_from raw_to wall_from wall_to first last")
 
 
@@ -375,7 +380,8 @@ def clock_dead(ctx):
     ctx.equal(check_accounts(ctx, capture)["lost"], 0, "lost events")
 
 
-# The first fix -----------------------------------------------------------------------------------------------------
+# The first fix
+# -----------------------------------------------------------------------------------------------------
 
 def wait_unwatched(ctx, guest):
     """Waits until a guest polls for an agent at the low rate that it has without one."""
@@ -472,7 +478,8 @@ def clock_isolated(ctx):
         ctx.equal(moves(), bool(allowed), f"whether the poll thread has moved, with clock_isolated={allowed}")
 
 
-# vmclock -----------------------------------------------------------------------------------------------------------
+# vmclock
+# -----------------------------------------------------------------------------------------------------------
 
 DISRUPTED = f"the hypervisor disrupted the counter (vmclock): {STOOD_STILL} for"
 

@@ -76,7 +76,8 @@ def flight(ctx):
 def flight_dump(ctx):
     """A region in the guest's own pages is found in dumps of its memory, both ELF and compressed."""
     socket = ctx.dir / "tb.sock"
-    # A guest that is halted for its dump takes its memory back: no snapshot can be taken of it then.
+    # A guest that is halted for its dump takes its memory back: no snapshot can be taken of it
+    # then.
     agent = start_recorder(ctx, "--snapshot", "-r", f"vhost-user:{socket}", "-e", "storm", "--on-count=0")
     guest = vhost.boot(ctx, "g1", socket, mem="192M")
     load(guest, "overwrite=1")

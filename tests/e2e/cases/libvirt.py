@@ -188,7 +188,8 @@ def libvirt_q35(ctx):
     memory.write_text(again[1] + "\n", encoding="utf-8")
     virt.run_agent("create", "--from", memory)
 
-    # In a running guest the memory may not fit the bridge's window, which the firmware sized without it.
+    # In a running guest the memory may not fit the bridge's window, which the firmware sized
+    # without it.
     virt.run_agent("attach", "--config", "bridged")
     bridged.kill()
     bridged.boot()

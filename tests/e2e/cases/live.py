@@ -83,7 +83,8 @@ def check_rates(ctx, guest, agent):
     ctx.equal(work.wait(timeout=120), 0, "status of the load")
     samples = [json.loads(line)["guests"][0] for line in done.stdout.splitlines()]
     ctx.equal([(one["guest"], len(one["vcpus"])) for one in samples], [("g1", 2)] * 3, "output of top")
-    # A guest that got no CPU for a second is shown as silent, a recorder that got none as not recording.
+    # A guest that got no CPU for a second is shown as silent, a recorder that got none as not
+    # recording.
     ctx.check({"live"} <= {one["driver"] for one in samples} <= {"live", "silent"}, f"the driver's states: {samples}")
     ctx.check(any(one["recorded"] for one in samples), f"the guest is not shown as recorded: {samples}")
     ctx.check(any(one["events_per_s"] > 0 and one["bytes_per_s"] > 0 for one in samples), f"no rates: {samples}")

@@ -15,18 +15,21 @@ from nested.machine import InnerGuest, KvmHost
 
 NAMES = ("alpha", "beta")
 PAIRS = "/sys/kernel/debug/pairs"
-# Few of the kernel's own: each patches code that others execute, where QEMU's TCG has a bug (docs/testing.md).
+# Few of the kernel's own: each patches code that others execute, where QEMU's TCG has a bug
+# (docs/testing.md).
 GUEST_EVENTS = "pairs,sched:sched_switch"
 HOST_EVENTS = ",".join(["sched:sched_switch"] + [f"kvm:kvm_{name}" for name in (
     "entry", "exit", "pio", "write_tsc_offset")])
 MIN_PAIRS = 5000
-# A share, or a number where that is more: a reset may interrupt a pair of each vCPU, the recording's ends may cut windows.
+# A share, or a number where that is more: a reset may interrupt a pair of each vCPU, the
+# recording's ends may cut windows.
 MOST_LEFT_OUT = {"windows": (0.01, 0), "pairs": (0.002, 2)}
 SHOWN = 5
 
 # Clock sources by the options of report that choose them; each must pass all checks.
 CLOCK_SOURCES = ("kvm", "exchange")
-# The phases that step one vCPU's counter: no one line per guest can be right, so only the exact source is checked.
+# The phases that step one vCPU's counter: no one line per guest can be right, so only the exact
+# source is checked.
 EXACT_SOURCE = "kvm"
 
 
@@ -98,7 +101,8 @@ class Rig:
         return copy
 
 
-# Phases: what happens during the recording -------------------------------------------------------------------------
+# Phases: what happens during the recording
+# -------------------------------------------------------------------------
 
 def idle(rig):
     """No load except the pairs."""
@@ -149,7 +153,8 @@ def stepped(rig):
     rig.wait_for(jobs + rig.make_pairs(alpha, 200))
 
 
-# Judging ----------------------------------------------------------------------------------------------------------
+# Judging
+# ----------------------------------------------------------------------------------------------------------
 
 def read_report(ctx, capture, threads, options):
     """The capture's timeline, parsed while the report prints it."""
@@ -223,7 +228,8 @@ def check_clock(ctx, capture):
     return wrong
 
 
-# A real-time kernel's KVM needs a constant TSC, which no emulated CPU has; the debug kernel has no KVM.
+# A real-time kernel's KVM needs a constant TSC, which no emulated CPU has; the debug kernel has no
+# KVM.
 @case("nested-kvm", usual=("6.1",), possible=("6.1", "6.12", "newest"), needs=("driver", "agent", "module:pairs"), timeout=400,
       alone=True)
 def nested_kvm(ctx):
@@ -255,7 +261,8 @@ def nested_kvm(ctx):
     ctx.check(min(pairs.values()) >= MIN_PAIRS, f"only {pairs} pairs were made")
 
 
-# Analyses ---------------------------------------------------------------------------------------------------------
+# Analyses
+# ---------------------------------------------------------------------------------------------------------
 
 KNOWN_PAIRS = 300  # on each vCPU; each is one port write by a task in write()
 GUEST_ANALYZE = GUEST_EVENTS + ",sched:sched_wakeup,raw_syscalls,irq_vectors:local_timer_*,irq_vectors:reschedule_*"

@@ -124,7 +124,8 @@ def read_map(ctx):
         do(ctx, guest, f"alloc mine {kib} {flags}")
         tree = "/sys/kernel/debug/tracebraid/mine"
         guest.run(f"echo 1 > {tree}/events/numbers/number/enable")
-        # Also on a used ring: one that was read, one that has unread events, one that has lost some.
+        # Also on a used ring: one that was read, one that has unread events, one that has lost
+        # some.
         for before in (0, 0, 100, 100000):
             do(ctx, guest, f"record {before}", int(before > 1000 and not flags & 1))
             guest.run(f"echo > {tree}/trace")
@@ -156,8 +157,9 @@ def read_lost(ctx):
             storm(guest, 3000)
             first = numbers(guest.run(f"ring_reader {event_id(guest)} {how}"))
             events, lost, unreported = first["events"], first["lost"], first["unreported"]
-            # A drop is reported with the event after it: the next run reports what a run drops at its end. A timer offers
-            # events until each CPU's task has recorded its own, so on a busy machine even a short run may drop some.
+            # A drop is reported with the event after it: the next run reports what a run drops at
+            # its end. A timer offers events until each CPU's task has recorded its own, so on a
+            # busy machine even a short run may drop some.
             for _ in range(50):
                 found, sums, _ = read_all(ctx, guest, how, 1, before=events)
                 events, lost = events + found["events"], lost + found["lost"]

@@ -94,7 +94,8 @@ def virtio_qemu(ctx):
     stop_recorder(ctx, agent)
     lines = events_of(ctx, *captures[:2])
     check_order(ctx, lines)
-    # Events that the killed agent had read but not written are found by its successor; the rings lost nothing.
+    # Events that the killed agent had read but not written are found by its successor; the rings
+    # lost nothing.
     check_storm(ctx, lines, "g1", offered)
     ctx.equal(missing_of(lines), 0, "events missing from both captures together")
     ctx.equal(check_accounts(ctx, captures[1])["lost"], 0, "events that the rings lost")
@@ -241,7 +242,8 @@ def virtio_sleep(ctx):
     check_storm(ctx, lines, "g1", offered)
 
 
-# Fields of a line that differ: names, times, and its number, which also counts events of interrupts.
+# Fields of a line that differ: names, times, and its number, which also counts events of
+# interrupts.
 DIFFERS = ("stream", "pid", "ns", "bound_ns", "seq")
 
 

@@ -17,9 +17,10 @@ import json
 Event = collections.namedtuple("Event", "ns bound name seq")
 Window = collections.namedtuple("Window", "entry exit")  # None: not seen
 
-# The result of one check: how many were judged, how many of these only by bound, the errors (by how many ns, text,
-# beyond the stated bound or not), how many could not be judged, and by how many ns all of the guest's times could move
-# backward or forward before a point time is wrong; None if no point was judged.
+# The result of one check: how many were judged, how many of these only by bound, the errors (by how
+# many ns, text, beyond the stated bound or not), how many could not be judged, and by how many ns
+# all of the guest's times could move backward or forward before a point time is wrong; None if no
+# point was judged.
 Finding = collections.namedtuple("Finding", "judged by_bound wrong left_out back forth")
 
 PAIR_EVENTS = ("pairs:before", "pairs:after")

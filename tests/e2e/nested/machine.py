@@ -35,7 +35,8 @@ MODULES = ("drivers/virtio/virtio_ring", "drivers/virtio/virtio", "drivers/virti
 # The files that QEMU's "pc" needs to boot a kernel.
 FIRMWARE = ("kvmvapic.bin", "linuxboot_dma.bin", "pvh.bin", "bios-256k.bin")
 
-# An exit takes tens of microseconds, and all is emulated, so guests run without what they do not need:
+# An exit takes tens of microseconds, and all is emulated, so guests run without what they do not
+# need:
 #   clocksource=tsc                KVM's clock is the same counter read with more instructions
 #   i8042.noaux, 8250.nr_uarts=2   no probing for absent devices
 INNER_ARGS = "nokaslr clocksource=tsc i8042.noaux 8250.nr_uarts=2 apparmor=0 audit=0"
@@ -170,11 +171,12 @@ class KvmHost(_Watched):
 class InnerGuest(_Watched):
     """A guest of a KvmHost. Its shared memory is a file in the host, named after the guest."""
 
-    # The emulated SVM occasionally ends a guest with a triple fault, or loses an interrupt that would wake it; a
-    # kernel that fails by itself prints why.
+    # The emulated SVM occasionally ends a guest with a triple fault, or loses an interrupt that
+    # would wake it; a kernel that fails by itself prints why.
     falls_silently = True
 
-    # A byte through its serial port takes a millisecond: only lines that look like complaints are read.
+    # A byte through its serial port takes a millisecond: only lines that look like complaints are
+    # read.
     show_dmesg = ("dmesg | grep -iE 'warning|bug|oops|panic|protection|unable|stall|starved|lockup|blocked|corrupt|"
                   "bad page' || :")
 
