@@ -35,9 +35,34 @@ static int braid_map_fill_pte(pte_t *pte, unsigned long address, void *arg)
 }
 
 /*
+ * Memory of a PCI device. The usual helpers would consult the MTRRs, which mark a PCI hole as
+ * uncached; but this one is ordinary host memory, mapped write-back.
+ */
+static int braid_map_fill_pfns(struct vm_area_struct *vma, const u8 *from)
+{
+	struct fill fill = { .vma = vma, .from = from };
+
+	return apply_to_page_range(vma->vm_mm, vma->vm_start, vma->vm_end - vma->vm_start,
+				   braid_map_fill_pte, &fill);
+}
+
+/* The guest's own memory: whoever uses the mapping can hold its pages. */
+static int braid_map_fill_pages(struct vm_area_struct *vma, const u8 *from)
+{
+	unsigned long at;
+	int err = 0;
+
+	for (at = vma->vm_start; !err && at < vma->vm_end; at += PAGE_SIZE, from += PAGE_SIZE) {
+		err = vm_insert_page(vma, at, vmalloc_to_page(from));
+		if (err == -EBUSY)	/* another thread's fault was faster */
+			err = 0;
+	}
+	return err;
+}
+
+/*
  * Maps all pages at the first fault: by then the mapping is in the file's address space, where
- * braid_reader_unmap() finds it. The usual helpers would consult the MTRRs, which mark a PCI hole
- * as uncached; but this one is ordinary host memory, mapped write-back.
+ * braid_reader_unmap() finds it.
  */
 static vm_fault_t braid_map_fault(struct vm_fault *vmf)
 {
@@ -45,14 +70,14 @@ static vm_fault_t braid_map_fault(struct vm_fault *vmf)
 	struct braid_ring_mapping *m = vma->vm_private_data;
 	struct braid_guest_reader *r = m->reader;
 	vm_fault_t ret = VM_FAULT_SIGBUS;
-	struct fill fill = { .vma = vma };
+	const u8 *from;
 	int err;
 
 	mutex_lock(&r->map_lock);
 	if (m->generation == r->generation) {
-		fill.from = r->base + (vma->vm_pgoff << PAGE_SHIFT);
-		err = apply_to_page_range(vma->vm_mm, vma->vm_start, vma->vm_end - vma->vm_start,
-					  braid_map_fill_pte, &fill);
+		from = r->base + (vma->vm_pgoff << PAGE_SHIFT);
+		err = m->has_pages ? braid_map_fill_pages(vma, from) :
+				     braid_map_fill_pfns(vma, from);
 		ret = err ? VM_FAULT_OOM : VM_FAULT_NOPAGE;
 	}
 	mutex_unlock(&r->map_lock);
@@ -123,14 +148,15 @@ static void braid_map_join(struct braid_guest_reader *r, struct vm_area_struct *
 	kref_get(&r->kref);
 	refcount_set(&m->users, 1);
 	m->reader = r;
+	m->has_pages = r->buffer->region->range.has_pages;
 	mutex_lock(&r->map_lock);
 	m->generation = r->generation;
 	r->mapping = vma->vm_file->f_mapping;
 	r->base = (u8 *)r->ring.map.meta;
 	r->nr_mapped++;
 	mutex_unlock(&r->map_lock);
-	braid_vma_flags(vma, VM_IO | VM_PFNMAP | VM_DONTCOPY | VM_DONTEXPAND | VM_DONTDUMP,
-			VM_MAYWRITE);
+	braid_vma_flags(vma, (m->has_pages ? VM_MIXEDMAP : VM_IO | VM_PFNMAP) |
+			VM_DONTCOPY | VM_DONTEXPAND | VM_DONTDUMP, VM_MAYWRITE);
 	vma->vm_private_data = m;
 	vma->vm_ops = &ring_vm_ops;
 }

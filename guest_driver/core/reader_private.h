@@ -61,6 +61,7 @@ struct braid_ring_mapping {
 	refcount_t users;
 	struct braid_guest_reader *reader;
 	u32 generation;
+	bool has_pages;		/* as its ring's struct braid_range */
 };
 
 /* Whether a buffer has a ring for @cpu, now or later. */

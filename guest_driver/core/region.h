@@ -15,6 +15,7 @@ struct braid_range {
 	u64 bytes;
 	const char *name;	/* for messages: the device's */
 	bool invited;		/* certainly for this driver: needs no mark of the host */
+	bool has_pages;		/* vmap() made it, of pages with a reference count each */
 	/*
 	 * Wakes the host; NULL: the transport has no doorbell. value is the host's doorbell value,
 	 * any but 0. Context: hard interrupt.

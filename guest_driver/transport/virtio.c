@@ -76,11 +76,12 @@ struct trace_device {
 
 static void braid_virtio_free_pages(struct pages *pages)
 {
-	u32 k;
+	u32 chunk, k;
 
 	vunmap(pages->base);
-	for (k = 0; k < pages->nr_chunks; k++)
-		__free_pages(pages->first[k], pages->order[k]);
+	for (chunk = 0; chunk < pages->nr_chunks; chunk++)
+		for (k = 0; k < 1u << pages->order[chunk]; k++)
+			__free_page(pages->first[chunk] + k);
 	memset(pages, 0, sizeof(*pages));
 }
 
@@ -99,6 +100,8 @@ static void braid_virtio_alloc_chunks(struct pages *pages, u64 bytes, u32 chunks
 			order--;
 			continue;
 		}
+		/* Each has a reference count: a user of a mapping can hold one of them. */
+		split_page(page, order);
 		pages->first[pages->nr_chunks] = page;
 		pages->order[pages->nr_chunks++] = order;
 		pages->bytes += PAGE_SIZE << order;
@@ -324,6 +327,7 @@ static int braid_virtio_share(struct trace_device *dev)
 		.bytes = dev->pages.bytes,
 		.name = dev_name(&dev->vdev->dev),
 		.invited = true,	/* pages of the guest's own */
+		.has_pages = true,
 		.ring = dev->queues[BRAID_VIRTIO_NOTIFYQ] ? braid_virtio_ring_doorbell : NULL,
 		.transport = dev,
 	};

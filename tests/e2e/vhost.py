@@ -37,7 +37,7 @@ def need_generic(ctx):
         raise CaseUnavailable(f"{qemu.describe(path)} has no {GENERIC_NAME}")
 
 
-def make_guest(ctx, name, socket, device=BLOCK, mem=None, reconnects=None):
+def make_guest(ctx, name, socket, device=BLOCK, mem=None, reconnects=None, files=()):
     """A guest in QEMU with the device, not started; all modules are in its initramfs."""
     if reconnects is None:
         reconnects = device == BLOCK  # QEMU's generic front end cannot
@@ -45,7 +45,7 @@ def make_guest(ctx, name, socket, device=BLOCK, mem=None, reconnects=None):
     modules = filter(None, map(ctx.kernel_module, MODULES))
     mem = host.DEBUG_MEM if ctx.kernel == host.DEBUG_KERNEL else mem or machine.mem
     again = f",{qemu.reconnect(machine.qemu())}" if reconnects else ""
-    return ctx.guest(name, shm=None, initrd=ctx.initrd(*modules), mem=mem, qemu_args=(
+    return ctx.guest(name, shm=None, initrd=ctx.initrd(*modules, *files), mem=mem, qemu_args=(
         "-object", f"memory-backend-memfd,id=ram,size={mem},share=on", "-machine", "memory-backend=ram",
         "-chardev", f"socket,id=tb,path={socket}{again}", "-device", device))
 

@@ -73,18 +73,54 @@ static void virtio_shares(struct kunit *test)
 	}
 }
 
+static struct page *page_of(const struct braid_virtio_chunk *chunk, u64 k)
+{
+	return pfn_to_page(PHYS_PFN(le64_to_cpu(chunk->address)) + k);
+}
+
+static u64 nr_pages(const struct braid_virtio_chunk *chunk)
+{
+	return le64_to_cpu(chunk->bytes) >> PAGE_SHIFT;
+}
+
+/* The driver holds each page by itself, and nobody else does. */
+static void each_page_is_held(struct kunit *test)
+{
+	u64 k;
+	u32 chunk;
+
+	for (chunk = 0; chunk < fake->nr_chunks; chunk++)
+		for (k = 0; k < nr_pages(&fake->chunks[chunk]); k++)
+			KUNIT_ASSERT_EQ(test, page_count(page_of(&fake->chunks[chunk], k)), 1);
+}
+
+/* A page that a user of a mapping holds is not freed with the others. */
+static void virtio_page_outlives(struct kunit *test)
+{
+	struct page *page;
+
+	KUNIT_ASSERT_TRUE(test, braid_fake_virtio_plug());
+	each_page_is_held(test);
+	KUNIT_ASSERT_GT(test, nr_pages(&fake->chunks[0]), 1);
+	page = page_of(&fake->chunks[0], 1);
+	get_page(page);
+	braid_fake_virtio_unplug();
+	KUNIT_EXPECT_EQ(test, fake->revoked, 1);
+	KUNIT_EXPECT_EQ(test, page_count(page), 1);
+	put_page(page);
+}
+
 /* Pages that the device does not return stay allocated: the driver does not free them. */
 static void free_lost_pages(struct kunit *test)
 {
-	u32 k;
+	u64 k;
+	u32 chunk;
 
 	KUNIT_EXPECT_EQ(test, superblock()->state, BRAID_STATE_DOWN);
-	for (k = 0; k < fake->nr_chunks; k++) {
-		struct page *page = pfn_to_page(PHYS_PFN(le64_to_cpu(fake->chunks[k].address)));
-
-		KUNIT_ASSERT_EQ(test, page_count(page), 1);
-		__free_pages(page, get_order(le64_to_cpu(fake->chunks[k].bytes)));
-	}
+	each_page_is_held(test);
+	for (chunk = 0; chunk < fake->nr_chunks; chunk++)
+		for (k = 0; k < nr_pages(&fake->chunks[chunk]); k++)
+			__free_page(page_of(&fake->chunks[chunk], k));
 }
 
 static void virtio_unanswered(struct kunit *test)
@@ -290,6 +326,7 @@ static void virtio_notices(struct kunit *test)
 
 static struct kunit_case virtio_cases[] = {
 	KUNIT_CASE(virtio_shares),
+	KUNIT_CASE(virtio_page_outlives),
 	KUNIT_CASE(virtio_unanswered),
 	KUNIT_CASE(virtio_sleeps),
 	KUNIT_CASE(virtio_unanswered_sleeps),

@@ -2,11 +2,13 @@
 /*
  * Prints the layout and numbers of a mapped ring, ours or one of tracefs:
  *
- *   map_check TRACE_PIPE_RAW COMMAND    COMMAND records 16 events in the empty ring
+ *   map_check TRACE_PIPE_RAW COMMAND        COMMAND records 16 events in the empty ring
+ *   map_check TRACE_PIPE_RAW COMMAND pin    runs COMMAND while a pipe holds a page of the mapping
  *
  * Each line has a check's name and its result; together they cover the checks of Linux's own
- * selftest of mapped rings.
+ * selftest of mapped rings, and what uses the mapping's pages without a copy by the program.
  */
+#define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
@@ -19,6 +21,7 @@
 
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/uio.h>
 
 static void show_numbers(const char *when, const struct trace_buffer_meta *meta)
 {
@@ -55,13 +58,56 @@ static void show_padding(const struct trace_buffer_meta *meta, size_t page)
 	       meta->flags, meta->Reserved1, meta->Reserved2, set);
 }
 
+static void show_same(const char *what, ssize_t got, const void *copy, const void *map, size_t bytes)
+{
+	printf("%s: %s\n", what, got < 0 ? strerror(errno) : (size_t)got < bytes ? "too little" :
+	       memcmp(copy, map, bytes) ? "other bytes" : "the same bytes");
+}
+
+/* Puts the mapping's page itself into a pipe, and runs the command. */
+static int pin(void *map, size_t page, const char *command, char *copy)
+{
+	struct iovec iov = { .iov_base = map, .iov_len = page };
+	int ends[2];
+	ssize_t got;
+
+	if (pipe(ends))
+		return 1;
+	got = vmsplice(ends[1], &iov, 1, 0);
+	if (got > 0 && command && system(command))
+		return 1;
+	if (got > 0)
+		got = read(ends[0], copy, page);
+	if (command)
+		printf("pinned: %zd bytes\n", got);
+	else
+		show_same("vmsplice", got, copy, map, page);
+	close(ends[0]);
+	close(ends[1]);
+	return 0;
+}
+
+static void show_uses(const char *which, void *map, size_t page)
+{
+	char copy[65536];
+	struct iovec to = { .iov_base = copy, .iov_len = page };
+	struct iovec from = { .iov_base = map, .iov_len = page };
+
+	printf("%s, read by others\n", which);
+	show_same("process_vm_readv", process_vm_readv(getpid(), &to, 1, &from, 1, 0), copy, map, page);
+	memset(copy, 0, sizeof(copy));
+	pin(map, page, NULL, copy);
+}
+
 int main(int argc, char **argv)
 {
+	static char held[65536];
 	size_t page = getpagesize(), data_bytes, subbuf;
 	const struct trace_buffer_meta *meta;
+	void *data;
 	int fd;
 
-	if (argc != 3)
+	if (argc < 3)
 		return 2;
 	setvbuf(stdout, NULL, _IONBF, 0);
 	fd = open(argv[1], O_RDONLY | O_NONBLOCK);
@@ -70,6 +116,8 @@ int main(int argc, char **argv)
 		perror(argv[1]);
 		return 1;
 	}
+	if (argc > 3)
+		return pin((void *)meta, page, argv[2], held);
 	subbuf = meta->subbuf_size;
 	data_bytes = subbuf * meta->nr_subbufs;
 	printf("meta_page_size: %s\n", meta->meta_page_size == page ? "a page" : "another");
@@ -86,6 +134,13 @@ int main(int argc, char **argv)
 	get_reader("again", fd);
 	show_numbers("again", meta);
 	show_padding(meta, page);
+
+	show_uses("meta page", (void *)meta, page);
+	data = mmap(NULL, subbuf, PROT_READ, MAP_SHARED, fd, meta->meta_page_size + meta->reader.id * subbuf);
+	if (data == MAP_FAILED)
+		return 1;
+	show_uses("sub-buffer", data, page);
+	munmap(data, subbuf);
 
 	try_map("all data", fd, data_bytes, PROT_READ, MAP_SHARED, meta->meta_page_size);
 	try_map("all but one", fd, data_bytes - subbuf, PROT_READ, MAP_SHARED, meta->meta_page_size);
