@@ -120,16 +120,6 @@ void braid_buffer_shut(struct braid_buffer *buffer, int cpu)
 	braid_synchronize_writers();
 }
 
-void braid_buffer_set_on(struct braid_buffer *buffer, bool on)
-{
-	if (on) {
-		atomic_andnot(BRAID_BUFFER_OFF, &buffer->disabled);
-	} else {
-		atomic_or(BRAID_BUFFER_OFF, &buffer->disabled);
-		braid_synchronize_writers();
-	}
-}
-
 static void braid_buffer_free_writers(struct braid_buffer *buffer)
 {
 	u32 cpu;
@@ -174,6 +164,52 @@ void braid_buffer_count_anew(struct braid_buffer *buffer, int cpu,
 	base->dropped = past->dropped;
 }
 
+static bool braid_buffer_has_home_ring(const struct braid_buffer *buffer,
+				       const struct braid_writer *w)
+{
+	const struct braid_buffer_desc *desc = &buffer->region->layout.buffers[buffer->index];
+	u64 offset = (void *)w->map.meta - buffer->region->range.base;
+
+	return !w->map.meta || offset - desc->rings_offset < desc->ring_stride * desc->nr_rings;
+}
+
+bool braid_buffer_publish_off(struct braid_buffer *buffer, u32 cpu, bool anew)
+{
+	struct braid_writer *w = braid_buffer_writer(buffer, cpu);
+
+	/* A swapped ring is the other buffer's for the host. */
+	if (!w || !braid_buffer_has_home_ring(buffer, w))
+		return atomic_read(&buffer->cpus[cpu].off.switches) > 0;
+	return braid_switch_publish(&buffer->cpus[cpu].off, w->map.priv, anew);
+}
+
+void braid_buffers_publish_off(void)
+{
+	static u32 published;	/* under buffers_lock */
+	static bool again;
+	u32 changes = braid_switch_changes(), cpu;
+	struct braid_buffer *buffer = NULL;
+
+	/* Those who may not wait for the lock need not find it taken. */
+	if (changes == READ_ONCE(published) && !READ_ONCE(again))
+		return;
+	if (!braid_lock_try(&buffers_lock))
+		return;
+	WRITE_ONCE(published, changes);
+	WRITE_ONCE(again, false);
+	while ((buffer = braid_buffer_next(buffer))) {
+		if (!braid_lock_try(&buffer->lock)) {
+			WRITE_ONCE(again, true);
+			continue;
+		}
+		for (cpu = 0; cpu < buffer->nr_cpus; cpu++)
+			if (braid_buffer_publish_off(buffer, cpu, false))
+				WRITE_ONCE(again, true);
+		braid_unlock(&buffer->lock);
+	}
+	braid_unlock(&buffers_lock);
+}
+
 static void braid_buffer_start_ring(struct braid_buffer *buffer, u32 cpu)
 {
 	struct braid_guest_region *region = buffer->region;
@@ -197,6 +233,7 @@ static void braid_buffer_start_ring(struct braid_buffer *buffer, u32 cpu)
 	/* A buffer that was resized goes on counting. */
 	if (buffer->cpus[cpu].base.incarnation != who.incarnation)
 		braid_buffer_count_anew(buffer, cpu, who.past);
+	braid_buffer_publish_off(buffer, cpu, true);
 }
 
 static void braid_buffer_start(struct braid_buffer *buffer)
@@ -271,15 +308,6 @@ int braid_buffer_place(struct braid_buffer *buffer, struct braid_guest_region *r
 		braid_region_publish_buffers(region);
 	}
 	return 0;
-}
-
-static bool braid_buffer_has_home_ring(const struct braid_buffer *buffer,
-				       const struct braid_writer *w)
-{
-	const struct braid_buffer_desc *desc = &buffer->region->layout.buffers[buffer->index];
-	u64 offset = (void *)w->map.meta - buffer->region->range.base;
-
-	return !w->map.meta || offset - desc->rings_offset < desc->ring_stride * desc->nr_rings;
 }
 
 bool braid_buffer_is_swapped(const struct braid_buffer *buffer)
@@ -373,6 +401,7 @@ int braid_buffer_displace(struct braid_buffer *buffer, enum braid_displace why)
 	for (cpu = 0; cpu < buffer->nr_cpus; cpu++) {
 		braid_reader_forget(buffer, cpu);
 		braid_buffer_swap_back(buffer, cpu);
+		braid_buffer_publish_off(buffer, cpu, false);
 	}
 	reuse = why != BRAID_DISPLACE_REGION && braid_region_is_live(region);
 	if (reuse)

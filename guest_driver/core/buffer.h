@@ -37,6 +37,20 @@ struct braid_ring_base {
 	u64 dropped;
 };
 
+/*
+ * How often and how long a ring was off. Any context of any CPU changes it, NMIs included; the poll
+ * thread and whoever lays out the ring publish it, under the buffer's lock.
+ */
+struct braid_off_count {
+	atomic_t switches;	/* that are off: the buffer's calls, its user's, the ring's calls */
+	atomic_t times;		/* that the first of them was switched off */
+	atomic64_t steps;	/* of the counter: ends less starts; while it is off, plus now */
+	atomic_t begun, ended;	/* changes of these words; equal: none is underway */
+	u32 seq;		/* as published: of the words in the ring ... */
+	u32 seen;		/* ... and ended */
+	bool was_off;
+};
+
 /* One CPU's part of a buffer. */
 struct braid_cpu_ring {
 	struct braid_writer *open;	/* for recording; NULL: record nothing */
@@ -48,6 +62,7 @@ struct braid_cpu_ring {
 					   CPU's */
 	struct braid_guest_reader *reader;	/* core/reader.c's; NULL: never read in the guest */
 	struct braid_ring_base base;	/* of writer's ring */
+	struct braid_off_count off;	/* core/switch.c's */
 };
 
 /* In braid_buffer.disabled: the user's switch, buffers/enabled. */
@@ -252,6 +267,30 @@ static inline bool braid_buffer_is_on(const struct braid_buffer *buffer)
 {
 	return !(atomic_read(&buffer->disabled) & BRAID_BUFFER_OFF);
 }
+
+/** braid_switch_changes - how often rings were switched off or on. Context: any */
+u32 braid_switch_changes(void);
+
+/**
+ * braid_switch_publish - store how long a ring was off, for the host
+ * @count: the ring's; callers serialize
+ * @priv: the ring's
+ * @anew: the ring was laid out anew
+ *
+ * Return: whether there is more to store at the next poll.
+ */
+bool braid_switch_publish(struct braid_off_count *count, struct braid_ring_private *priv,
+			  bool anew);
+
+/** braid_buffer_publish_off - the same, if the buffer has its own ring. Must hold its lock */
+bool braid_buffer_publish_off(struct braid_buffer *buffer, u32 cpu, bool anew);
+
+/**
+ * braid_buffers_publish_off - the same for all rings, if any is off or was switched since
+ *
+ * Takes no lock otherwise, and waits for none. Context: may sleep.
+ */
+void braid_buffers_publish_off(void);
 
 /**
  * braid_buffer_open_writer - the writer of this CPU's ring

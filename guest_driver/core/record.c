@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The writing side of "unified trace buffer" for other modules: raw payloads, switches, stamps. */
+/* The writing side of "unified trace buffer" for other modules: raw payloads, stamps. */
 #include <linux/export.h>
 #include <linux/preempt.h>
 
@@ -138,49 +138,6 @@ void *braid_ring_event_data(struct braid_ring_event *event)
 	return braid_record_is_small(event) ? event->array : event->array + 1;
 }
 EXPORT_SYMBOL_GPL(braid_ring_event_data);
-
-/* Switches ------------------------------------------------------------------------------ */
-
-/* A surplus enable has no effect. */
-static void braid_record_enable(atomic_t *disabled)
-{
-	int calls = atomic_read(disabled);
-
-	do {
-		if (!(calls & ~BRAID_BUFFER_OFF))
-			return;
-	} while (!atomic_try_cmpxchg(disabled, &calls, calls - 1));
-}
-
-void braid_buffer_record_disable(struct braid_buffer *buffer)
-{
-	atomic_inc(&buffer->disabled);
-}
-EXPORT_SYMBOL_GPL(braid_buffer_record_disable);
-
-void braid_buffer_record_enable(struct braid_buffer *buffer)
-{
-	braid_record_enable(&buffer->disabled);
-}
-EXPORT_SYMBOL_GPL(braid_buffer_record_enable);
-
-int braid_buffer_record_disable_cpu(struct braid_buffer *buffer, int cpu)
-{
-	if (cpu < 0 || cpu >= buffer->nr_cpus)
-		return -EINVAL;
-	atomic_inc(&buffer->cpus[cpu].disabled);
-	return 0;
-}
-EXPORT_SYMBOL_GPL(braid_buffer_record_disable_cpu);
-
-int braid_buffer_record_enable_cpu(struct braid_buffer *buffer, int cpu)
-{
-	if (cpu < 0 || cpu >= buffer->nr_cpus)
-		return -EINVAL;
-	braid_record_enable(&buffer->cpus[cpu].disabled);
-	return 0;
-}
-EXPORT_SYMBOL_GPL(braid_buffer_record_enable_cpu);
 
 /* Stamps ---------------------------------------------------------------------------------- */
 

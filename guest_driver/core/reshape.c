@@ -27,16 +27,13 @@ static void braid_reshape_give_up(struct braid_buffer *buffer,
 	       region->range.name, buffer->name);
 }
 
-static int braid_reshape_locked(struct braid_buffer *buffer, u32 nr_slots, u32 set, u32 clear)
+/* Must hold braid_buffers_lock(), with recording off. */
+static int braid_reshape_rings(struct braid_buffer *buffer, u32 nr_slots, u32 set, u32 clear)
 {
 	u32 old_slots = buffer->nr_slots, old_flags = buffer->flags;
 	struct braid_guest_region *region = buffer->region;
 	int err;
 
-	if (!nr_slots && ((old_flags & ~clear) | set) == old_flags)
-		return 0;
-	if (braid_buffer_is_swapped(buffer))
-		return -EBUSY;
 	err = braid_buffer_displace(buffer, BRAID_DISPLACE_RESHAPE);
 	if (err)
 		return err;
@@ -52,6 +49,21 @@ static int braid_reshape_locked(struct braid_buffer *buffer, u32 nr_slots, u32 s
 		if (braid_buffer_place(buffer, region))
 			braid_reshape_give_up(buffer, region);
 	}
+	return err;
+}
+
+static int braid_reshape_locked(struct braid_buffer *buffer, u32 nr_slots, u32 set, u32 clear)
+{
+	int err;
+
+	if (!nr_slots && ((buffer->flags & ~clear) | set) == buffer->flags)
+		return 0;
+	if (braid_buffer_is_swapped(buffer))
+		return -EBUSY;
+	/* Without rings nothing is recorded: the host is told for how long. */
+	braid_buffer_record_disable(buffer);
+	err = braid_reshape_rings(buffer, nr_slots, set, clear);
+	braid_buffer_record_enable(buffer);
 	return err;
 }
 
@@ -121,12 +133,15 @@ static void braid_reshape_reset_ring(struct braid_buffer *buffer, int cpu)
 		.wake = w->wake,
 	};
 
+	braid_buffer_record_disable_cpu(buffer, cpu);
 	braid_buffer_shut(buffer, cpu);
 	braid_reader_forget(buffer, cpu);
 	braid_writer_past(w, &past);
 	braid_writer_init(w, &map, &who);
 	braid_buffer_count_anew(buffer, cpu, &past);
+	braid_buffer_publish_off(buffer, cpu, true);
 	braid_buffer_open_close(buffer);
+	braid_buffer_record_enable_cpu(buffer, cpu);
 }
 
 int braid_buffer_reset_cpu(struct braid_buffer *buffer, int cpu)

@@ -7,6 +7,7 @@
 #include <linux/spinlock.h>
 
 #include "guest_driver/clock/exchange.h"
+#include "guest_driver/core/buffer.h"
 #include "guest_driver/core/reader.h"
 #include "guest_driver/core/symbol.h"
 #include "guest_driver/event/mailbox.h"
@@ -41,6 +42,7 @@ static int braid_poll_loop(void *arg)
 		bool active;
 
 		WRITE_ONCE(poll_wanted, false);
+		braid_buffers_publish_off();
 		active = braid_mailbox_poll(region);
 		braid_poll_set_urgent(active);
 		braid_online_poll(active);

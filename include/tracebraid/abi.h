@@ -55,7 +55,7 @@
  * final; the counter may jump back between sub-buffers; wall_flags in the clock cells. Readers of
  * minor 0 to 2 refuse regions of minor 3 or later. 4: meta pages and private parts are multiples of
  * the guest's page size, if that is larger than BRAID_PAGE_BYTES. Readers of minor 3 refuse such a
- * region. 5: poll_marker, poll_flags and vm_* in the clock cells.
+ * region. 5: poll_marker, poll_flags and vm_* in the clock cells; off_* in a ring's private part.
  */
 #define BRAID_VERSION_MINOR	5
 
@@ -480,20 +480,20 @@ enum braid_ring_fault {
 struct braid_ring_private {
 	/* G, constant after init */
 	u64 incarnation;
-	u32 vcpu;
-	u32 buffer;
+	u32 vcpu, buffer;
 	u32 nr_slots;
 	u32 flags;			/* as braid_buffer_desc.flags */
-	u64 first_position;
-	u64 first_seq;
+	u64 first_position, first_seq;
 	u32 slots_offset;		/* from this struct's start; before minor 3, the meta page's */
 	u32 states_offset;
 	u64 reserved0[2];
 	/* G, updated occasionally */
 	u64 written;			/* events offered before the current sub-buffer */
 	u32 broken;			/* enum braid_ring_fault */
-	u32 reserved1;
-	u64 reserved2[6];
+	u32 off_seq;			/* of off_*, how often and long recording was switched off
+					   since the buffer was made: even = stable, 0 = none */
+	u64 off_times, off_steps;	/* steps of the counter, up to the guest's last poll */
+	u64 off_now, reserved2[3];	/* off_now: 1: recording is off */
 	/* R */
 	u32 reader_index;		/* index of the valid block; flips with release */
 	u32 reserved3;

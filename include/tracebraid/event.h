@@ -163,7 +163,7 @@ bool braid_buffer_empty_cpu(struct braid_buffer *buffer, int cpu);
  * @buffer: the buffer
  *
  * Nests: each disable needs one enable. After return no event begins on any CPU; for those that
- * began before, call synchronize_rcu().
+ * began before, call synchronize_rcu(). The host sees how often, and how long, recording was off.
  * Context: any, NMI included.
  */
 void braid_buffer_record_disable(struct braid_buffer *buffer);

@@ -189,6 +189,63 @@ static void buffer_switches_nest(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, put(buffer, 3), -EAGAIN);
 }
 
+/* What the host finds in CPU 0's ring after a poll, the thread's own or this one. */
+static const struct braid_ring_private *published(struct kunit *test, struct braid_buffer *buffer)
+{
+	const struct braid_ring_private *priv = buffer->cpus[0].writer->map.priv;
+
+	braid_buffers_publish_off();
+	KUNIT_EXPECT_NE(test, priv->off_seq, 0);
+	KUNIT_EXPECT_EQ(test, priv->off_seq & 1, 0);
+	return priv;
+}
+
+/* Off from the first switch to the last, whichever they are: counted once. */
+static void buffer_off_is_counted(struct kunit *test)
+{
+	struct braid_buffer *buffer = braid_case_alloc(test, "b", PAGE, BRAID_ALLOC_RAW, NULL);
+	u64 begin, steps, least;
+
+	KUNIT_EXPECT_NE(test, buffer->cpus[0].writer->map.priv->off_seq, 0);
+	KUNIT_EXPECT_EQ(test, published(test, buffer)->off_times, 0);
+	KUNIT_EXPECT_EQ(test, published(test, buffer)->off_steps, 0);
+	begin = braid_counter();
+	braid_buffer_record_disable(buffer);
+	least = braid_counter();
+	KUNIT_EXPECT_EQ(test, published(test, buffer)->off_now, 1);
+	braid_buffer_record_disable(buffer);
+	KUNIT_EXPECT_EQ(test, braid_buffer_record_disable_cpu(buffer, 0), 0);
+	braid_buffer_set_on(buffer, false);
+	braid_buffer_record_enable(buffer);
+	braid_buffer_record_enable(buffer);
+	braid_buffer_record_enable(buffer);
+	braid_buffer_set_on(buffer, true);
+	braid_buffer_set_on(buffer, true);
+	steps = published(test, buffer)->off_steps;
+	KUNIT_EXPECT_GT(test, published(test, buffer)->off_steps, steps);
+	least = braid_counter() - least;
+	KUNIT_EXPECT_EQ(test, braid_buffer_record_enable_cpu(buffer, 0), 0);
+	steps = braid_counter() - begin;
+	KUNIT_EXPECT_EQ(test, published(test, buffer)->off_now, 0);
+	KUNIT_EXPECT_EQ(test, published(test, buffer)->off_times, 1);
+	KUNIT_EXPECT_GE(test, published(test, buffer)->off_steps, least);
+	KUNIT_EXPECT_LE(test, published(test, buffer)->off_steps, steps);
+	/* A ring that moves keeps its counts, and one that is emptied; both are off meanwhile. */
+	steps = published(test, buffer)->off_steps;
+	KUNIT_EXPECT_EQ(test, braid_buffer_resize(buffer, 4 * PAGE), 0);
+	KUNIT_EXPECT_EQ(test, buffer->cpus[0].writer->map.priv->off_times, 2);
+	KUNIT_EXPECT_GT(test, published(test, buffer)->off_steps, steps);
+	steps = published(test, buffer)->off_steps;
+	KUNIT_EXPECT_EQ(test, braid_buffer_reset(buffer), 0);
+	KUNIT_EXPECT_GT(test, published(test, buffer)->off_steps, steps);
+	KUNIT_EXPECT_EQ(test, published(test, buffer)->off_times, 3);
+	KUNIT_EXPECT_EQ(test, published(test, buffer)->off_now, 0);
+	braid_buffer_set_on(buffer, false);
+	KUNIT_EXPECT_EQ(test, published(test, buffer)->off_times, 4);
+	/* Other buffers are on. */
+	KUNIT_EXPECT_EQ(test, published(test, braid_trace_buffer())->off_times, 0);
+}
+
 static void buffer_bad_cpus(struct kunit *test)
 {
 	struct braid_buffer *a = braid_case_alloc(test, "a", PAGE, BRAID_ALLOC_RAW, NULL);
@@ -447,6 +504,7 @@ static struct kunit_case buffer_cases[] = {
 	KUNIT_CASE(buffer_full_keeps_oldest),
 	KUNIT_CASE(buffer_overwrite_keeps_newest),
 	KUNIT_CASE(buffer_switches_nest),
+	KUNIT_CASE(buffer_off_is_counted),
 	KUNIT_CASE(buffer_bad_cpus),
 	KUNIT_CASE(buffer_reset_empties),
 	KUNIT_CASE(buffer_counts_begin_anew),
