@@ -46,8 +46,10 @@ const struct braid_cli_command braid_command_stat = {
 	"AFTER count events that the driver wrote before the start and after the stop. For a "
 	"region, they count all events since the driver was loaded. For a region, stat also "
 	"prints how many kernel addresses in events are unnamed because the guest's symbol table "
-	"was full, if any (\"unnamed_symbols\" in JSON). FILE may be -, "
-	"standard input, up to 1 GiB. REGION is a running guest as `tracebraid list` shows it: "
+	"was full, if any (\"unnamed_symbols\" in JSON), and for each ring how often and how long "
+	"recording was switched off in the guest since its buffer was made, if it was (\"off\", "
+	"\"off_times\" and \"off_ns\" in JSON; null where the guest's driver does not say). FILE "
+	"may be -, standard input, up to 1 GiB. REGION is a running guest as `tracebraid list` shows it: "
 	"the guest's name or the region's file.",
 	.options = options, .operands = "@region",
 	.status = "0 if everything adds up, 1 if the accounting does not add up or the capture has no end mark.",

@@ -25,7 +25,32 @@ struct stat_walk {
 	u64 unnamed;		/* addresses that did not fit the guest's symbol table */
 };
 
-static void put_json(struct stat_walk *w, u32 buffer, u32 vcpu, const struct braid_ring_account *a)
+/* How long recording was off: the guest counts from when the buffer was made. */
+static u64 off_ns(const struct stat_walk *w, const struct braid_ring_off *off)
+{
+	return w->sb.counter_hz ? (u64)((double)off->steps * 1e9 / (double)w->sb.counter_hz) : 0;
+}
+
+static void put_json_off(struct stat_walk *w, const struct braid_ring_off *off)
+{
+	if (off->known)
+		braid_text_printf(&w->out, ",\"off\":%s,\"off_times\":%llu,\"off_ns\":%llu",
+				  off->now ? "true" : "false", (unsigned long long)off->times,
+				  (unsigned long long)off_ns(w, off));
+	else
+		braid_text_puts(&w->out, ",\"off\":null,\"off_times\":null,\"off_ns\":null");
+}
+
+static void put_line_off(struct stat_walk *w, const struct braid_ring_off *off)
+{
+	if (off->known && off->times)
+		braid_text_printf(&w->out, "; recording %s off: %llu time%s, %.6f s in all",
+				  off->now ? "is" : "was", (unsigned long long)off->times,
+				  off->times == 1 ? "" : "s", (double)off_ns(w, off) / 1e9);
+}
+
+static void put_json(struct stat_walk *w, u32 buffer, u32 vcpu, const struct braid_ring_account *a,
+		     const struct braid_ring_off *off)
 {
 	braid_text_puts(&w->out, w->nr_rings ? ",\n{\"buffer\":" : "\n{\"buffer\":");
 	braid_text_json(&w->out, w->sb.buffers[buffer].name, BRAID_NAME_BYTES);
@@ -37,23 +62,28 @@ static void put_json(struct stat_walk *w, u32 buffer, u32 vcpu, const struct bra
 		braid_text_json(&w->out, a->fault, strlen(a->fault));
 	else
 		braid_text_puts(&w->out, "null");
+	put_json_off(w, off);
 	braid_text_putc(&w->out, '}');
 }
 
-static void put_line(struct stat_walk *w, u32 buffer, u32 vcpu, const struct braid_ring_account *a)
+static void put_line(struct stat_walk *w, u32 buffer, u32 vcpu, const struct braid_ring_account *a,
+		     const struct braid_ring_off *off)
 {
 	char name[BRAID_NAME_BYTES];
 
 	memcpy(name, w->sb.buffers[buffer].name, sizeof(name));
 	braid_text_clean(name);
-	braid_text_printf(&w->out, "%-16s %4u %14llu %14llu %12llu %12llu  %s\n", name, vcpu,
+	braid_text_printf(&w->out, "%-16s %4u %14llu %14llu %12llu %12llu  %s", name, vcpu,
 			  (unsigned long long)a->written, (unsigned long long)a->read,
 			  (unsigned long long)a->lost, (unsigned long long)a->left,
 			  *a->fault ? a->fault : a->moving ? "moving" : "ok");
+	put_line_off(w, off);
+	braid_text_putc(&w->out, '\n');
 }
 
 /* A ring's content. Rings added or removed meanwhile are shown in their final state. */
-static bool account(struct stat_walk *w, u32 buffer, u32 vcpu, struct braid_ring_account *a)
+static bool account(struct stat_walk *w, u32 buffer, u32 vcpu, struct braid_ring_account *a,
+		    struct braid_ring_off *off)
 {
 	struct braid_ring_map map;
 	int err, tries;
@@ -63,6 +93,7 @@ static bool account(struct stat_walk *w, u32 buffer, u32 vcpu, struct braid_ring
 			return false;
 		memset(a, 0, sizeof(*a));
 		braid_mapping_ring(w->m, &w->sb, buffer, vcpu, &map);
+		*off = braid_ring_off(&map);
 		err = braid_ring_account(a, &map, w->m, w->sb.incarnation, &w->scratch, NULL, NULL);
 		if (braid_mapping_buffers_seq(w->m) == w->sb.buffers_seq)
 			break;
@@ -71,6 +102,7 @@ static bool account(struct stat_walk *w, u32 buffer, u32 vcpu, struct braid_ring
 	if (!err && tries < BRAID_MOVE_TRIES)
 		return true;
 	memset(a, 0, sizeof(*a));
+	off->known = false;
 	snprintf(a->fault, sizeof(a->fault), "%.150s", err ? braid_failure() :
 		 "the guest keeps changing its buffers");
 	return true;
@@ -79,8 +111,9 @@ static bool account(struct stat_walk *w, u32 buffer, u32 vcpu, struct braid_ring
 static void stat_ring(struct stat_walk *w, u32 buffer, u32 vcpu)
 {
 	struct braid_ring_account a;
+	struct braid_ring_off off;
 
-	if (!account(w, buffer, vcpu, &a))
+	if (!account(w, buffer, vcpu, &a, &off))
 		return;
 	w->failed |= *a.fault;
 	w->moving |= a.moving;
@@ -89,9 +122,9 @@ static void stat_ring(struct stat_walk *w, u32 buffer, u32 vcpu)
 	w->total.lost += a.lost;
 	w->total.left += a.left;
 	if (w->json)
-		put_json(w, buffer, vcpu, &a);
+		put_json(w, buffer, vcpu, &a, &off);
 	else
-		put_line(w, buffer, vcpu, &a);
+		put_line(w, buffer, vcpu, &a, &off);
 	w->nr_rings++;
 }
 

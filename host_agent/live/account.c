@@ -254,3 +254,17 @@ int braid_ring_gauge(struct braid_ring_account *a, const struct braid_ring_map *
 	*a->fault = 0;
 	return err;
 }
+
+struct braid_ring_off braid_ring_off(const struct braid_ring_map *map)
+{
+	const struct braid_ring_private *priv = map->priv;
+	u32 seq = braid_load_acquire(&priv->off_seq);			/* (F1) */
+	struct braid_ring_off off = {
+		.known = seq && !(seq & 1), .now = braid_load(&priv->off_now),
+		.times = braid_load(&priv->off_times), .steps = braid_load(&priv->off_steps),
+	};
+
+	braid_fence();							/* (F1) */
+	off.known &= braid_load(&priv->off_seq) == seq;
+	return off;
+}

@@ -29,6 +29,14 @@ struct braid_ring_account {
 	char fault[160];	/* why it doesn't add up, "" when it does; fit for a terminal */
 };
 
+/* How often and how long recording into a ring was off, by the guest's word. */
+struct braid_ring_off {
+	bool known;		/* the guest's driver says so */
+	bool now;
+	u64 times;
+	u64 steps;		/* of the guest's counter */
+};
+
 /* Called for each event of a walk; view is of private memory. */
 typedef void (*braid_account_event_fn)(void *arg, const struct braid_event_view *view);
 
@@ -69,5 +77,8 @@ int braid_ring_account(struct braid_ring_account *a, const struct braid_ring_map
 int braid_ring_gauge(struct braid_ring_account *a, const struct braid_ring_map *map,
 		     const struct braid_mapping *m, u64 incarnation,
 		     struct braid_account_scratch *scratch);
+
+/** braid_ring_off - what the guest says; must be called under braid_guard_run() */
+struct braid_ring_off braid_ring_off(const struct braid_ring_map *map);
 
 #endif /* BRAID_LIVE_ACCOUNT_H */

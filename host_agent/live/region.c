@@ -426,10 +426,9 @@ void braid_region_source_stop(struct braid_region_source *s)
 {
 	if (s->stream.stopped || !s->stream.started)
 		return;
+	if (s->phase == BRAID_PHASE_RECORDING)
+		braid_live_guard(&s->stream, mark_stop, s);
 	s->stream.stopped = true;
-	if (s->phase != BRAID_PHASE_RECORDING)
-		return;
-	braid_live_guard(&s->stream, mark_stop, s);
 	check_confirmed(s);
 }
 

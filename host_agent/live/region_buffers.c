@@ -153,8 +153,10 @@ int braid_live_attach(struct braid_live_rings *r, struct braid_live_stream *s, b
 	s->down = s->sb.state == BRAID_STATE_DOWN;
 	memset(r->follow, 0, sizeof(r->follow));
 	free(r->unreported);
+	free(r->off);
 	r->unreported = calloc((size_t)BRAID_MAX_BUFFERS * s->sb.nr_vcpus, sizeof(*r->unreported));
-	if (!r->unreported)
+	r->off = calloc((size_t)BRAID_MAX_BUFFERS * s->sb.nr_vcpus, sizeof(*r->off));
+	if (!r->unreported || !r->off)
 		return s->fatal = braid_fail(-ENOMEM, "no memory for %u vCPUs", s->sb.nr_vcpus);
 	err = act(r, s, false);
 	if (err || !s->o.buffer || r->buffer_came || r->reported_no_buffer)

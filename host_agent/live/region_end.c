@@ -21,6 +21,7 @@ static int end_stream(struct braid_region_source *s, enum braid_end_reason reaso
 	braid_live_detach(&s->rings, &s->stream);
 	s->end.ending = false;
 	/* What fails is in ->fatal, and fails the next one too. */
+	braid_live_off_note(&s->rings, &s->stream);
 	braid_live_notes_poll(&s->stream, true);
 	err = braid_live_emit(&s->stream, BRAID_CHUNK_STREAM_END, &end, sizeof(end), NULL, 0);
 	braid_live_clock_end(&s->clock, &s->stream);

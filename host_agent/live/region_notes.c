@@ -8,6 +8,16 @@
 #include "host_agent/live/stream.h"
 #include "host_agent/util/text.h"
 
+struct braid_live_name braid_live_buffer_name(const struct braid_live_stream *s, u32 buffer)
+{
+	struct braid_live_name name;
+
+	memcpy(name.text, s->sb.buffers[buffer].name, sizeof(name.text));
+	name.text[sizeof(name.text) - 1] = 0;
+	braid_text_clean(name.text);
+	return name;
+}
+
 static int put_note(struct braid_live_stream *s, char *line)
 {
 	struct braid_chunk_note note = { .host_ns = braid_live_now_ns(s) };

@@ -9,19 +9,8 @@
 #include "host_agent/live/rings.h"
 #include "host_agent/util/array.h"
 #include "host_agent/util/error.h"
-#include "host_agent/util/text.h"
 
 #define CHECK_NS		20000000ULL	/* interval of checks of a ring that the guest reads */
-
-struct braid_live_name braid_live_buffer_name(const struct braid_live_stream *s, u32 buffer)
-{
-	struct braid_live_name name;
-
-	memcpy(name.text, s->sb.buffers[buffer].name, sizeof(name.text));
-	name.text[sizeof(name.text) - 1] = 0;
-	braid_text_clean(name.text);
-	return name;
-}
 
 bool braid_live_settled(const struct braid_live_rings *r, const struct braid_live_stream *s)
 {
@@ -161,6 +150,7 @@ static int attach(struct braid_live_rings *r, struct braid_live_stream *s,
 {
 	struct braid_ring_map map = ring->reader.map;
 
+	braid_live_off_take(r, s, ring);
 	if (s->stopped) {
 		ring->check_due_ns = ~0ULL;
 		return 0;
@@ -213,6 +203,7 @@ int braid_live_ring_roles(struct braid_live_rings *r, struct braid_live_stream *
 	for (k = 0; k < nr && !err; k++) {
 		struct braid_live_ring *ring = &r->rings[r->next_role++ % r->nr_rings];
 
+		braid_live_off_take(r, s, ring);
 		if (ring->hold != BRAID_HOLD_GUEST)
 			continue;
 		now_ns = now_ns ? now_ns : braid_host_clock_ns();
@@ -306,6 +297,8 @@ int braid_live_ring_end(struct braid_live_rings *r, struct braid_live_stream *s,
 	int ret = 0;
 
 	account_from_reader(ring, &end);
+	if (walk)
+		braid_live_off_take(r, s, ring);
 	if (walk && !taken && ring->hold != BRAID_HOLD_DEAD)
 		ret = walk_ring(s, ring, &end);
 	if (ret < 0)
@@ -389,6 +382,8 @@ void braid_live_rings_free(struct braid_live_rings *r)
 {
 	free(r->rings);
 	free(r->unreported);
+	free(r->off);
 	r->rings = NULL;
 	r->unreported = NULL;
+	r->off = NULL;
 }

@@ -33,6 +33,7 @@ void braid_live_mark_start(struct braid_live_rings *r, struct braid_live_stream 
 	size_t k;
 
 	for (k = 0; k < r->nr_rings; k++) {
+		braid_live_off_take(r, s, &r->rings[k]);
 		mark(s, &r->rings[k], &r->rings[k].from);
 		r->rings[k].held = s->silent;
 	}
@@ -42,9 +43,11 @@ void braid_live_mark_stop(struct braid_live_rings *r, struct braid_live_stream *
 {
 	size_t k;
 
-	for (k = 0; k < r->nr_rings; k++)
+	for (k = 0; k < r->nr_rings; k++) {
+		braid_live_off_take(r, s, &r->rings[k]);
 		if (r->rings[k].hold == BRAID_HOLD_OURS)
 			mark(s, &r->rings[k], &r->rings[k].to);
+	}
 }
 
 s64 braid_live_skip(struct braid_live_rings *r, struct braid_live_stream *s,

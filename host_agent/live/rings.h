@@ -11,7 +11,7 @@
  * - A turn reads at most BRAID_TURN_BYTES and looks at BRAID_TURN_RINGS rings; the next one goes on
  *   after them, so that each ring gets its share.
  * - region_drain.c uses region_window.c and region_buffers.c, these use region_rings.c, and that
- *   uses region_span.c. Functions that take the stream run under braid_guard_run(), except those
+ *   uses region_span.c and region_off.c. Functions that take the stream run under braid_guard_run(), except those
  *   that read no shared memory: braid_live_detach(), _lost(), _held_up(), _account() without a
  *   walk.
  */
@@ -69,6 +69,13 @@ struct braid_live_unreported {
 	u64 next_seq;		/* after the loss */
 };
 
+/* How often and how long recording into a ring was off since we first looked, wherever it was. */
+struct braid_live_off {
+	bool known;
+	u64 last_times, last_steps;	/* as the guest counts */
+	u64 times, steps;
+};
+
 /* What we do about a buffer of the superblock. */
 enum braid_live_follow {
 	BRAID_FOLLOW_NOT = 0,
@@ -86,6 +93,7 @@ struct braid_live_rings {
 	u32 refused_seq;		/* a buffers_seq that we do not act upon, or sb's own */
 	struct braid_rate layouts;	/* changes of buffers that were followed */
 	struct braid_live_unreported *unreported;	/* of each buffer's each vCPU */
+	struct braid_live_off *off;			/* likewise */
 	size_t nr_accounted;		/* rings whose RING_END was put */
 	u32 first_ring;			/* of the next turn, for fairness */
 	u32 next_role;			/* the ring whose role is checked next */
@@ -199,12 +207,6 @@ u64 braid_live_lost(const struct braid_live_rings *r, const struct braid_live_st
 /* All events committed by then are read; BRAID_TAKEN_UNKNOWN: no ring is ours. */
 u64 braid_live_complete(const struct braid_live_rings *r);
 
-/* A buffer's name, fit for a note. */
-struct braid_live_name {
-	char text[BRAID_NAME_BYTES];
-};
-struct braid_live_name braid_live_buffer_name(const struct braid_live_stream *s, u32 buffer);
-
 void braid_live_rings_free(struct braid_live_rings *r);
 
 /* region_span.c -------------------------------------------------------------------- */
@@ -225,5 +227,14 @@ u64 braid_live_dropped(const struct braid_live_ring *ring, const struct braid_sp
 /* Splits a RING_END by start and stop; written, read, lost and left are filled in. */
 void braid_live_split(const struct braid_live_stream *s, const struct braid_live_ring *ring,
 		      struct braid_chunk_ring_end *end);
+
+/* region_off.c --------------------------------------------------------------------- */
+
+/* Takes what the guest says about a ring, while events are read. */
+void braid_live_off_take(struct braid_live_rings *r, const struct braid_live_stream *s,
+			 const struct braid_live_ring *ring);
+
+/* Notes the buffers into which recording was off meanwhile. Returns 0 or the capture's error. */
+int braid_live_off_note(const struct braid_live_rings *r, struct braid_live_stream *s);
 
 #endif /* BRAID_LIVE_RINGS_H */

@@ -66,6 +66,12 @@ void braid_live_beat(struct braid_live_stream *s);
 
 /* region_notes.c ------------------------------------------------------------------- */
 
+/* A buffer's name, fit for a note. */
+struct braid_live_name {
+	char text[BRAID_NAME_BYTES];
+};
+struct braid_live_name braid_live_buffer_name(const struct braid_live_stream *s, u32 buffer);
+
 /*
  * Reports to the user, and to the capture when a stream is open. Notes beyond BRAID_NOTES_A_SECOND
  * are only counted. Returns 0 or the capture's error.

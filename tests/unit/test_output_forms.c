@@ -47,6 +47,34 @@ static void counts_unnamed(struct fake_guest *g)
 	symbols->missed = 0;
 }
 
+/* How long recording was off; of an earlier driver that is unknown. */
+static void says_when_recording_was_off(struct fake_guest *g)
+{
+	const char *text[] = { "stat", region_path, NULL };
+	const char *json[] = { "stat", "--json", region_path, NULL };
+	struct braid_ring_map map;
+
+	CHECK_EQ(run_command(braid_cmd_stat, text), EXIT_SUCCESS);
+	CHECK(!strstr(printed, "off"));
+	CHECK_EQ(run_command(braid_cmd_stat, json), EXIT_SUCCESS);
+	CHECK(strstr(printed, "\"off\":null,\"off_times\":null,\"off_ns\":null"));
+	fake_guest_ring(g, 0, 0, &map);
+	map.priv->off_times = 2;
+	map.priv->off_steps = 250000000;
+	map.priv->off_seq = 2;
+	CHECK_EQ(run_command(braid_cmd_stat, text), EXIT_SUCCESS);
+	CHECK(strstr(printed, "ok; recording was off: 2 times, 0.250000 s in all\n"));
+	map.priv->off_now = 1;
+	CHECK_EQ(run_command(braid_cmd_stat, text), EXIT_SUCCESS);
+	CHECK(strstr(printed, "ok; recording is off: 2 times, 0.250000 s in all\n"));
+	CHECK_EQ(run_command(braid_cmd_stat, json), EXIT_SUCCESS);
+	CHECK(strstr(printed, "\"off\":true,\"off_times\":2,\"off_ns\":250000000"));
+	map.priv->off_seq = 3;	/* it is being changed */
+	CHECK_EQ(run_command(braid_cmd_stat, text), EXIT_SUCCESS);
+	CHECK(!strstr(printed, "off"));
+	memset(&map.priv->off_seq, 0, sizeof(map.priv->off_seq));
+}
+
 /* list, stat and verify read live buffers of all kinds without changing them. */
 static void commands_on_all_kinds_of_buffers(void)
 {
@@ -88,6 +116,7 @@ static void commands_on_all_kinds_of_buffers(void)
 	CHECK_EQ(run_command(braid_cmd_stat, stat_none), EXIT_FAILURE);
 	CHECK(strstr(printed, "no buffer 'nosuch'"));
 	counts_unnamed(g);
+	says_when_recording_was_off(g);
 	CHECK_EQ(run_command(braid_cmd_list, list), EXIT_SUCCESS);
 	CHECK(strstr(printed, "  0/4  "));	/* a sub-event is not an event */
 	CHECK(strstr(printed, "events of main"));

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Cases of the driver alone, as a user in the guest sees it."""
 
+import json
 import re
 
 import kit
@@ -76,6 +77,28 @@ def driver_lockdown(ctx):
         text = ctx.run_agent("report", capture).stdout
         ctx.check("sched_switch" in text, f"nothing that the host enabled was recorded in {mode}")
         ctx.equal("a mark of ours" in text, mode == "integrity", f"whether a mark is recorded in {mode}")
+
+
+@case("driver-off", usual=("6.12",), needs=kit.NEEDS)
+def driver_off(ctx):
+    """A recording says for how long the guest's user had recording switched off."""
+    guest = ctx.guest()
+    guest.boot()
+    kit.load(guest, "events=signal")
+    guest.run(f"echo 0 > {TREE}/buffers/enabled; echo 1 > {TREE}/buffers/enabled")  # before it
+    capture = ctx.dir / "capture"
+    agent = kit.start_recorder(ctx, "-r", guest.shm, "-e", "sched", "-o", capture)
+    for _ in range(2):
+        guest.run(f"echo 0 > {TREE}/buffers/enabled; usleep 300000; echo 1 > {TREE}/buffers/enabled")
+    guest.run("usleep 300000")  # the driver has polled
+    rings = json.loads(ctx.run_agent("stat", "--json", guest.shm).stdout)["rings"]
+    times = {(ring["buffer"], ring["off"], ring["off_times"]) for ring in rings}
+    ctx.equal(times, {("trace", False, 3), ("ftrace", False, 0)}, "what stat says of each ring")
+    kit.stop_recorder(ctx, agent)
+    notes = [line for line in ctx.run_agent("report", capture).stdout.splitlines() if " was off " in line]
+    ctx.equal(len(notes), 1, f"notes of recording that was off: {notes}")
+    seconds = re.search(r"buffer trace was off in the guest 2 times, for ([\d.]+) s: ", notes[0])
+    ctx.check(seconds and 0.6 < float(seconds[1]) < 5, notes[0])
 
 
 @case("driver-write-back", usual=("6.1",), needs=("driver",))
