@@ -11,9 +11,9 @@
  * - A turn reads at most BRAID_TURN_BYTES and looks at BRAID_TURN_RINGS rings; the next one goes on
  *   after them, so that each ring gets its share.
  * - region_drain.c uses region_window.c and region_buffers.c, these use region_rings.c, and that
- *   uses region_span.c and region_off.c. Functions that take the stream run under braid_guard_run(), except those
- *   that read no shared memory: braid_live_detach(), _lost(), _held_up(), _account() without a
- *   walk.
+ *   uses region_span.c and region_off.c. Functions that take the stream run under
+ *   braid_guard_run(), except those that read no shared memory: braid_live_detach(), _lost(),
+ *   _held_up(), _off_note(), _account() without a walk.
  */
 #ifndef BRAID_LIVE_RINGS_H
 #define BRAID_LIVE_RINGS_H

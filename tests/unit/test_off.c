@@ -30,7 +30,8 @@ static void publish_off(struct session *s, u32 vcpu, u64 times, u64 steps, bool 
 }
 
 /* Records while the guest's counts change; the note, or "". */
-static const char *note_of_off(const u64 (*before)[3], const u64 (*within)[3], const u64 (*after)[3])
+static const char *note_of_off(const u64 (*before)[3], const u64 (*within)[3],
+			       const u64 (*after)[3])
 {
 	static struct session s;
 	u32 vcpu;

@@ -106,7 +106,8 @@ def read_example(ctx):
     ctx.equal(after["entries"] + after["read events"], after["written events"], "nothing is lost")
 
 
-# What read-map may find: the pages of ivshmem's BAR have no struct page, so nobody but the program can use them.
+# What read-map may find: the pages of ivshmem's BAR have no struct page, so nobody but the program
+# can use them.
 NO_STRUCT_PAGES = [(f"{what}: Bad address", f"{what}: the same bytes") for what in ("process_vm_readv", "vmsplice")] * 2
 MARKS = "for k in $(seq 16); do echo $k > /sys/kernel/tracing/trace_marker; done"
 

@@ -58,7 +58,8 @@ static void show_padding(const struct trace_buffer_meta *meta, size_t page)
 	       meta->flags, meta->Reserved1, meta->Reserved2, set);
 }
 
-static void show_same(const char *what, ssize_t got, const void *copy, const void *map, size_t bytes)
+static void show_same(const char *what, ssize_t got, const void *copy, const void *map,
+		      size_t bytes)
 {
 	printf("%s: %s\n", what, got < 0 ? strerror(errno) : (size_t)got < bytes ? "too little" :
 	       memcmp(copy, map, bytes) ? "other bytes" : "the same bytes");
@@ -136,7 +137,8 @@ int main(int argc, char **argv)
 	show_padding(meta, page);
 
 	show_uses("meta page", (void *)meta, page);
-	data = mmap(NULL, subbuf, PROT_READ, MAP_SHARED, fd, meta->meta_page_size + meta->reader.id * subbuf);
+	data = mmap(NULL, subbuf, PROT_READ, MAP_SHARED, fd,
+		    meta->meta_page_size + meta->reader.id * subbuf);
 	if (data == MAP_FAILED)
 		return 1;
 	show_uses("sub-buffer", data, page);
