@@ -9,6 +9,8 @@
 # and the additional certificate authorities of this machine, but has a /dev/shm of its own. The
 # clone is of the last commit. The folder, build/releases/CODENAME, is kept after a failure; nothing
 # is mounted on it any more.
+# It has no PID namespace of its own: there the agent refuses to record the host, which cases do,
+# because the host's trace has this machine's numbers of processes.
 # The registry is that of this machine's own apt. Needs root and the package mmdebstrap.
 set -eu
 
