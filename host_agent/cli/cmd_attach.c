@@ -61,8 +61,8 @@ const struct braid_cli_command braid_command_attach = {
 	"into a snapshot with its memory; `tracebraid detach` makes these possible again. With --config, "
 	"the file is needed before each start of the domain, and a restart of the host empties "
 	"/dev/shm: see `tracebraid create --from`.\n"
-	"The file of a former run is cleared: `tracebraid recover DOMAIN` before that keeps the events "
-	"that were not recorded.",
+	"The file of a former run is cleared, unless it holds events that were not recorded: `tracebraid "
+	"recover DOMAIN` keeps them, then remove the file.",
 	.status = "0 on success, 1 on error, 128 plus the signal's number if it is interrupted.",
 	.least = 1, .most = 1, .expected = "one DOMAIN; 'tracebraid list' shows all",
 };

@@ -49,7 +49,7 @@ static void print_buffer(const struct braid_found *f, u32 k)
 	putchar('\n');
 }
 
-#define NO_DRIVER	"no driver loaded in the guest yet: modprobe tracebraid"
+#define NO_DRIVER	"no driver has used it yet; in the guest: modprobe tracebraid"
 #define NO_MARK		"not marked yet, so no driver will use it: 'tracebraid create' marks it"
 
 /* How wide the columns are that hold names, at most so that all fit. */

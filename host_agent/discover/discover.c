@@ -64,7 +64,7 @@ u32 braid_mapping_fill(const struct braid_mapping *m, const struct braid_superbl
 			unread += bytes < data_bytes ? bytes : data_bytes;
 		}
 	}
-	return room ? unread * 1000 / room : 0;
+	return room ? (unread * 1000 + room - 1) / room : 0;	/* 0 only if nothing is unread */
 }
 
 struct probe {

@@ -230,7 +230,7 @@ int braid_split_name(const char *argument, char place[256], char name[BRAID_GUES
  * @sb: the validated copy of its superblock
  * @buffer: its index, of an entry in use
  *
- * Return: unread bytes as permille of what the rings hold.
+ * Return: unread bytes as permille of what the rings hold, rounded up.
  */
 u32 braid_mapping_fill(const struct braid_mapping *m, const struct braid_superblock *sb,
 		       u32 buffer);

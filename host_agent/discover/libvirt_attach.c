@@ -142,6 +142,17 @@ static void check_mode(struct braid_domain_result *result)
 			 result->domain.path);
 }
 
+/* The driver clears the file when the domain starts. */
+static void check_unread(struct braid_domain_result *result)
+{
+	const struct braid_domain *domain = &result->domain;
+
+	if (!*result->note && !domain->active && braid_region_file_unread(domain->path))
+		snprintf(result->note, sizeof(result->note),
+			 "the file holds a trace that was not recovered, and %s's next start overwrites it: tracebraid recover '%s'",
+			 domain->name, domain->name);
+}
+
 static int check_request(const struct job *j, bool live)
 {
 	const struct braid_domain *domain = &j->result->domain;
@@ -156,7 +167,7 @@ static int check_request(const struct job *j, bool live)
 }
 
 /* A leftover file: clear the data of a former guest. */
-static int make_blank(const struct braid_region_file *file)
+static int make_blank(const struct braid_region_file *file, const char *domain)
 {
 	struct stat st;
 	pid_t user = stat(file->path, &st) ? 0 : braid_qemu_of(st.st_dev, st.st_ino);
@@ -164,6 +175,9 @@ static int make_blank(const struct braid_region_file *file)
 	if (user)
 		return braid_fail(-EBUSY, "%s is in use by process %d: another domain's memory? Detach it there first",
 				  file->path, (int)user);
+	if (braid_region_file_unread(file->path))
+		return braid_fail(-EEXIST, "%s holds a trace that was not recovered: tracebraid recover '%s'; then remove the file, and attach again",
+				  file->path, domain);
 	return braid_region_file_mark(file);
 }
 
@@ -208,7 +222,7 @@ static int give(struct job *j, bool live, bool config)
 	err = braid_region_file_make(&file, &made);
 	result->file_made = !err && made.st_mode;
 	if (!err && !result->file_made)
-		err = live ? make_blank(&file) : braid_region_file_invite(&file);
+		err = live ? make_blank(&file, domain->name) : braid_region_file_invite(&file);
 	if (!err)
 		err = plug(j, live, config, xml);
 	if (err && result->file_made)
@@ -237,6 +251,7 @@ int braid_domain_attach(const struct braid_domain_request *o, struct braid_domai
 		domain->attached |= result->changed_live;
 		domain->configured |= result->changed_config;
 		check_mode(result);
+		check_unread(result);
 	}
 	close_job(&j);
 	return err;

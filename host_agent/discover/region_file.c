@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "host_agent/discover/discover.h"
 #include "host_agent/discover/region_file.h"
 #include "host_agent/util/cleanup.h"
 #include "host_agent/util/error.h"
@@ -206,4 +207,18 @@ int braid_region_file_make(const struct braid_region_file *file, struct stat *ma
 	if (errno == EEXIST)
 		return take_file(file);
 	return braid_fail(-errno, "%s cannot be created: %s", file->path, strerror(errno));
+}
+
+bool braid_region_file_unread(const char *path)
+{
+	braid_auto_free struct braid_found *found = NULL;
+	size_t nr = 0;
+	u32 k;
+
+	if (braid_discover(&found, &nr, &path, 1, 0, NULL) || !nr)
+		return false;
+	for (k = 0; k < BRAID_MAX_BUFFERS; k++)
+		if (found->fill_permille[k])
+			return true;
+	return false;
 }

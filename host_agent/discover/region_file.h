@@ -3,6 +3,7 @@
 #ifndef BRAID_DISCOVER_REGION_FILE_H
 #define BRAID_DISCOVER_REGION_FILE_H
 
+#include <stdbool.h>
 #include <sys/stat.h>
 #include <sys/types.h>
 
@@ -56,5 +57,8 @@ int braid_region_file_mark(const struct braid_region_file *file);
  * Return: 0, -EEXIST (it holds other data), or -errno; with braid_fail().
  */
 int braid_region_file_invite(const struct braid_region_file *file);
+
+/** braid_region_file_unread - whether a file holds a region with events that nobody has read */
+bool braid_region_file_unread(const char *path);
 
 #endif /* BRAID_DISCOVER_REGION_FILE_H */

@@ -68,7 +68,7 @@ int braid_mapping_probe(const struct braid_mapping *m, struct braid_superblock *
 	if (err)
 		return err;
 	if (c.blank)
-		return braid_fail(-ENODATA, "%s: the driver is not loaded in its guest yet%s", m->path,
+		return braid_fail(-ENODATA, "%s: no driver has used it yet%s", m->path,
 				  copy.magic ? "" : ", and will not use a file that 'tracebraid create' has not marked");
 	if (copy.magic != BRAID_MAGIC)
 		return braid_fail(-EMEDIUMTYPE, "%s: not a tracebraid region", m->path);

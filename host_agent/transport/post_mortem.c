@@ -113,6 +113,8 @@ int braid_post_mortem_open(struct braid_post_mortem_regions *regions, int fd, co
 		return braid_fail(n, "%s: cannot be read: %s", path, strerror(-n));
 	if (sb.magic == BRAID_MAGIC)
 		return open_file(regions, fd, path, &sb);
+	if (sb.magic == BRAID_MARK)
+		return braid_fail(-ENODATA, "%s: no driver has used it yet, so it holds no trace", path);
 	return braid_dump_open(regions, fd, path, o);
 }
 

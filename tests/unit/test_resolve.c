@@ -375,7 +375,10 @@ static void no_driver_yet(void)
 	CHECK_EQ(searched(paths[0], name), BRAID_DRIVER_NONE);
 	CHECK(!strcmp(name, base(paths[0])));
 	CHECK_EQ(RUN_COMMAND(braid_cmd_list, "list", paths[0]), EXIT_SUCCESS);
-	CHECK(strstr(printed, "no driver loaded in the guest yet: modprobe tracebraid"));
+	CHECK_EQ(RUN_COMMAND(braid_cmd_recover, "recover", paths[0], "-o", "/tmp/x.braid"), EXIT_FAILURE);
+	CHECK(strstr(printed, "no driver has used it yet"));
+	CHECK_EQ(RUN_COMMAND(braid_cmd_list, "list", paths[0]), EXIT_SUCCESS);
+	CHECK(strstr(printed, "no driver has used it yet; in the guest: modprobe tracebraid"));
 	make_blank(paths[0], 0);
 	CHECK_EQ(searched(paths[0], name), -1);
 	pid = start_qemu(paths[0], geteuid(), other_name, "virtio-rng-pci");

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "host_agent/discover/discover.h"
+#include "host_agent/discover/region_file.h"
 #include "host_agent/transport/transport.h"
 #include "host_agent/util/error.h"
 #include "tests/unit/check.h"
@@ -61,11 +62,11 @@ static void test_invalid_regions(void)
 	memset(page, 0, sizeof(page));
 	write_file(other, page, sizeof(page));
 	CHECK_EQ(look(other, &sb), -ENODATA);
-	CHECK(strstr(braid_failure(), "not loaded") && strstr(braid_failure(), "tracebraid create"));
+	CHECK(strstr(braid_failure(), "no driver has used it yet") && strstr(braid_failure(), "tracebraid create"));
 	memcpy(page, &mark, sizeof(mark));
 	write_file(other, page, sizeof(page));
 	CHECK_EQ(look(other, &sb), -ENODATA);
-	CHECK(strstr(braid_failure(), "not loaded") && !strstr(braid_failure(), "create"));
+	CHECK(strstr(braid_failure(), "no driver has used it yet") && !strstr(braid_failure(), "create"));
 	CHECK_EQ(braid_mapping_open(&m, other, false), 0);
 	CHECK(braid_mapping_marked(m));
 	braid_mapping_close(m);
@@ -302,7 +303,9 @@ static void test_liveness(void)
 	CHECK_EQ(found->state, BRAID_DRIVER_LIVE);
 	free(found);
 	fake_guest_stop(g);
-	fake_guest_write(g, 0, 100);
+	CHECK(!braid_region_file_unread(path));
+	fake_guest_write(g, 0, 1);	/* little, but not nothing */
+	CHECK(braid_region_file_unread(path) && !braid_region_file_unread("/nonexistent"));
 	CHECK_EQ(braid_discover(&found, &nr, paths, 1, BRAID_DISCOVER_LIVENESS, NULL), 0);
 	CHECK_EQ(found->state, BRAID_DRIVER_SILENT);
 	CHECK(found->fill_permille[0] > 0 && found->fill_permille[0] <= 1000);

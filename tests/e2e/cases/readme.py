@@ -60,7 +60,7 @@ def readme(ctx):
     guest = ctx.guest(name, shm=None, qemu_args=words if "-name" in words else ["-name", name, *words])
     guest.boot()
     listed = ctx.run_agent("list").stdout
-    ctx.check(re.search(rf"^{name} +no driver .*\s+/dev/shm/{name}\n  no driver loaded in the guest yet", listed, re.MULTILINE),
+    ctx.check(re.search(rf"^{name} +no driver .*\s+/dev/shm/{name}\n  no driver has used it yet", listed, re.MULTILINE),
               f"before the driver is loaded, list says:\n{listed}")
     guest.insmod("tracebraid")
     guest.bg(WORKLOAD)
