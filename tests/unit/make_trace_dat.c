@@ -228,12 +228,12 @@ static void put_page(const struct synth_dat *p, u32 cpu, u32 number)
 }
 
 /* Bytes that decompress to a million times as many. */
-static void bloat(u32 chunks)
+static void bloat(u32 chunks, u32 bytes)
 {
 	put_number(chunks, 4);
 	while (chunks--) {
 		put_number(0, 4);
-		put_number(8 << 20, 4);
+		put_number(bytes ? bytes : 8 << 20, 4);
 	}
 }
 
@@ -248,7 +248,7 @@ static void put_pages(const struct synth_dat *p, u64 at[CPUS], u64 bytes[CPUS])
 			put_number(0, 1);
 		at[cpu] = out.bytes;
 		if (p->bloated)
-			bloat(p->bloated);
+			bloat(p->bloated, p->bloated_bytes);
 		else if (p->compressed)
 			put_number(2, 4);
 		mark = out.bytes;

@@ -30,7 +30,8 @@ struct synth_dat {
 	u64 back;			/* by which the second page of CPU 1 is too early */
 	bool bare;			/* records begin with common_type alone */
 	bool small;			/* pages of 256 bytes, with 8 events */
-	u32 bloated;			/* chunks of each CPU of 8 MiB of zeros, without events */
+	u32 bloated;			/* chunks of each CPU of zeros, without events: ... */
+	u32 bloated_bytes;		/* ... each claims so many; 0: 8 MiB */
 	u32 aliases;			/* version 7: number of CPUs, all with the pages of CPU 1 */
 	u32 overrun;			/* of CPU 1 by its stats, which add 4 and 3; 0: no stats */
 	u64 lost;			/* reported by the second page of CPU 1; ~0: some */
