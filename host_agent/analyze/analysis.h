@@ -194,6 +194,9 @@ const struct braid_gap *braid_stalls_worst(const void *state, u32 stream);
  */
 const char *braid_lacks_switches(const struct braid_states *s);
 
+/** braid_has_events - whether a stream recorded any; at the end */
+bool braid_has_events(const struct braid_stream *stream);
+
 /** braid_vcpu_name - "guest1/vCPU 0" */
 void braid_vcpu_name(const struct braid_states *s, u32 vcpu, char name[BRAID_NAME_TEXT]);
 

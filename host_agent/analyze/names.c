@@ -197,7 +197,7 @@ bool braid_analysis_wants(const struct braid_states *s, const struct braid_analy
 {
 	const struct braid_vcpu *v = &s->vcpus[vcpu];
 
-	return (!o->stream || !strcmp(o->stream, v->guest->name)) &&
+	return (!o->stream || braid_stream_is(v->guest, o->stream)) &&
 	       (!o->one_cpu || o->cpu == v->number) && (!o->one_task || o->task == task);
 }
 
@@ -222,7 +222,7 @@ struct braid_certainty braid_certainty_of(const struct braid_states *s,
 	return c;
 }
 
-static bool has_events(const struct braid_stream *stream)
+bool braid_has_events(const struct braid_stream *stream)
 {
 	size_t k;
 
@@ -240,7 +240,7 @@ const char *braid_lacks_switches(const struct braid_states *s)
 	for (k = 0; k < s->source->nr_streams; k++) {
 		if (!s->guests[k].nr_vcpus || s->guests[k].any_switch)
 			continue;
-		if (has_events(s->source->streams[k]))
+		if (braid_has_events(s->source->streams[k]))
 			return "a guest has no sched_switch events, so its vCPUs' tasks are unknown; record with -e sched:sched_switch";
 		why = "a guest recorded no event, so its vCPUs' tasks are unknown";
 	}

@@ -111,6 +111,7 @@ static void put_polls(const struct braid_stages *x, u32 number, struct braid_tab
 static void write_missing(const struct braid_stages *x, struct braid_text *out)
 {
 	const struct braid_states *s = x->s;
+	char guest[BRAID_STREAM_LABEL];
 	u32 k;
 
 	if (!s->any_raise || !s->any_inject)
@@ -119,10 +120,14 @@ static void write_missing(const struct braid_stages *x, struct braid_text *out)
 				  s->any_raise ? "kvm_inj_virq" : "kvm_apic_accept_irq");
 	if (!s->any_halted)
 		braid_text_puts(out, "# the host has no kvm_vcpu_wakeup events: halt polling is unknown; for a guest on KVM, record them with --host\n");
-	for (k = 0; k < s->source->nr_streams; k++)
-		if (is_shown(x, k) && !s->guests[k].any_handler)
-			braid_text_printf(out, "# %s has no events of interrupts: record with -e irq -e irq_vectors\n",
-					  s->source->streams[k]->name);
+	for (k = 0; k < s->source->nr_streams; k++) {
+		if (!is_shown(x, k) || s->guests[k].any_handler)
+			continue;
+		braid_stream_label(s->source->streams[k], guest);
+		braid_text_printf(out, "# %s %s\n", guest, braid_has_events(s->source->streams[k]) ?
+				  "has no events of interrupts: record with -e irq -e irq_vectors" :
+				  "recorded no event, so its interrupts are unknown");
+	}
 }
 
 void braid_stages_write(const struct braid_stages *x, struct braid_text *out)

@@ -164,11 +164,12 @@ static void put_row(const struct summary *x, const struct row *row, struct braid
 /* Which analysis to run next, and why. */
 static void put_next(const struct summary *x, const struct row *row, struct braid_text *out)
 {
-	const char *guest = row->guest->name;
+	char guest[BRAID_STREAM_LABEL + 2];
 	char took[24], name[BRAID_NAME_TEXT], cause[2 * BRAID_NAME_TEXT];
 	char label[BRAID_STREAM_LABEL];
 
 	braid_stream_label(row->guest, label);
+	snprintf(guest, sizeof(guest), row->guest->life > 1 ? "'%s'" : "%s", label);
 	if (ppm(row->stolen_ns, row->whole_ns) >= WORTH_PPM) {
 		braid_duration_text(row->stolen_ns, took);
 		name_culprit(x, row, name);

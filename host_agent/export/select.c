@@ -9,6 +9,7 @@
 #include "host_agent/export/filter.h"
 #include "host_agent/export/moment.h"
 #include "host_agent/export/select.h"
+#include "host_agent/store/vcpu.h"
 #include "host_agent/util/error.h"
 #include "host_agent/util/text.h"
 #include "shared/platform.h"
@@ -37,7 +38,7 @@ bool braid_select_ring(void *options, const struct braid_ring *ring)
 {
 	const struct braid_export_options *o = options;
 
-	if (o->stream && strcmp(o->stream, ring->stream->name))
+	if (o->stream && !braid_stream_is(ring->stream, o->stream))
 		return false;
 	if (o->buffer && ring->cpu != BRAID_RING_NOTES &&
 	    strcmp(o->buffer, braid_ring_buffer_name(ring)))
@@ -281,12 +282,16 @@ static int check_buffer(const char *name, const struct braid_source *source)
 static int check_stream(const char *name, const struct braid_source *source)
 {
 	struct braid_text_near near = { .word = name };
+	char label[BRAID_STREAM_LABEL], best[BRAID_STREAM_LABEL];
 	size_t k;
 
 	for (k = 0; k < source->nr_streams; k++) {
-		if (!strcmp(source->streams[k]->name, name))
+		if (braid_stream_is(source->streams[k], name))
 			return 0;
-		braid_text_nearer(&near, source->streams[k]->name);
+		braid_stream_label(source->streams[k], label);
+		braid_text_nearer(&near, label);
+		if (near.nearest == label)
+			near.nearest = strcpy(best, label);
 	}
 	if (near.nearest || !source->nr_streams)
 		return fail_near("stream", &near);
@@ -378,7 +383,7 @@ static int check_filter(struct braid_select *s, const struct braid_filter *filte
 	for (k = 0; k < s->source->nr_streams; k++) {
 		const struct braid_stream *stream = s->source->streams[k];
 
-		if (s->options->stream && strcmp(s->options->stream, stream->name))
+		if (s->options->stream && !braid_stream_is(stream, s->options->stream))
 			continue;
 		for (n = 0; n < stream->nr_formats; n++) {
 			const struct braid_event_format *format = &stream->formats[n];

@@ -154,7 +154,7 @@ static int take_queued(void *arg, const struct braid_queue_wait *wait)
 
 static bool wanted(const struct braid_export_options *o, const struct braid_vcpu *v)
 {
-	return (!o->stream || !strcmp(o->stream, v->guest->name)) &&
+	return (!o->stream || braid_stream_is(v->guest, o->stream)) &&
 	       (!o->one_cpu || o->cpu == v->number);
 }
 
@@ -165,7 +165,7 @@ static bool names_guest(const struct braid_source *source, const char *name)
 
 	for (k = 0; name && k < source->nr_streams; k++)
 		if (source->streams[k]->kind == BRAID_STREAM_GUEST &&
-		    !strcmp(source->streams[k]->name, name))
+		    braid_stream_is(source->streams[k], name))
 			return true;
 	return false;
 }

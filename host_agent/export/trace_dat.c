@@ -444,7 +444,7 @@ static int add_file(struct braid_dat_out *d, const char *base, const struct brai
 
 static bool wanted(const struct braid_export_options *options, const struct braid_stream *stream)
 {
-	return !options->stream || !strcmp(options->stream, stream->name);
+	return !options->stream || braid_stream_is(stream, options->stream);
 }
 
 /* The host's file is always first: it lists the guests. */

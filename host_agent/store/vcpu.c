@@ -78,6 +78,17 @@ void braid_stream_label(const struct braid_stream *stream, char label[BRAID_STRE
 		snprintf(label, BRAID_STREAM_LABEL, "%s", stream->name);
 }
 
+bool braid_stream_is(const struct braid_stream *stream, const char *name)
+{
+	size_t bytes = strlen(stream->name);
+	char life[24];
+
+	if (strncmp(name, stream->name, bytes))
+		return false;
+	snprintf(life, sizeof(life), " (%u)", stream->life);
+	return !name[bytes] || !strcmp(name + bytes, life);
+}
+
 void braid_vcpu_label(const struct braid_vcpu_span *span, char label[BRAID_VCPU_LABEL])
 {
 	char guest[BRAID_STREAM_LABEL];

@@ -48,6 +48,9 @@ bool braid_vcpu_map_only(const struct braid_vcpu_map *map, const struct braid_vc
 /** braid_stream_label - a stream's name; "guest1 (2)" for a guest's second incarnation */
 void braid_stream_label(const struct braid_stream *stream, char label[BRAID_STREAM_LABEL]);
 
+/** braid_stream_is - whether a name is a stream's: "guest1" all incarnations', "guest1 (2)" one's */
+bool braid_stream_is(const struct braid_stream *stream, const char *name);
+
 #define BRAID_VCPU_LABEL	104	/* capacity: */
 
 /** braid_vcpu_label - "guest1/vCPU 0"; "guest1/all vCPUs" for a thread that runs all in turn */

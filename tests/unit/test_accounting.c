@@ -227,7 +227,8 @@ static void limits(void)
 		.form = BRAID_TABLE_JSON, .top = 50, .compares = ~0u, .names = { "now", "other" },
 	};
 	struct braid_export_options across = {
-		.from = { .kind = BRAID_MOMENT_AT, .ns = 1800 }, .to = { .kind = BRAID_MOMENT_AT, .ns = 900300 },
+		.from = { .kind = BRAID_MOMENT_AT, .ns = 1800 },
+		.to = { .kind = BRAID_MOMENT_AT, .ns = 900300 },
 	};
 	char *text = NULL;
 	size_t bytes;
@@ -236,7 +237,8 @@ static void limits(void)
 	two_windows();
 	memory_guest.nr_cpus = 1;
 	braid_source_rewind(&memory_source);
-	NEED(to && !braid_export_analysis(to, &memory_source, &across, braid_analysis_by_name("states"), &wants));
+	NEED(to && !braid_export_analysis(to, &memory_source, &across,
+					  braid_analysis_by_name("states"), &wants));
 	fclose(to);
 	text_has(text, "\"observed_ns\":500,\"proven_ns\":500,", NULL);
 	/* The same against both recordings: 300 of 500 ns stolen, and 1200 of 2000. */
@@ -261,8 +263,8 @@ static void limits(void)
 	to = open_memstream(&text, &bytes);
 	braid_source_rewind(&memory_source);
 	NEED(to);
-	CHECK_EQ(braid_export_analysis(to, &memory_source, &across, braid_analysis_by_name("states"), &wants),
-		 -ENOENT);
+	CHECK_EQ(braid_export_analysis(to, &memory_source, &across,
+				       braid_analysis_by_name("states"), &wants), -ENOENT);
 	CHECK(strstr(braid_failure(), "no guest was recorded in the selected time"));
 	fclose(to);
 	free(text);

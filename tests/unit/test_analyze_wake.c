@@ -394,6 +394,9 @@ static void missing(void)
 		 "# the host has no kvm_apic_accept_irq and kvm_inj_virq events",
 		 "# the host has no kvm_vcpu_wakeup events", "# guest has no events of interrupts: record",
 		 "guest  entry to handler           -    -    -", NULL);
+	memory_rings[2].nr = 0;
+	text_has(wake((struct braid_analysis_options){ .form = BRAID_TABLE_TEXT }),
+		 "# guest recorded no event, so its interrupts are unknown\n", NULL);
 	text_has(wake(JSON), STAGE("entry to handler", "null"), STAGE("vCPU woken to on CPU", "null"),
 		 STAGE("task woken to on CPU", "null"), "\"halt_polling\":[]", NULL);
 }

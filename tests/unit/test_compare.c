@@ -235,7 +235,7 @@ static void bins_add_up(void)
 static void holes_have_no_bins(void)
 {
 	struct braid_observed recorded[] = {
-		{ .start_ns = 0, .stop_ns = 400 * MILLI }, { .start_ns = 9000000 * MILLI, .before_ns = 400 * MILLI },
+		{ .start_ns = 0 }, { .start_ns = 9000000 * MILLI, .before_ns = 400 * MILLI },
 	};
 	struct side whole, parts;
 	char *text;

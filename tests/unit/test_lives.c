@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* A guest that is reset: its tasks end with its last sign of life, and it has two names. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "host_agent/export/select.h"
+#include "host_agent/util/error.h"
 #include "tests/unit/analyze_text.h"
 #include "tests/unit/check.h"
 #include "tests/unit/memory_trace.h"
@@ -58,7 +61,10 @@ static void tasks_end(void)
 /* Two incarnations have two names, and what the first one did after its end has no task. */
 static void names(void)
 {
+	struct braid_analysis_options wants = { .form = BRAID_TABLE_CSV };
+	struct braid_export_options of = { 0 };
 	char *text;
+	int err;
 
 	make(2000);
 	text_has(analyze_text("states", BRAID_TABLE_JSON, false), "\"vcpu\":\"guest/vCPU 0\"",
@@ -72,6 +78,23 @@ static void names(void)
 	text_has(analyze_text("exits", BRAID_TABLE_CSV, true), "not traced (booting),", NULL);
 	text_has(analyze_text("summary", BRAID_TABLE_JSON, false), "\"guest\":\"guest\"",
 		 "\"guest\":\"guest (2)\"", NULL);
+	/* Each name selects what it shows. */
+	memory_guest.life = 1;
+	wants.stream = "guest (2)";
+	text = analyze_with("states", wants, &err);
+	CHECK(text && !strstr(text, "\nguest/") && strstr(text, "\nguest (2)/vCPU 0,"));
+	free(text);
+	wants.stream = "guest (1)";
+	text = analyze_with("states", wants, &err);
+	CHECK(text && strstr(text, "\nguest/vCPU 0,") && !strstr(text, "guest (2)"));
+	free(text);
+	wants.stream = "guest";
+	text = analyze_with("states", wants, &err);
+	CHECK(text && strstr(text, "\nguest/vCPU 0,") && strstr(text, "\nguest (2)/vCPU 0,"));
+	free(text);
+	of.stream = "guest (3)";
+	CHECK_EQ(braid_select_check(&of, &memory_source), -ENOENT);
+	CHECK(strstr(braid_failure(), "did you mean 'guest (2)'?"));
 	/* Not from the last event to the next driver. */
 	text = analyze_text("stalls", BRAID_TABLE_TEXT, false);
 	CHECK(strstr(text, "guest/vCPU 0 (thread 70) recorded no event for 500 ns from "
