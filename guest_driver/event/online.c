@@ -83,16 +83,21 @@ static int braid_online_goes(unsigned int cpu)
 	return 0;
 }
 
-/* Those that are not present have no vCPU. */
-static void braid_online_tell(void)
+/*
+ * Those that are not present have no vCPU. The thread that polls must not wait for a CPU that comes
+ * or goes. Return: false then.
+ */
+static bool braid_online_tell(void)
 {
 	u32 cpu;
 
-	cpus_read_lock();
+	if (!cpus_read_trylock())
+		return false;
 	for_each_present_cpu(cpu)
 		if (!cpu_online(cpu))
 			braid_online_write(cpu, false);
 	cpus_read_unlock();
+	return true;
 }
 
 void braid_online_renew(void)
@@ -105,8 +110,7 @@ void braid_online_poll(bool agent)
 {
 	if (!agent)
 		braid_online_renew();
-	else if (time_after_eq(jiffies, next_tell)) {
-		braid_online_tell();
+	else if (time_after_eq(jiffies, next_tell) && braid_online_tell()) {
 		next_tell = jiffies + tell_after;
 		tell_after = min_t(unsigned long, 2 * tell_after, TELL_MOST);
 	}
