@@ -11,6 +11,7 @@
 #include "host_agent/util/array.h"
 #include "host_agent/util/cleanup.h"
 #include "host_agent/util/error.h"
+#include "host_agent/util/text.h"
 #include "tracebraid/tracebraid.h"
 
 /* Return: 0, or -ENOMEM with braid_fail(). */
@@ -195,11 +196,34 @@ int braid_trace_check_output(const char *form, const char *out)
 			  out, (int)(n - end), out, form);
 }
 
+static int offer(void *arg, const struct tracebraid_stream *stream,
+		 const struct tracebraid_type *type)
+{
+	(void)stream;
+	braid_text_nearer(arg, tracebraid_type_name(type));
+	return 0;
+}
+
+/* The name of an event that may be meant. */
+static void print_near(struct tracebraid_trace *trace, const char *event)
+{
+	const char *colon = strchr(event, ':');
+	struct braid_text_near near = { .word = colon ? colon + 1 : event };
+	struct tracebraid_walk *walk;
+
+	if (tracebraid_walk_new(&walk, trace, NULL))
+		return;
+	if (!tracebraid_types(walk, offer, &near) && near.nearest && strcmp(near.nearest, near.word))
+		fprintf(stderr, "; did you mean '%s'?", near.nearest);
+	tracebraid_walk_free(walk);
+}
+
 /* Whether a selection matched: 0; or BRAID_TRACE_NOTHING, after a message: possibly a typing error. */
-static int judge(struct braid_trace_options *t, const struct tracebraid_totals *totals)
+static int judge(struct braid_trace_options *t, struct tracebraid_trace *trace,
+		 const struct tracebraid_totals *totals)
 {
 	static const char event[] = "--event=";
-	const char *before = "";
+	const char *before = "", *one = NULL;
 	size_t k;
 
 	if (totals->events || !t->selects || (t->max_lines && totals->lines >= t->max_lines))
@@ -210,8 +234,11 @@ static int judge(struct braid_trace_options *t, const struct tracebraid_totals *
 		if (strncmp(t->words.items[k], event, strlen(event)))
 			continue;
 		fprintf(stderr, "%s '%s'", before, braid_cli_clean(t->words.items[k] + strlen(event)));
+		one = *before ? NULL : t->words.items[k] + strlen(event);
 		before = " or";
 	}
+	if (one)
+		print_near(trace, one);
 	fputs(*before ? "\n" : " the selection\n", stderr);
 	return BRAID_TRACE_NOTHING;
 }
@@ -234,8 +261,10 @@ int braid_trace_export(struct braid_trace_options *t, const char *form, const ch
 		err = tracebraid_export(trace, form, out, words);
 	if (!err)
 		err = tracebraid_totals(trace, &totals);
+	if (!err)
+		err = judge(t, trace, &totals);
 	tracebraid_close(trace);
-	return err ? err : judge(t, &totals);
+	return err;
 }
 
 int braid_trace_exit(struct braid_trace_options *t, int ret)

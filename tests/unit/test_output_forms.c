@@ -268,6 +268,8 @@ static void filters_without_a_match(void)
 	CHECK(!strstr(printed, "no event matches"));
 	CHECK_EQ(run_command(braid_cmd_report, none), 2);
 	CHECK(strstr(printed, "tracebraid: no event matches 'nosuch' or 'no:such'\n"));
+	CHECK_EQ(RUN_COMMAND(braid_cmd_report, "report", "-e", "tikc", region_path), 2);
+	CHECK(strstr(printed, "no event matches 'tikc'; did you mean 'tick'?\n"));
 	CHECK_EQ(run_command(braid_cmd_report, buffer), EXIT_FAILURE);
 	CHECK(strstr(printed, "no buffer 'nosuch'"));
 	buffer[2] = "main";
