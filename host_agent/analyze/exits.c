@@ -273,9 +273,13 @@ static void write_head(const struct exits *x, bool more, struct braid_text *out)
 					  near);
 		braid_text_putc(out, '\n');
 	} else if (x->o.form == BRAID_TABLE_JSON) {
-		braid_text_printf(out, ",\"count\":%llu,\"total_ns\":%llu,\"near_change_ns\":%llu,",
+		braid_text_printf(out, ",\"count\":%llu,\"total_ns\":%llu,\"near_change_ns\":",
 				  (unsigned long long)x->sums.count,
-				  (unsigned long long)x->sums.total_ns, (unsigned long long)near_ns);
+				  (unsigned long long)x->sums.total_ns);
+		if (by_guest(&x->o))
+			braid_text_printf(out, "%llu,", (unsigned long long)near_ns);
+		else
+			braid_text_puts(out, "null,");	/* not asked */
 	}
 }
 

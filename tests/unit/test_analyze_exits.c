@@ -135,6 +135,8 @@ static void by_call(void)
 	text_has(of("exits", (struct braid_analysis_options){ .form = BRAID_TABLE_JSON,
 							      .by_call = true }),
 		 "\"count\":8,\"total_ns\":80,\"near_change_ns\":0,", NULL);
+	text_has(of("exits", (struct braid_analysis_options){ .form = BRAID_TABLE_JSON }),
+		 "\"count\":8,\"total_ns\":80,\"near_change_ns\":null,", NULL);
 }
 
 /* A pid that is used again is another task, which has not called yet. */
