@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Creates a capture all of whose names and texts contain markup. */
+/*
+ * Creates a capture all of whose names and texts contain markup, or with 0 events one of
+ * nothing: make_hostile OUT [EVENTS].
+ */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "shared/schema.h"
@@ -61,19 +65,21 @@ int main(int argc, char **argv)
 		.nr_slots = 8, .subbuf_bytes = 4096,
 	};
 	struct braid_capture_writer *w;
+	u32 events = argc == 3 ? strtoul(argv[2], NULL, 0) : EVENTS, k;
 	struct synth_guest g;
-	u32 k;
 
-	if (argc != 2) {
-		fprintf(stderr, "make_hostile OUT\n");
+	if (argc != 2 && argc != 3) {
+		fprintf(stderr, "make_hostile OUT [EVENTS]\n");
 		return 2;
 	}
 	w = synth_capture(argv[1]);
 	synth_guest_init(&g, &params);
 	synth_begin(w, &g, 1);
-	put_names(w);
-	put_edge(w, BRAID_WINDOW_START, SYNTH_START_NS);
-	for (k = 0; k < EVENTS; k++) {
+	if (events) {
+		put_names(w);
+		put_edge(w, BRAID_WINDOW_START, SYNTH_START_NS);
+	}
+	for (k = 0; k < events; k++) {
 		g.now += 1000;
 		synth_tick(&g, k & 1, k, k & 2 ? CLOSE "]]>-->" : ATTRIBUTE ELEMENT);
 		if (k % TOO_MANY == 0)
@@ -81,7 +87,8 @@ int main(int argc, char **argv)
 	}
 	synth_drain(w, &g, 0);
 	synth_end(w, &g, BRAID_END_STOPPED);
-	put_edge(w, BRAID_WINDOW_STOP, SYNTH_START_NS + (EVENTS - LATE) * 1000);
+	if (events)
+		put_edge(w, BRAID_WINDOW_STOP, SYNTH_START_NS + (events - LATE) * 1000);
 	NEED(!braid_capture_finish(w));
 	synth_guest_free(&g);
 	return 0;

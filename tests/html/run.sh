@@ -21,7 +21,8 @@ if [ "${1:-}" = bench ]; then
 fi
 build/make_big_capture "$folder/big.braid" 24000
 build/make_hostile "$folder/hostile.braid"
+build/make_hostile "$folder/empty.braid" 0
 mkdir -p "$folder/tables"
 # shellcheck disable=SC2046 # words
-node tests/html/test.js build/tracebraid "$folder/big.braid" "$folder/hostile.braid" "$folder" \
-	$(tests/library/test_tables.py make "$folder/tables")
+node tests/html/test.js build/tracebraid "$folder/big.braid" "$folder/hostile.braid" "$folder/empty.braid" \
+	"$folder" $(tests/library/test_tables.py make "$folder/tables")

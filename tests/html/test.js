@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* test.js AGENT CAPTURE HOSTILE FOLDER TRACE...: exports the captures, and uses the pages. */
+/* test.js AGENT CAPTURE HOSTILE EMPTY FOLDER TRACE...: exports the captures, and uses the pages. */
 'use strict';
 
 const assert = require('node:assert');
@@ -20,7 +20,7 @@ const { checkLongest, checkStates, checkWakes } = require('./states.js');
 const { checkTables } = require('./tables.js');
 const { checkVerdict } = require('./verdict.js');
 
-const [, , AGENT, CAPTURE, HOSTILE, FOLDER, ...TRACES] = process.argv;
+const [, , AGENT, CAPTURE, HOSTILE, EMPTY, FOLDER, ...TRACES] = process.argv;
 
 function run(...words) {
 	return execFileSync(AGENT, words, { encoding: 'utf8', maxBuffer: 1 << 30 });
@@ -33,7 +33,7 @@ function report(capture, ...options) {
 		.split('\n')
 		.map((line) => JSON.parse(line));
 	const items = json.filter(({ type }) => ['event', 'lost', 'note'].includes(type));
-	const lines = run('report', '--no-header', ...options, capture).trimEnd().split('\n');
+	const lines = run('report', '--no-header', ...options, capture).split('\n').filter(Boolean);
 	return {
 		items,
 		lines,
@@ -517,6 +517,33 @@ async function checkHostile(browser) {
 	assert.deepStrictEqual(refused, ['connect-src', 'img-src', 'script-src-elem']);
 }
 
+/* A page without events works, with all its keys. */
+async function checkEmpty(browser) {
+	const complaints = [],
+		said = report(EMPTY);
+	const page = await open(browser, exportPage(EMPTY, 'empty.html'), complaints);
+	assert.strictEqual(said.end.events, 0);
+	/* Of no events there is no time. */
+	assert.match(await page.textContent('#about'), /: 0 events, 0 lost/);
+	assert.strictEqual(await page.textContent('#corner'), '');
+	assert.doesNotMatch(await page.textContent('#verdict .summary p'), /proven/);
+	await checkRows(page, said);
+	const { left, top, width } = await page.evaluate(box);
+	await page.mouse.move(left + width / 2, top + 40);
+	await page.mouse.wheel(0, -600);
+	await page.mouse.click(left + width / 2, top + 40);
+	for (const key of ['0', 'w', 'a', 'm', 'ArrowRight', 'ArrowDown', 'f', 'm', 'e', 'g', 'Escape'])
+		await page.keyboard.press(key);
+	for (const field of ['search', 'filter']) {
+		await page.fill(`#${field}`, 'event:sched_switch');
+		await page.press(`#${field}`, 'Enter');
+	}
+	await page.click('#next');
+	await page.click('#kindsbutton');
+	await page.evaluate(() => globalThis.tracebraid.drawNow());
+	assert.deepStrictEqual(complaints, []);
+}
+
 async function main() {
 	const browser = await launch();
 	try {
@@ -528,6 +555,8 @@ async function main() {
 		console.log('ok   html: one frame shows everything');
 		await checkHostile(browser);
 		console.log('ok   html: hostile names are text');
+		await checkEmpty(browser);
+		console.log('ok   html: no events');
 		for (const trace of TRACES) await checkTables(browser, run, FOLDER, trace.split(','));
 		console.log(`ok   html: states, stolen time and verdict of ${TRACES.length} traces`);
 	} finally {

@@ -110,6 +110,7 @@ class App {
 		this.view.drawOver();
 		this.ruler.draw(this.palette);
 		this.tip();
+		if (!this.trace.nr) return; /* the scale is of no time */
 		$('corner').replaceChildren(
 			'shown: ',
 			el('b', durationText(this.win.length)),

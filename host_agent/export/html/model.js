@@ -318,6 +318,7 @@ class Trace {
 			this.first = Math.min(this.first, this.time[k]);
 			this.last = Math.max(this.last, this.time[k]);
 		}
+		this.lasts = this.nr ? this.last - this.first : 0;
 		if (this.last <= this.first) this.last = this.first + 1000;
 		this.lastStop = this.stops
 			? Math.max(...this.windows.map((window) => window[1]), -Infinity)

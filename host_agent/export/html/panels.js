@@ -82,7 +82,7 @@ function fillHead(trace) {
 	$('head').replaceChildren(...[...trace.streams].sort(hostFirst).map(streamCard));
 	$('about').textContent =
 		`host ${head.host}, clock ${head.clock}: ${countText(totals.events)} event${totals.events === 1 ? '' : 's'}` +
-		` in ${durationText(trace.last - trace.first)}, ${countText(totals.lost)} lost` +
+		`${trace.nr ? ` in ${durationText(trace.lasts)}` : ''}, ${countText(totals.lost)} lost` +
 		`${totals.more_lost ? ' plus an unknown number' : ''}` +
 		`, order uncertain for ${countText(totals.uncertain)}`;
 	$('about').title = $('about').textContent;

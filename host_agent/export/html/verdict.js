@@ -117,7 +117,7 @@ class Verdict {
 
 	fill() {
 		const { summary, stalls } = this.found,
-			known = (100 * summary.proven_ns) / (summary.observed_ns || 1);
+			known = (100 * summary.proven_ns) / summary.observed_ns;
 		const list = el('ol', ...stalls.stalls.map((stall) => this.stall(stall)));
 		$('verdict').replaceChildren(
 			el(
@@ -126,7 +126,8 @@ class Verdict {
 				this.table(),
 				el(
 					'p',
-					`${durationText(summary.observed_ns)} of vCPU time, ${known.toFixed(2)} % proven`,
+					`${durationText(summary.observed_ns)} of vCPU time` +
+						(summary.observed_ns ? `, ${known.toFixed(2)} % proven` : ''),
 					...(summary.missing || []).map((text) => `; ${text}`),
 				),
 			),
