@@ -32,6 +32,14 @@ struct braid_schema_event {
 int braid_schema_append(struct braid_directory *dir, u32 room_bytes, u32 *used_bytes,
 			struct braid_schema_event *event);
 
+#define BRAID_TEXT_PRINTK_NAME	"printk_formats"
+
+/** braid_schema_is_text - whether an entry is a text of the guest's kernel, and no event */
+static inline bool braid_schema_is_text(const struct braid_schema_event *event)
+{
+	return event->id == BRAID_TEXT_ID && !*event->system;
+}
+
 /**
  * braid_schema_same - whether an entry has an event's strings
  * @dir: the directory

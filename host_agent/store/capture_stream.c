@@ -320,6 +320,13 @@ static bool schema_full(struct braid_capture_stream *s, u32 bytes)
 	return true;
 }
 
+/* An entry of the directory that is no event, in our copy. The first list counts. */
+static void take_guest_text(struct braid_capture_stream *s, const struct braid_schema_event *entry)
+{
+	if (!s->stream.printk_formats && !strcmp(entry->name, BRAID_TEXT_PRINTK_NAME))
+		s->stream.printk_formats = entry->format;
+}
+
 int braid_capture_take_events(struct braid_capture_stream *s, const struct braid_chunk_view *v)
 {
 	struct braid_schema_event event;
@@ -346,6 +353,10 @@ int braid_capture_take_events(struct braid_capture_stream *s, const struct braid
 			.number_bytes = event.flags >> BRAID_SUB_BYTES_SHIFT & BRAID_SUB_BYTES_MASK,
 		};
 
+		if (braid_schema_is_text(&event)) {
+			take_guest_text(s, &event);
+			continue;
+		}
 		/* Within our copy: sanitized what will be printed. */
 		braid_text_clean((char *)event.system);
 		braid_text_clean((char *)event.name);

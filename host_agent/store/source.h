@@ -179,7 +179,7 @@ struct braid_stream {
 	size_t nr_comms;
 	struct braid_symbol *symbols;		/* by address */
 	size_t nr_symbols;
-	const char *printk_formats;		/* a host's, as tracefs has them, or NULL */
+	const char *printk_formats;		/* as tracefs has them, or NULL */
 	char *kallsyms;				/* a host's, or NULL; see braid_stream_kallsyms() */
 	size_t kallsyms_bytes;			/* of the text */
 	size_t kallsyms_packed_bytes;		/* size of the zstd data; 0: stored as text */

@@ -55,7 +55,7 @@
  * final; the counter may jump back between sub-buffers; wall_flags in the clock cells. Readers of
  * minor 0 to 2 refuse regions of minor 3 or later. 4: meta pages and private parts are multiples of
  * the guest's page size, if that is larger than BRAID_PAGE_BYTES. Readers of minor 3 refuse such a
- * region. 5: poll_marker, poll_flags and vm_* in the clock cells; off_* in a ring's private part.
+ * region. 5: poll_marker, poll_flags, vm_* in the clock cells; off_* of a ring; BRAID_TEXT_ID.
  */
 #define BRAID_VERSION_MINOR	5
 
@@ -106,8 +106,7 @@ struct braid_section {
 #define BRAID_BUFFER_OVERWRITE	(1u << 0)	/* flight recorder; else producer/consumer */
 #define BRAID_BUFFER_ABSOLUTE	(1u << 1)	/* time_delta holds the counter's 27 low bits */
 #define BRAID_BUFFER_RAW	(1u << 2)	/* payloads are bytes, without struct braid_record */
-#define BRAID_BUFFER_CLOSING	(1u << 3)	/* no longer written; its memory is about to be
-						   reused */
+#define BRAID_BUFFER_CLOSING	(1u << 3)	/* no longer written; soon reused */
 
 #define BRAID_NAME_BYTES	32
 #define BRAID_MAX_BUFFERS	32
@@ -224,8 +223,7 @@ enum braid_pair_source {
 };
 
 /* braid_clock_cells.wall_flags, from minor 3 on */
-#define BRAID_WALL_TSC_UNSTABLE	(1u << 0)	/* the guest's kernel has marked its TSC unstable;
-						   never cleared */
+#define BRAID_WALL_TSC_UNSTABLE	(1u << 0)	/* marked so by the guest's kernel; never cleared */
 
 /* braid_clock_cells.poll_flags: poll_marker was the same before and after poll_counter was read */
 #define BRAID_POLL_MARKER	(1u << 0)
@@ -355,14 +353,16 @@ struct braid_symbol_table {
  * integer in the record, has this sub-event's value. The field's place is never rewritten.
  */
 #define BRAID_EVENT_SUB		(1u << 3)
-#define BRAID_SUB_BYTES_SHIFT	8	/* of the number in the record: 1, 2, 4 or 8; 0: not in the
-					   record */
+#define BRAID_SUB_BYTES_SHIFT	8	/* of the number: 1, 2, 4 or 8; 0: not in the record */
 #define BRAID_SUB_BYTES_MASK	0xfu
 #define BRAID_SUB_OFFSET_SHIFT	16	/* from the start of struct braid_record */
+#define BRAID_TEXT_ID		0xffffu	/* of an entry that is a text */
 
 /*
  * Entries follow one another, each 8-byte aligned, in [0, bytes_used) of data[].
  * The strings follow the entry: system, name, format; each with its NUL.
+ * An entry with system "" and id BRAID_TEXT_ID is no event but a text, GONE for earlier readers:
+ * "printk_formats", tracefs's file of that name, has the constant texts that a %s may point to.
  */
 struct braid_dir_entry {
 	u32 bytes;			/* to the next entry, a multiple of 8 */

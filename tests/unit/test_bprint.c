@@ -5,6 +5,7 @@
 
 #include "host_agent/format/constants.h"
 #include "host_agent/format/format.h"
+#include "shared/schema.h"
 #include "tests/unit/bprint_format.h"
 #include "tests/unit/check.h"
 #include "tests/unit/make_capture.h"
@@ -162,6 +163,62 @@ static void in_captures(void)
 	unlink(path);
 }
 
+/* The list of a guest with @entry in its directory, "" if it has none. */
+static const char *list_of_guest(struct braid_schema_event entry, size_t *nr_formats)
+{
+	static char kept[64];
+	static struct {
+		struct braid_directory dir;
+		u8 room[256];
+	} d;
+	struct braid_source *source;
+	struct synth_guest_params params = {
+		.name = "guest", .incarnation = 5, .boot = 1, .start_ns = SYNTH_START_NS,
+		.nr_slots = 8, .subbuf_bytes = 4096,
+	};
+	char path[64], *names[] = { path };
+	struct braid_capture_writer *w;
+	struct synth_guest g;
+	const char *list;
+	u32 used = 0;
+
+	snprintf(path, sizeof(path), "/tmp/braid-%d.braid", getpid());
+	w = synth_capture(path);
+	synth_guest_init(&g, &params);
+	synth_begin(w, &g, 1);
+	NEED(!braid_schema_append(&d.dir, sizeof(d.room), &used, &entry));
+	NEED(!braid_capture_put(w, BRAID_CHUNK_EVENTS, 1, NULL, 0, d.dir.data, used));
+	synth_end(w, &g, BRAID_END_STOPPED);
+	NEED(!braid_capture_finish(w));
+	synth_guest_free(&g);
+	NEED(!braid_source_open_captures(&source, names, 1, NULL) && source->nr_streams == 1);
+	unlink(path);
+	*nr_formats = source->streams[0]->nr_formats;
+	list = source->streams[0]->printk_formats;
+	snprintf(kept, sizeof(kept), "%s", list ? list : "");
+	braid_source_free(source);
+	return kept;
+}
+
+/* A guest's list is an entry of its directory, which is no event. */
+static void in_directories(void)
+{
+	struct braid_schema_event entry = {
+		.flags = BRAID_EVENT_GONE, .id = BRAID_TEXT_ID, .system = "",
+		.name = BRAID_TEXT_PRINTK_NAME, .format = "0x10 : \"one\"\n",
+	};
+	size_t least, nr;
+
+	entry.name = "a text of the future";
+	CHECK(is(list_of_guest(entry, &least), ""));
+	entry.name = BRAID_TEXT_PRINTK_NAME;
+	CHECK(is(list_of_guest(entry, &nr), entry.format));
+	CHECK_EQ(nr, least);
+	entry.system = "module";
+	CHECK(is(list_of_guest(entry, &nr), ""));
+	CHECK_EQ(nr, least + 1);
+}
+
 int main(void)
 {
 	RUN(trace_printk);
@@ -169,5 +226,6 @@ int main(void)
 	RUN(unknown_formats);
 	RUN(pointers);
 	RUN(in_captures);
+	RUN(in_directories);
 	return VERDICT();
 }
