@@ -15,6 +15,7 @@
 #include "guest_driver/event/debugfs.h"
 #include "guest_driver/event/poll.h"
 #include "guest_driver/source/export.h"
+#include "guest_driver/source/tracefs.h"
 
 static unsigned int subbuf_size = PAGE_SIZE;
 module_param(subbuf_size, uint, 0444);
@@ -149,11 +150,21 @@ static void braid_attach_give_up(void)
 	braid_region_free(&region);
 }
 
+/* Without it %s prints addresses of constant texts: everything else works. */
+static void braid_attach_put_texts(const char *texts)
+{
+	int err = IS_ERR(texts) ? PTR_ERR(texts) :
+				  braid_directory_put_text(BRAID_TEXT_PRINTK_NAME, texts);
+
+	if (err)
+		pr_info("constant texts in events are shown as addresses: no list of them (%d)\n", err);
+}
+
 /*
  * Under one lock: a buffer that changed in the midst of it would be placed, and never laid
  * out. Must hold braid_buffers_lock().
  */
-static int braid_attach_go_live(void)
+static int braid_attach_go_live(const char *texts)
 {
 	struct braid_buffer *buffer = NULL;
 	int err = braid_attach_place_own();
@@ -176,6 +187,7 @@ static int braid_attach_go_live(void)
 		return err;
 	}
 	braid_registry_attach(&region);
+	braid_attach_put_texts(texts);
 	braid_region_go_live(&region);
 	/* From here on other modules may add and remove buffers; place the existing ones: */
 	while ((buffer = braid_buffer_next(buffer)))
@@ -250,12 +262,16 @@ static void braid_attach_start_export(void)
 static int braid_attach_locked(const struct braid_range *range)
 {
 	int err = braid_region_plan(&region, range);
+	char *texts;
 
 	if (err)
 		return err;
+	texts = braid_tracefs_printk_formats();
 	braid_buffers_lock();
-	err = braid_attach_go_live();
+	err = braid_attach_go_live(texts);
 	braid_buffers_unlock();
+	if (!IS_ERR(texts))
+		kvfree(texts);
 	if (err)
 		return err;
 	in_use = true;

@@ -220,6 +220,25 @@ void braid_directory_remove(const struct braid_event *ev)
 		braid_directory_note_gone(&entry);
 }
 
+int braid_directory_put_text(const char *name, const char *text)
+{
+	struct braid_schema_event entry = {
+		.flags = BRAID_EVENT_GONE,
+		.id = BRAID_TEXT_ID,
+		.system = "",
+		.name = name,
+		.format = text,
+	};
+	int err = -ENODEV;
+
+	braid_registry_lock();
+	if (region)
+		err = braid_schema_append(region->directory, region->directory_room,
+					  &directory_used, &entry);
+	braid_registry_unlock();
+	return err;
+}
+
 bool braid_directory_takes(const struct braid_buffer *buffer)
 {
 	return region && buffer->region;

@@ -188,6 +188,15 @@ int braid_event_list_more(struct braid_event *ev, struct braid_schema_event *ent
 void braid_event_set_gone(struct braid_event *ev, const struct braid_schema_event *entry);
 
 /**
+ * braid_directory_put_text - add a text of the kernel to the directory
+ * @name: BRAID_TEXT_*_NAME
+ * @text: the text
+ *
+ * Return: 0; -ENODEV (no region now), -ENOSPC.
+ */
+int braid_directory_put_text(const char *name, const char *text);
+
+/**
  * braid_registry_new_buffer - make a buffer, with an id space; debugfs is the caller's
  * @shape: its parameters
  *

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Walks tracefs in a private mount, so that the guest's user need not have mounted it. */
+#define pr_fmt(fmt) "tracebraid: " fmt
+
 #include <linux/err.h>
 #include <linux/file.h>
 #include <linux/fs.h>
 #include <linux/kernel.h>
+#include <linux/mm.h>
 #include <linux/mount.h>
 #include <linux/sched.h>
 #include <linux/seq_file.h>
@@ -14,6 +17,7 @@
 #include "guest_driver/source/tracefs.h"
 
 #define FORMAT_ROOM	16384
+#define TEXTS_ROOM	65536	/* several times what kernels have without trace_printk() */
 #define HEAD_ROOM	160	/* holds the lines "name:" and "ID:" of all but strange names */
 #define PATH_ROOM	256
 
@@ -68,17 +72,12 @@ static ssize_t braid_tracefs_read_some(struct file *file, char *text, size_t byt
 }
 
 /* Reads a file until its end or until the buffer is full, and appends a NUL. Return: its length. */
-static ssize_t braid_tracefs_read_format(const char *system, const char *name, char *text,
-					 size_t room)
+static ssize_t braid_tracefs_read(const char *path, char *text, size_t room)
 {
-	char path[PATH_ROOM];
-	struct file *file;
+	struct file *file = braid_tracefs_open_at(path, 0);
 	ssize_t got, used = 0;
 	loff_t at = 0;
 
-	if (snprintf(path, sizeof(path), "events/%s/%s/format", system, name) >= sizeof(path))
-		return -ENAMETOOLONG;
-	file = braid_tracefs_open_at(path, 0);
 	if (IS_ERR(file))
 		return PTR_ERR(file);
 	while (used < room - 1) {
@@ -90,6 +89,16 @@ static ssize_t braid_tracefs_read_format(const char *system, const char *name, c
 	fput(file);
 	text[used] = '\0';
 	return used ?: got < 0 ? got : -ENODATA;
+}
+
+static ssize_t braid_tracefs_read_format(const char *system, const char *name, char *text,
+					 size_t room)
+{
+	char path[PATH_ROOM];
+
+	if (snprintf(path, sizeof(path), "events/%s/%s/format", system, name) >= sizeof(path))
+		return -ENAMETOOLONG;
+	return braid_tracefs_read(path, text, room);
 }
 
 char *braid_tracefs_format(const char *system, const char *name)
@@ -105,6 +114,38 @@ char *braid_tracefs_format(const char *system, const char *name)
 	exact = length < 0 ? ERR_PTR(length) : kstrdup(text, GFP_KERNEL) ?: ERR_PTR(-ENOMEM);
 	kfree(text);
 	return exact;
+}
+
+/* Ends a text after its last whole line. */
+static void braid_tracefs_cut(char *text)
+{
+	unsigned int lines = 0;
+	char *at = text, *next;
+
+	for (; (next = strchr(at, '\n')) != NULL; at = next + 1)
+		lines++;
+	*at = '\0';
+	pr_info("printk_formats is too long: only its first %u texts are known to readers\n", lines);
+}
+
+char *braid_tracefs_printk_formats(void)
+{
+	char *text = kvmalloc(TEXTS_ROOM, GFP_KERNEL);
+	ssize_t length;
+
+	if (!text)
+		return ERR_PTR(-ENOMEM);
+	length = braid_tracefs_open();
+	if (!length) {
+		length = braid_tracefs_read("printk_formats", text, TEXTS_ROOM);
+		braid_tracefs_close();
+	}
+	if (length == TEXTS_ROOM - 1)
+		braid_tracefs_cut(text);
+	if (length >= 0)
+		return text;
+	kvfree(text);
+	return ERR_PTR(length);
 }
 
 int braid_tracefs_id(const char *format)

@@ -25,6 +25,16 @@ void braid_tracefs_close(void);
 char *braid_tracefs_format(const char *system, const char *name);
 
 /**
+ * braid_tracefs_printk_formats - read the list of texts at constant addresses
+ *
+ * While tracefs is not open here. A list that is too long is cut after a line, and the kernel log
+ * says so.
+ *
+ * Context: may sleep. Return: the list, to be freed with kvfree(), or an ERR_PTR.
+ */
+char *braid_tracefs_printk_formats(void);
+
+/**
  * braid_tracefs_id - read an event's id from a format text
  * @format: the text, or its first two lines
  *

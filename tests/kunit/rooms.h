@@ -12,6 +12,7 @@
 #include "tests/kunit/fake_transport.h"
 
 #define BRAID_TEST_BYTES	(4u << 20)	/* of shared memory */
+#define BRAID_FAKE_TEXTS	"0xffffffff82000000 : \"a constant text\"\n"
 
 /**
  * braid_rooms_up - initialize the driver as its main.c does, with the fake transport. 0 or -errno

@@ -216,6 +216,20 @@ static void event_directory(struct kunit *test)
 	KUNIT_EXPECT_PTR_EQ(test, listed(buffer, id, true), entry);
 }
 
+/* A text is an entry, but no reader takes it for an event. */
+static void event_directory_texts(struct kunit *test)
+{
+	const struct braid_dir_entry *entry = listed(braid_trace_buffer(), BRAID_TEXT_ID, true);
+	const char *name;
+
+	KUNIT_ASSERT_NOT_NULL(test, entry);
+	KUNIT_EXPECT_STREQ(test, entry->strings, "");
+	name = entry->strings + entry->system_bytes;
+	KUNIT_EXPECT_STREQ(test, name, "printk_formats");
+	KUNIT_EXPECT_STREQ(test, name + entry->name_bytes, BRAID_FAKE_TEXTS);
+	KUNIT_EXPECT_EQ(test, entry->buffer, 0);
+}
+
 static struct braid_directory *directory(void)
 {
 	const struct braid_superblock *sb = braid_fake_memory();
@@ -432,6 +446,7 @@ static struct kunit_case event_cases[] = {
 	KUNIT_CASE(event_default_buffer),
 	KUNIT_CASE(event_patterns),
 	KUNIT_CASE(event_directory),
+	KUNIT_CASE(event_directory_texts),
 	KUNIT_CASE(event_reuses_its_entry),
 	KUNIT_CASE(event_online),
 	KUNIT_CASE(event_host_commands),

@@ -243,12 +243,14 @@ def source_export_record(ctx):
     guest.boot()
     guest.insmod("tracebraid")
     capture = ctx.dir / "capture"
-    agent = kit.start_recorder(ctx, "-r", guest.shm, "-e", "signal", "-o", capture)
+    agent = kit.start_recorder(ctx, "-r", guest.shm, "-e", "signal,rcu:rcu_utilization", "-o", capture)
+    guest.run(f"echo 1 > {TRACING}/events/rcu/rcu_utilization/enable")
     guest.run(f"echo vfs_open > {TRACING}/set_ftrace_filter; echo function > {TRACING}/current_tracer")
     guest.run(f"echo 'p:probe vfs_open number=$comm:string' > {TRACING}/kprobe_events")
     guest.run(f"echo 1 > {TRACING}/events/kprobes/probe/enable; echo 1 > {TRACING}/events/sched/sched_process_exec/enable")
     guest.run(f"echo a mark of ours > {TRACING}/trace_marker; (exec cat /proc/uptime)")
-    for event in ("ftrace/print", "ftrace/function", "kprobes/probe", "sched/sched_process_exec"):
+    for event in ("ftrace/print", "ftrace/function", "kprobes/probe", "sched/sched_process_exec",
+                  "rcu/rcu_utilization"):
         check_exported(ctx, guest, event)
     guest.run(f"echo nop > {TRACING}/current_tracer; echo 0 > {TRACING}/events/enable")
     kit.stop_recorder(ctx, agent)
@@ -257,3 +259,7 @@ def source_export_record(ctx):
                    r"probe: .*number=\"cat\"", r"sched_process_exec: +filename=/\S+ pid="):
         ctx.check(re.search(wanted, report), f"the report does not contain {wanted!r}")
     ctx.check(not re.search(r"kworker.*vfs_open", report), "the driver's own work is in the trace")
+    # A text that the record points to, of the driver's event and of tracefs's.
+    for buffer in ("trace", "ftrace"):
+        texts = set(re.findall(r"rcu_utilization: +(.*)", ctx.run_agent("report", "-B", buffer, capture).stdout))
+        ctx.check({"Start context switch", "End context switch"} <= texts, f"texts in {buffer}: {sorted(texts)[:9]}")
