@@ -114,6 +114,18 @@ static void put_symbols(struct braid_text *t, const struct braid_dat_out *d,
 	set_size(t, at, sizeof(u32));
 }
 
+/* What a %s prints that points to a constant text. No event has a format by its address here. */
+static void put_constants(struct braid_text *t, const struct braid_dat_out *d,
+			  const struct braid_dat_out_file *file)
+{
+	size_t at = t->bytes;
+
+	put32(t, 0);
+	if (file->stream)
+		braid_format_constants(d->format, file->stream, t);
+	set_size(t, at, sizeof(u32));
+}
+
 /* A task has one name there: the last one. */
 static void put_comms(struct braid_text *t, const struct braid_dat_out_file *file)
 {
@@ -311,7 +323,7 @@ static void put_v6(struct braid_text *t, const struct braid_dat_out *d,
 	put_formats(t, &file->ftrace);
 	put_formats(t, &file->events);
 	put_symbols(t, d, file);
-	put32(t, 0);			/* no formats of trace_printk() */
+	put_constants(t, d, file);
 	put_comms(t, file);
 	put32(t, file->nr_cpus);
 	put_string(t, "options  ");
@@ -381,7 +393,7 @@ static void put_section(struct braid_text *t, const struct braid_dat_out *d,
 	else if (section == BRAID_DAT_KALLSYMS)
 		put_symbols(t, d, file);
 	else if (section == BRAID_DAT_PRINTK)
-		put32(t, 0);
+		put_constants(t, d, file);
 	else if (section == BRAID_DAT_CMDLINES)
 		put_comms(t, file);
 	for (k = 0; k < NR_SECTION_NAMES && section == BRAID_DAT_STRINGS; k++)

@@ -90,6 +90,21 @@ void braid_constants_free(struct braid_constants *c)
 	free(c);
 }
 
+void braid_constants_put(const struct braid_constants *c, struct braid_text *out)
+{
+	size_t k;
+
+	for (k = 0; c && k < c->nr; k++) {
+		const struct constant *one = &c->at[k];
+
+		if (strlen(one->text) < 2 || (k && one[-1].address == one->address))
+			continue;	/* the first text of an address counts */
+		braid_text_printf(out, "0x%llx : \"", (unsigned long long)one->address);
+		braid_text_safe(out, one->text, strlen(one->text));
+		braid_text_puts(out, "\"\n");
+	}
+}
+
 const char *braid_constants_find(const struct braid_constants *c, u64 address)
 {
 	size_t low = 0, high = c ? c->nr : 0;

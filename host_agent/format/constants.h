@@ -3,6 +3,7 @@
 #ifndef BRAID_FORMAT_CONSTANTS_H
 #define BRAID_FORMAT_CONSTANTS_H
 
+#include "host_agent/util/text.h"
 #include "tracebraid/types.h"
 
 struct braid_constants;
@@ -20,5 +21,14 @@ void braid_constants_free(struct braid_constants *c);
 
 /** braid_constants_find - the text at an address, as long as @c; NULL: none is known, or @c is NULL */
 const char *braid_constants_find(const struct braid_constants *c, u64 address);
+
+/**
+ * braid_constants_put - append the list, safe for libtraceevent
+ * @c: the list, or NULL: none
+ * @out: lines as in tracefs, but with each text as it is printed: nothing is escaped, and control
+ *	characters are replaced. Texts of less than two bytes are left out: libtraceevent would read
+ *	before its copy.
+ */
+void braid_constants_put(const struct braid_constants *c, struct braid_text *out);
 
 #endif /* BRAID_FORMAT_CONSTANTS_H */

@@ -286,6 +286,12 @@ void braid_format_symbols(struct braid_format *f, const struct braid_stream *str
 		braid_symbols_text(symbols, out);
 }
 
+void braid_format_constants(struct braid_format *f, const struct braid_stream *stream,
+			    struct braid_text *out)
+{
+	braid_constants_put(constants_of(f, stream), out);
+}
+
 /* Return: whether what was appended is sure to be braid_text_simple(). */
 static bool put_text(const struct braid_item *item, const struct braid_event_type_info *info,
 		     struct braid_text *out)

@@ -141,6 +141,10 @@ bool braid_format_emit_sanitized(const struct braid_event_type_info *info, u16 i
 void braid_format_symbols(struct braid_format *f, const struct braid_stream *stream,
 			  struct braid_text *out);
 
+/** braid_format_constants - a stream's texts at constant addresses, as braid_constants_put() has them */
+void braid_format_constants(struct braid_format *f, const struct braid_stream *stream,
+			    struct braid_text *out);
+
 /**
  * braid_format_text_of - append an event's fields by its print format
  * @item: the event

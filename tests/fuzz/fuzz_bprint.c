@@ -15,7 +15,7 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t bytes)
 	char *list = strndup((const char *)data, n);
 	struct braid_constants *constants = braid_constants_new(list);
 	u8 *payload = fuzz_rest(&in);
-	struct braid_text text = { 0 };
+	struct braid_text text = { 0 }, lines = { 0 };
 	struct braid_layout *layout;
 	const char *rest;
 
@@ -25,6 +25,9 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t bytes)
 	if (braid_layout_holds(layout, payload, in.left))
 		braid_bprint_put(layout, payload, in.left, &text);
 	MUST(text.bytes < 1 << 20);
+	braid_constants_put(constants, &lines);
+	MUST(lines.bytes <= 24 * bytes);
+	braid_text_free(&lines);
 	braid_text_free(&text);
 	braid_layout_free(layout);
 	braid_constants_free(constants);

@@ -35,7 +35,8 @@
 	"\tfield:s64 large;\toffset:24;\tsize:8;\tsigned:1;\n"			\
 	"\tfield:__data_loc char[] text;\toffset:32;\tsize:4;\tsigned:0;\n\n"
 
-enum { ID_TICK = 1, ID_FIELDS, ID_SYMBOL, ID_GARBAGE, ID_NONE, ID_BLOB, ID_PRINT, ID_FOLLOWS };
+enum { ID_TICK = 1, ID_FIELDS, ID_SYMBOL, ID_GARBAGE, ID_NONE, ID_BLOB, ID_PRINT, ID_FOLLOWS,
+       ID_POINTER };
 
 static const struct braid_schema_event events[] = {
 	{ .id = ID_FIELDS, .system = "odd", .name = "calls",
@@ -54,6 +55,14 @@ static const struct braid_schema_event events[] = {
 	  .format = COMMON "\tfield:u32 count;\toffset:8;\tsize:4;\tsigned:0;\n"
 		    "\tfield:u8 bytes[4];\toffset:12;\tsize:4;\tsigned:0;\n\n"
 		    "print fmt: \"%s\", __print_hex(REC->bytes, REC->count)\n" },
+	{ .id = ID_POINTER, .system = "odd", .name = "pointer",
+	  .format = COMMON "\tfield:const char * s;\toffset:8;\tsize:8;\tsigned:0;\n\n"
+		    "print fmt: \"<%s>\", REC->s\n" },
+	/* What trace-cmd would read from before its copies of, and odd ones. */
+	{ .flags = BRAID_EVENT_GONE, .id = BRAID_TEXT_ID, .system = "",
+	  .name = BRAID_TEXT_PRINTK_NAME,
+	  .format = "0x10 : \"Start switch\"\n0x11 : \"\"\n0x12 : \"ab\"\nno line\n0x13 :\n0x14"
+		    "\n0x15 : \"bell\a:%s%n \\\"quoted\\\"\"\n0x10 : \"later\"\n:\n\"\n" },
 };
 
 struct fields {
@@ -134,6 +143,18 @@ static void put_follows(struct synth_guest *g, u32 count)
 	NEED(synth_event(g, 0, &f, sizeof(f)));
 }
 
+static void put_pointers(struct synth_guest *g)
+{
+	u64 record[2] = { ID_POINTER | 100ULL << 32 };
+
+	for (record[1] = 0x10; record[1] <= 0x16; record[1]++) {
+		if (record[1] == 0x11)
+			continue;	/* trace-cmd shows its address */
+		g->now += 1000;
+		NEED(synth_event(g, 0, record, sizeof(record)));
+	}
+}
+
 static void put_bytes(struct synth_guest *g, u16 id, u32 bytes, u8 fill)
 {
 	struct braid_record record = { .common_type = id, .common_pid = 101 };
@@ -162,6 +183,7 @@ static void put_odd(struct synth_guest *g)
 	put_bytes(g, ID_NONE, 24, 0x5a);
 	put_bytes(g, ID_PRINT, 24, 0x11);
 	put_follows(g, 3);
+	put_pointers(g);
 	synth_tick(g, 1, 1, "");
 	g->now += 1ULL << 27;			/* ns: more than a delta can express */
 	synth_tick(g, 1, 2, "later");
