@@ -53,6 +53,7 @@ ALONE = {
     ("*", "exits", "level"): "compared where it is known",
 }
 MET = set()  # of these
+OWNERS = {"recorder"}  # of threads: and guests
 # Tables of SQL that no analysis adds up.
 NOT_ANALYZED = {
     "events": "test_equal.py", "losses": "test_python.py: items", "notes": "test_python.py: items", "streams": "test_sql.py",
@@ -93,6 +94,7 @@ class Facts:
                 seen[one["stream"]] += 1
                 life = seen[one["stream"]]
                 self.labels[one["stream_id"]] = one["stream"] + (f" ({life})" if life > 1 else "")
+            OWNERS.update(self.labels.values())
             self.states, self.tasks = self.rows(database, "vcpu_state"), self.rows(database, "task_state")
             self.exits, self.wakeups = self.rows(database, "exits"), self.rows(database, "wakeups")
             self.stalls, self.recordings = self.rows(database, "stalls"), self.rows(database, "recordings")
@@ -161,10 +163,18 @@ class Facts:
             yield episode
 
 
+def owned(thread):
+    """A thread's guest, or the recorder, if it is theirs, and the rest."""
+    owner, slash, rest = thread.partition("/")  # names of threads may have one, too
+    return (owner + slash, rest) if slash and owner in OWNERS else ("", thread)
+
+
 def without_comm(name):
     """A task without its name, which may change: an analysis shows the last one, a row that of its time."""
-    match = re.fullmatch(r"(.*/vCPU \d+: |)(recorder/|guest\w*/|).*\[(\d+)\]", name)
-    return "".join(match.groups()) if match else name
+    vcpu, task = re.fullmatch(r"(.*/vCPU \d+: |)(.*)", name).groups()
+    owner, task = owned(task)
+    match = re.fullmatch(r".*\[(\d+)\]", task)
+    return vcpu + owner + match[1] if match else name
 
 
 def who(culprit):
@@ -174,13 +184,12 @@ def who(culprit):
 
 def group(culprit):
     """A culprit as --by guest has it."""
-    match = re.match(r"(.*)/vCPU \d+", culprit) or re.match(r"(guest\w*)/", culprit)
-    if match:
-        return match[1]
+    match = re.match(r"(.*)/vCPU \d+", culprit)
+    owner = match[1] if match else owned(culprit)[0].rstrip("/")
+    if owner:
+        return owner
     if re.match(r"(soft)?irq ", culprit):
         return "interrupts"
-    if culprit.startswith("recorder/"):
-        return "recorder"
     return "the host's threads" if culprit.isdigit() else culprit
 
 

@@ -35,7 +35,7 @@ def bad_regions(ctx):
     link.symlink_to(noise)
     record(link, f"{link}: not a region: a symbolic link")
     zero.write_bytes(bytes(16 << 20))
-    refused(ctx, f"{zero}: the driver is not loaded in its guest yet, and will not use a file that 'tracebraid create' has "
+    refused(ctx, f"{zero}: no driver has used it yet, and will not use a file that 'tracebraid create' has "
                  "not marked", "stat", zero)
     refused(ctx, "unknown command 'recrod'; did you mean 'record'?", "recrod")
 
