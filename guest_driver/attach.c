@@ -275,7 +275,7 @@ static int braid_attach_locked(const struct braid_range *range)
 	if (err)
 		return err;
 	in_use = true;
-	err = braid_poll_start(&region, braid_export_flush);
+	err = braid_poll_start(&region, braid_export_flush, braid_export_settle);
 	if (err) {
 		braid_attach_stop();
 		return err;

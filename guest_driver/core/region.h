@@ -24,6 +24,15 @@ struct braid_range {
 	void *transport;	/* for ring() */
 };
 
+/* The last command of the host; used only by the mailbox. */
+struct braid_executed {
+	u32 seq;
+	s32 result;
+	u32 matched;
+	bool waits;		/* it is confirmed later, ... */
+	unsigned long until;	/* ... by then at the latest: jiffies */
+};
+
 /* The doorbell for writers, usable in any context. */
 struct braid_bell {
 	struct braid_wake wake;
@@ -45,6 +54,7 @@ struct braid_guest_region {
 	u32 nr_symbols;
 	u64 agent_beat;			/* agent_heartbeat as last seen ... */
 	unsigned long agent_moved_at;	/* ... and when it moved: jiffies */
+	struct braid_executed executed;
 	/* By buffer and CPU: final counts of rings whose memory was released; or NULL. */
 	struct braid_ring_past *past[BRAID_MAX_BUFFERS];
 	struct braid_clock_latch external;	/* converts counter values for the rings'

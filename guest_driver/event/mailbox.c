@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Executes the host's commands; trusts none of their contents. */
+#include <linux/jiffies.h>
+
 #include "guest_driver/event/event.h"
 #include "guest_driver/event/mailbox.h"
 #include "guest_driver/event/online.h"
@@ -58,23 +60,44 @@ static int braid_mailbox_carry_out(const struct command *cmd, u32 *matched)
 	return -EOPNOTSUPP;
 }
 
-bool braid_mailbox_poll(struct braid_guest_region *region)
+/* Executes a command. Return: whether it is a new one: until it is confirmed, its number stays. */
+static bool braid_mailbox_execute(struct braid_guest_region *region, u32 seq)
+{
+	struct braid_executed *executed = &region->executed;
+	struct command cmd;
+
+	if (executed->waits && executed->seq == seq)
+		return false;
+	braid_mailbox_take_copy(region->mailbox, &cmd);
+	executed->seq = seq;
+	executed->result = braid_mailbox_carry_out(&cmd, &executed->matched);
+	executed->waits = (cmd.code == BRAID_CMD_NONE || cmd.code == BRAID_CMD_DISABLE) &&
+			  cmd.arg0 & BRAID_CONFIRM_TABLES;
+	executed->until = jiffies + msecs_to_jiffies(BRAID_CONFIRM_MS);
+	return true;
+}
+
+static bool braid_mailbox_may_confirm(const struct braid_executed *executed, bool first,
+				      bool (*settle)(bool first))
+{
+	return !executed->waits || settle(first) || time_after_eq(jiffies, executed->until);
+}
+
+bool braid_mailbox_poll(struct braid_guest_region *region, bool (*settle)(bool first))
 {
 	struct braid_mailbox *mailbox = region->mailbox;
+	struct braid_executed *executed = &region->executed;
 	u32 seq = braid_load_acquire(&mailbox->command_seq);	/* (B1) */
-	struct command cmd;
-	u32 matched;
-	int result;
 
 	/*
 	 * Read after the command and before its answer: that bounds the clocks' relation loosely.
 	 */
 	braid_store(&mailbox->guest_heartbeat, braid_counter_ordered());
-	if (seq != READ_ONCE(mailbox->done_seq)) {
-		braid_mailbox_take_copy(mailbox, &cmd);
-		result = braid_mailbox_carry_out(&cmd, &matched);
-		braid_store(&mailbox->result, result);
-		braid_store(&mailbox->matched, matched);
+	if (seq != READ_ONCE(mailbox->done_seq) &&
+	    braid_mailbox_may_confirm(executed, braid_mailbox_execute(region, seq), settle)) {
+		executed->waits = false;
+		braid_store(&mailbox->result, executed->result);
+		braid_store(&mailbox->matched, executed->matched);
 		braid_store_release(&mailbox->done_seq, seq);	/* (B2) */
 	}
 	return braid_region_agent_alive(region);

@@ -19,6 +19,7 @@ static DEFINE_SPINLOCK(thread_lock);	/* a transport's interrupts are independent
 static struct task_struct *thread;
 static bool poll_wanted;
 static void (*more)(void);
+static bool (*settle_events)(bool first);
 
 /*
  * While an agent is there, a busy guest must not delay its clock samples; a turn takes microseconds,
@@ -34,6 +35,13 @@ static void braid_poll_set_urgent(bool urgent)
 		sched_set_normal(current, 0);
 }
 
+/* Whether the tables have all that was recorded before the first call for a command. */
+static bool braid_poll_settle(bool first)
+{
+	braid_symbol_flush();
+	return settle_events(first);
+}
+
 static int braid_poll_loop(void *arg)
 {
 	struct braid_guest_region *region = arg;
@@ -43,7 +51,7 @@ static int braid_poll_loop(void *arg)
 
 		WRITE_ONCE(poll_wanted, false);
 		braid_buffers_publish_off();
-		active = braid_mailbox_poll(region);
+		active = braid_mailbox_poll(region, braid_poll_settle);
 		braid_poll_set_urgent(active);
 		braid_online_poll(active);
 		if (braid_reader_poll())
@@ -79,11 +87,13 @@ void braid_poll_now(void)
 	spin_unlock_irqrestore(&thread_lock, flags);
 }
 
-int braid_poll_start(struct braid_guest_region *region, void (*each_turn)(void))
+int braid_poll_start(struct braid_guest_region *region, void (*each_turn)(void),
+		     bool (*settle)(bool first))
 {
 	struct task_struct *task;
 
 	more = each_turn;
+	settle_events = settle;
 	braid_exchange_start(region);
 	task = kthread_run(braid_poll_loop, region, "tracebraid");
 	if (IS_ERR(task)) {

@@ -24,6 +24,7 @@
 
 #include "guest_driver/core/lock.h"
 #include "guest_driver/event/output.h"
+#include "guest_driver/event/poll.h"
 #include "guest_driver/source/export.h"
 #include "guest_driver/source/print.h"
 #include "guest_driver/source/tracefs.h"
@@ -74,6 +75,9 @@ static LIST_HEAD(events);
 static DECLARE_BITMAP(unknown, NR_IDS);	/* what a walk searches for */
 static DECLARE_BITMAP(refused, NR_IDS);	/* events that do not fit the directory */
 static unsigned long walked_at;
+
+/* Lookups that the host waits for: how many it has asked for, and the last one that is over. */
+static u32 asked, over;
 
 /* Context: any, while preemption stays off; the work may turn it on. */
 static struct exported *braid_export_find(u16 id)
@@ -404,7 +408,14 @@ static void braid_export_resolve(bool at_once)
 
 static void braid_export_work(struct work_struct *work)
 {
-	braid_export_resolve(false);
+	u32 lookup = READ_ONCE(asked);
+	bool awaited = lookup != over;
+
+	braid_export_resolve(awaited);
+	if (!awaited)
+		return;
+	smp_store_release(&over, lookup);
+	braid_poll_now();
 }
 static DECLARE_WORK(work, braid_export_work);
 
@@ -457,6 +468,17 @@ void braid_export_flush(void)
 		queue_work(system_unbound_wq, &work);
 }
 
+bool braid_export_settle(bool first)
+{
+	if (!READ_ONCE(buffer))
+		return true;
+	if (first) {
+		WRITE_ONCE(asked, asked + 1);
+		queue_work(system_unbound_wq, &work);	/* once more, if it runs */
+	}
+	return smp_load_acquire(&over) == asked;
+}
+
 void braid_export_exit(void)
 {
 	braid_export_forget(true);
@@ -475,6 +497,11 @@ void braid_export_stop(void)
 
 void braid_export_flush(void)
 {
+}
+
+bool braid_export_settle(bool first)
+{
+	return true;
 }
 
 void braid_export_exit(void)

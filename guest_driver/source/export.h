@@ -29,6 +29,15 @@ void braid_export_stop(void);
  */
 void braid_export_flush(void);
 
+/**
+ * braid_export_settle - whether the directory has the formats of all records that precede a moment
+ * @first: that moment is now: starts to look them up. Else: that of the last such call
+ *
+ * Calls braid_poll_now() when they were looked up. Events that are found no more, or that find no
+ * room in the directory, are not waited for. Does not wait. Between start and stop, else: true.
+ */
+bool braid_export_settle(bool first);
+
 /** braid_export_exit - make the events unknown; before their buffer goes, stopped. May sleep */
 void braid_export_exit(void);
 

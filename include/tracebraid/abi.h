@@ -160,8 +160,7 @@ struct braid_superblock {
 /* Mailbox --------------------------------------------------------------------- */
 
 enum braid_command {
-	BRAID_CMD_NONE = 0,		/* no operation: the answer 0 shows that the guest is
-					   alive */
+	BRAID_CMD_NONE = 0,		/* no operation: the answer 0 shows that it lives */
 	BRAID_CMD_ENABLE = 1,		/* enable matching events for the host */
 	BRAID_CMD_DISABLE = 2,		/* disable matching events for the host */
 	BRAID_CMD_RECORD_ON = 3,	/* buffer[arg0] records (as record_enable) */
@@ -169,12 +168,15 @@ enum braid_command {
 };
 
 #define BRAID_PATTERN_BYTES	64
+#define BRAID_CONFIRM_TABLES	1u	/* arg0 of NONE and DISABLE; earlier drivers ignore it */
+#define BRAID_CONFIRM_MS	1500u
 
 /*
  * One command at a time. The host fills command, arg and patterns, then stores command_seq with
  * release. The guest sees that command_seq differs from done_seq, makes a private copy, acts,
  * stores result and matched, then done_seq = command_seq. The patterns are globs; an empty one
- * matches all.
+ * matches all. BRAID_CONFIRM_TABLES: the guest acts at once, and stores these when directory and
+ * symbols have what the records before the command refer to, at most BRAID_CONFIRM_MS later.
  *
  * Wake. Where the transport has a doorbell, an agent that goes to sleep stores wake_permille and
  * wake_doorbell, then increments wake_seq with release. When a writer opens a sub-buffer and at
@@ -189,13 +191,11 @@ struct braid_mailbox {
 	char system[BRAID_PATTERN_BYTES];
 	char event[BRAID_PATTERN_BYTES];
 	u64 agent_heartbeat;		/* incremented while an agent follows the region */
-	u64 agent_drained;		/* incarnation whose rings the agent has drained, after
-					   DOWN */
+	u64 agent_drained;		/* incarnation whose rings it has drained, after DOWN */
 	u32 agent_buffers_seq;		/* the last buffers_seq that the agent has processed:
 					   CLOSING buffers are drained, new ones are followed */
 	u32 wake_seq;			/* incremented for each new wake request */
-	u32 wake_permille;		/* threshold: full, unread sub-buffers of a ring; 1 to
-					   1000 */
+	u32 wake_permille;		/* full, unread sub-buffers of a ring; 1 to 1000 */
 	u32 wake_doorbell;		/* 0: no wake requested; ivshmem: the value for its Doorbell
 					   register; virtio: 1 */
 	u8 reserved0[1024 - 176];

@@ -14,6 +14,8 @@
 #define BRAID_TEST_BYTES	(4u << 20)	/* of shared memory */
 #define BRAID_FAKE_TEXTS	"0xffffffff82000000 : \"a constant text\"\n"
 
+extern bool braid_fake_looks_up;	/* braid_export_settle() returns false */
+
 /**
  * braid_rooms_up - initialize the driver as its main.c does, with the fake transport. 0 or -errno
  */
