@@ -6,7 +6,8 @@
  * - Nothing waits for the guest. One command is in flight at a time; an answer that does not come
  *   in time is reported once, and the command, unless it is the last, is sent again: the guest may wake up.
  * - Events count as enabled only when the guest has confirmed them. The first command of a stream
- *   disables what a dead agent left on; the last one disables all.
+ *   disables what a dead agent left on; the last one disables all. After its answer the guest's
+ *   tables have what the records before it refer to.
  * - It does not know clocks, tables or rings: the lifecycle says when the clock is ready and that
  *   new events came, and acts on what is returned here.
  * - Functions that take the stream run under braid_guard_run(), except _open(), _begin() and those
@@ -21,6 +22,7 @@ struct braid_live_control {
 	struct braid_control control;	/* the command in flight ... */
 	bool busy;			/* ... if any */
 	bool disarming;
+	bool nothing_on;		/* when we began to: nothing is to be disabled */
 	u32 next_command;		/* of the list in region_control.c */
 	bool stale_events;		/* a former agent left events on */
 	bool reported_timeout;
@@ -53,7 +55,10 @@ int braid_live_control_poll(struct braid_live_control *c, struct braid_live_stre
 /* The guest has new events: those that ours match are to be enabled too. Needs no guard. */
 void braid_live_control_more(struct braid_live_control *c);
 
-/* Skips the rest of the list except its last command: all off. Needs no guard. */
+/*
+ * Skips the rest of the list except its last command: all off, or nothing if nothing is on. The
+ * guest confirms it when its tables have what its records refer to. Needs no guard.
+ */
 void braid_live_control_disarm(struct braid_live_control *c, const struct braid_live_stream *s);
 
 /*

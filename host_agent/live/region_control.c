@@ -15,7 +15,8 @@
 
 /*
  * The commands of a stream, in order: 0 disables the events of a dead agent (its lock is gone, so
- * it is dead), 1 to nr_patterns enable ours. The last one, sent when disarming, disables all.
+ * it is dead), 1 to nr_patterns enable ours. The last one, sent when disarming, disables all, and
+ * waits for the tables.
  */
 static u32 last_command(const struct braid_live_stream *s)
 {
@@ -77,11 +78,10 @@ void braid_live_control_more(struct braid_live_control *c)
 
 void braid_live_control_disarm(struct braid_live_control *c, const struct braid_live_stream *s)
 {
-	bool nothing_on = c->next_command <= 1 && !c->busy && !c->stale_events;
-
+	c->nothing_on = c->next_command <= 1 && !c->busy && !c->stale_events;
 	c->disarming = true;
 	c->busy = false;
-	c->next_command = nothing_on || s->silent ? end_command(c, s) : last_command(s);
+	c->next_command = s->silent ? end_command(c, s) : last_command(s);
 }
 
 bool braid_live_control_idle(const struct braid_live_control *c,
@@ -133,7 +133,10 @@ static void begin(struct braid_live_control *c, struct braid_live_stream *s)
 		command = BRAID_CMD_ENABLE;
 		pattern = &s->o.patterns[c->next_command - 1];
 	}
-	braid_control_begin(&c->control, s->mapping, &s->sb, command, 0, pattern,
+	if (c->disarming && c->nothing_on)
+		command = BRAID_CMD_NONE;
+	braid_control_begin(&c->control, s->mapping, &s->sb, command,
+			    c->disarming ? BRAID_CONFIRM_TABLES : 0, pattern,
 			    BRAID_CONTROL_TIMEOUT_NS);
 	c->busy = true;
 }
@@ -193,8 +196,9 @@ int braid_live_control_poll(struct braid_live_control *c, struct braid_live_stre
 		c->reported_timeout = true;
 		if (!c->disarming)
 			return note_unconfirmed(c, s);
-		return c->unconfirmed ? 0 :
-		       braid_live_note(s, "the guest did not confirm that its events are disabled; it may still trace");
+		return c->unconfirmed ? 0 : braid_live_note(s, "%s", c->nothing_on ?
+			"the guest did not answer at the stop; the formats of its latest events may be missing" :
+			"the guest did not confirm that its events are disabled; it may still trace");
 	}
 	if (err)
 		return err;

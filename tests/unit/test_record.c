@@ -502,6 +502,43 @@ static void test_hung_guest(void)
 	fake_guest_free(g);
 }
 
+/* An entry that the guest adds before it answers at the stop is in the capture. */
+static void last_entry(const char *events, u32 command)
+{
+	struct fake_guest *g = fake_guest_new(region_path, &usual);
+	const struct braid_section *at = &g->sb.sections[BRAID_SECTION_DIRECTORY];
+	const struct braid_mailbox *box = (void *)(g->base + BRAID_PAGE_BYTES);
+	struct braid_directory *directory = (void *)(g->base + at->offset);
+	struct braid_schema_event event;
+	u32 used = directory->bytes_used, first = 0, seq;
+	struct session s;
+	struct tally t;
+
+	CHECK_EQ(braid_schema_next(directory->data, used, &first, &event), 1);
+	session_open(&s, events);
+	POLL_UNTIL(&s, (fake_guest_look(g), s.status.armed &&
+			s.status.phase == BRAID_PHASE_RECORDING));
+	seq = box->command_seq;
+	braid_region_source_disarm(s.source);
+	POLL_UNTIL(&s, box->command_seq == seq + 1);
+	CHECK(!s.status.disarmed);
+	CHECK_EQ(box->command, command);
+	CHECK_EQ(box->arg0, BRAID_CONFIRM_TABLES);
+	event.id = 1000;
+	CHECK_EQ(braid_schema_append(directory, at->bytes - sizeof(*directory), &used, &event), 0);
+	POLL_UNTIL(&s, (fake_guest_look(g), s.status.disarmed));
+	session_close(&s);
+	tally_capture(&t, capture_path);
+	CHECK_EQ(t.entries, FAKE_NR_EVENTS + 1);
+	fake_guest_free(g);
+}
+
+static void test_last_entry(void)
+{
+	last_entry("sched", BRAID_CMD_DISABLE);
+	last_entry(NULL, BRAID_CMD_NONE);
+}
+
 static void test_waits_for_the_driver(void)
 {
 	struct fake_guest *g;
@@ -551,6 +588,7 @@ int main(void)
 	RUN(test_removed_file);
 	RUN(test_one_agent_at_a_time);
 	RUN(test_hung_guest);
+	RUN(test_last_entry);
 	RUN(test_waits_for_the_driver);
 	RUN(test_killed_and_attached_again);
 	remove_files();

@@ -263,3 +263,26 @@ def source_export_record(ctx):
     for buffer in ("trace", "ftrace"):
         texts = set(re.findall(r"rcu_utilization: +(.*)", ctx.run_agent("report", "-B", buffer, capture).stdout))
         ctx.check({"Start context switch", "End context switch"} <= texts, f"texts in {buffer}: {sorted(texts)[:9]}")
+
+
+@case("source-export-last", usual=("6.12",), needs=("driver", "agent"), arm64=True)
+def source_export_last(ctx):
+    """A recording that is stopped at once after the first event of a new probe has that event's name and fields."""
+    guest = ctx.guest(patches_code=True)
+    guest.boot()
+    guest.insmod("tracebraid")
+    # With events of the host, which it disables at the end, and without. The last probe may get the id of the second.
+    for name, events in (("second", ("-e", "signal")), ("last", ())):
+        guest.run(f"echo 'p:first_{name} vfs_open' > {TRACING}/kprobe_events")
+        guest.run(f"echo 'p:{name} vfs_open number=$comm:string' >> {TRACING}/kprobe_events")
+        capture = ctx.dir / name
+        agent = kit.start_recorder(ctx, "-r", guest.shm, *events, "-o", capture)
+        # The driver has just looked for an unknown event, so it would look for the next one only later.
+        known = f"cmp -s {TREE}/ftrace/events/kprobes/first_{name}/format {TRACING}/events/kprobes/first_{name}/format"
+        guest.run(f"cd {TRACING}/events/kprobes; echo 1 > first_{name}/enable; until {known}; do usleep 1000; done; "
+                  f"echo 1 > {name}/enable; cat /proc/uptime; echo 0 > {name}/enable", timeout=60)
+        kit.stop_recorder(ctx, agent)
+        report = ctx.run_agent("report", capture).stdout
+        ctx.check(re.search(rf" {name}: .*number=\"cat\"", report), f"the report has no event of {name}")
+        ctx.check(not re.search(r"event-\d+:", report), "the report has events whose format is unknown")
+        guest.run(f"echo 0 > {TRACING}/events/enable; echo > {TRACING}/kprobe_events")
