@@ -271,15 +271,16 @@ def source_export_last(ctx):
     guest = ctx.guest(patches_code=True)
     guest.boot()
     guest.insmod("tracebraid")
-    # With events of the host, which it disables at the end, and without. The last probe may get the id of the second.
+    # With events of the host, which it disables at the end, and without. Ids of probes are reused.
     for name, events in (("second", ("-e", "signal")), ("last", ())):
         guest.run(f"echo 'p:first_{name} vfs_open' > {TRACING}/kprobe_events")
         guest.run(f"echo 'p:{name} vfs_open number=$comm:string' >> {TRACING}/kprobe_events")
         capture = ctx.dir / name
         agent = kit.start_recorder(ctx, "-r", guest.shm, *events, "-o", capture)
-        # The driver has just looked for an unknown event, so it would look for the next one only later.
-        known = f"cmp -s {TREE}/ftrace/events/kprobes/first_{name}/format {TRACING}/events/kprobes/first_{name}/format"
-        guest.run(f"cd {TRACING}/events/kprobes; echo 1 > first_{name}/enable; until {known}; do usleep 1000; done; "
+        # The driver has just looked for an unknown event: for the next one it would wait.
+        first = f"first_{name}"
+        known = f"cmp -s {TREE}/ftrace/events/kprobes/{first}/format {first}/format"
+        guest.run(f"cd {TRACING}/events/kprobes; echo 1 > {first}/enable; until {known}; do usleep 1000; done; "
                   f"echo 1 > {name}/enable; cat /proc/uptime; echo 0 > {name}/enable", timeout=60)
         kit.stop_recorder(ctx, agent)
         report = ctx.run_agent("report", capture).stdout
