@@ -173,14 +173,14 @@ static bool braid_buffer_has_home_ring(const struct braid_buffer *buffer,
 	return !w->map.meta || offset - desc->rings_offset < desc->ring_stride * desc->nr_rings;
 }
 
-bool braid_buffer_publish_off(struct braid_buffer *buffer, u32 cpu, bool anew)
+bool braid_buffer_publish_off(struct braid_buffer *buffer, u32 cpu, bool again)
 {
 	struct braid_writer *w = braid_buffer_writer(buffer, cpu);
 
 	/* A swapped ring is the other buffer's for the host. */
 	if (!w || !braid_buffer_has_home_ring(buffer, w))
 		return atomic_read(&buffer->cpus[cpu].off.switches) > 0;
-	return braid_switch_publish(&buffer->cpus[cpu].off, w->map.priv, anew);
+	return braid_switch_publish(&buffer->cpus[cpu].off, w->map.priv, again);
 }
 
 void braid_buffers_publish_off(void)

@@ -275,15 +275,15 @@ u32 braid_switch_changes(void);
  * braid_switch_publish - store how long a ring was off, for the host
  * @count: the ring's; callers serialize
  * @priv: the ring's
- * @anew: the ring was laid out anew
+ * @again: store it even if nothing changed: the ring was laid out again
  *
  * Return: whether there is more to store at the next poll.
  */
 bool braid_switch_publish(struct braid_off_count *count, struct braid_ring_private *priv,
-			  bool anew);
+			  bool again);
 
 /** braid_buffer_publish_off - the same, if the buffer has its own ring. Must hold its lock */
-bool braid_buffer_publish_off(struct braid_buffer *buffer, u32 cpu, bool anew);
+bool braid_buffer_publish_off(struct braid_buffer *buffer, u32 cpu, bool again);
 
 /**
  * braid_buffers_publish_off - the same for all rings, if any is off or was switched since

@@ -60,7 +60,7 @@ static int braid_reshape_locked(struct braid_buffer *buffer, u32 nr_slots, u32 s
 		return 0;
 	if (braid_buffer_is_swapped(buffer))
 		return -EBUSY;
-	/* Without rings nothing is recorded: the host is told for how long. */
+	/* Without rings nothing is recorded: that counts as time off. */
 	braid_buffer_record_disable(buffer);
 	err = braid_reshape_rings(buffer, nr_slots, set, clear);
 	braid_buffer_record_enable(buffer);

@@ -124,14 +124,14 @@ static void braid_switch_store(struct braid_ring_private *priv, struct braid_off
 }
 
 bool braid_switch_publish(struct braid_off_count *count, struct braid_ring_private *priv,
-			  bool anew)
+			  bool again)
 {
 	u32 ended = atomic_read_acquire(&count->ended);
 	bool is_off = atomic_read(&count->switches) > 0;
 	u32 times = atomic_read(&count->times);
 	s64 steps = atomic64_read(&count->steps);
 
-	if (anew)
+	if (again)
 		count->seen = ended - 1;
 	if (ended == count->seen && !is_off && !count->was_off)
 		return false;

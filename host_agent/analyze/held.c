@@ -2,7 +2,7 @@
 /*
  * Spans of a vCPU that waits for a host CPU. Without sched_migrate_task events, where it waited is
  * certain only once it runs: if that is on another CPU, it was moved unseen, and what ran on the
- * first one may be nobody's fault. Until then its spans are held.
+ * first one may not have delayed it. Until then its spans are held.
  */
 #include "host_agent/analyze/private.h"
 #include "host_agent/util/array.h"

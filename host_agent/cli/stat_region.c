@@ -28,7 +28,7 @@ struct stat_walk {
 /* How long recording was off: the guest counts from when the buffer was made. */
 static u64 off_ns(const struct stat_walk *w, const struct braid_ring_off *off)
 {
-	return w->sb.counter_hz ? (u64)((double)off->steps * 1e9 / (double)w->sb.counter_hz) : 0;
+	return braid_ring_off_ns(off->steps, w->sb.counter_hz);
 }
 
 static void put_json_off(struct stat_walk *w, const struct braid_ring_off *off)

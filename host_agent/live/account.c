@@ -268,3 +268,10 @@ struct braid_ring_off braid_ring_off(const struct braid_ring_map *map)
 	off.known &= braid_load(&priv->off_seq) == seq;
 	return off;
 }
+
+u64 braid_ring_off_ns(u64 steps, u64 hz)
+{
+	unsigned __int128 ns = (unsigned __int128)steps * 1000000000u / hz;
+
+	return ns > UINT64_MAX ? UINT64_MAX : ns;
+}

@@ -81,4 +81,7 @@ int braid_ring_gauge(struct braid_ring_account *a, const struct braid_ring_map *
 /** braid_ring_off - what the guest says; must be called under braid_guard_run() */
 struct braid_ring_off braid_ring_off(const struct braid_ring_map *map);
 
+/** braid_ring_off_ns - @steps of a counter of @hz, not 0, in ns; at most UINT64_MAX */
+u64 braid_ring_off_ns(u64 steps, u64 hz);
+
 #endif /* BRAID_LIVE_ACCOUNT_H */

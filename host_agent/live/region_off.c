@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* How often and how long recording was off in the guest: of then it has no events and no losses. */
+/* How often and how long recording was off in the guest: that time has no events and no losses. */
 #include <stdio.h>
 
 #include "host_agent/live/account.h"
@@ -68,10 +68,10 @@ static struct span span_of(const struct braid_live_rings *r, const struct braid_
 
 static int note_buffer(struct braid_live_stream *s, u32 buffer, const struct span *span)
 {
-	double hz = s->sb.counter_hz ? (double)s->sb.counter_hz : 1;
-	double least = (double)span->least.steps / hz, most = (double)span->most.steps / hz;
+	u64 least_ns = braid_ring_off_ns(span->least.steps, s->sb.counter_hz);
+	u64 most_ns = braid_ring_off_ns(span->most.steps, s->sb.counter_hz);
 	/* One switch of all rings turns off one after another. */
-	bool differ = span->least.times != span->most.times || most - least > 0.001;
+	bool differ = span->least.times != span->most.times || most_ns - least_ns > 1000000;
 	char where[64] = "";
 
 	if (span->nr < s->sb.nr_vcpus)
@@ -79,7 +79,8 @@ static int note_buffer(struct braid_live_stream *s, u32 buffer, const struct spa
 	return braid_live_note(s, "recording into buffer %s was off in the guest%s %s%llu time%s, for %s%.6f s: events of that time are neither recorded nor counted as lost",
 			       braid_live_buffer_name(s, buffer).text, where,
 			       differ ? "up to " : "", (unsigned long long)span->most.times,
-			       span->most.times == 1 ? "" : "s", differ ? "up to " : "", most);
+			       span->most.times == 1 ? "" : "s", differ ? "up to " : "",
+			       (double)most_ns / 1e9);
 }
 
 int braid_live_off_note(const struct braid_live_rings *r, struct braid_live_stream *s)

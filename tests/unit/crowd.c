@@ -47,8 +47,8 @@ void crowd_guest(struct braid_capture_writer *w, u32 stream, u32 nr_vcpus, u32 n
 	put_run(w, stream, stream, nr_vcpus, nr_buffers);
 }
 
-/* All vCPUs wait on a CPU that handles interrupts. */
-void crowd_waiters(struct braid_capture_writer *w, u32 n)
+/* A guest of which each vCPU was current once. */
+static void begin_seen(struct braid_capture_writer *w, u32 n)
 {
 	u32 k;
 
@@ -57,6 +57,14 @@ void crowd_waiters(struct braid_capture_writer *w, u32 n)
 	for (k = 0; k < n; k++)
 		host_event(w, 10 * k, HOST_SWITCH, HOST_FIRST_TID + k, HOST_FIRST_TID + k + 1,
 			   false);
+}
+
+/* All vCPUs wait on a CPU that handles interrupts. */
+void crowd_waiters(struct braid_capture_writer *w, u32 n)
+{
+	u32 k;
+
+	begin_seen(w, n);
 	for (k = 0; k < n; k++)
 		host_event(w, 10 * (n + k), k & 1 ? HOST_IRQ_END : HOST_IRQ, HOST_FIRST_TID + n,
 			   0, false);
@@ -67,11 +75,7 @@ void crowd_losses(struct braid_capture_writer *w, u32 n)
 {
 	u32 k;
 
-	crowd_guest(w, 1, n, 1);
-	host_begin(w, n, HOST_FIRST_TID);
-	for (k = 0; k < n; k++)
-		host_event(w, 10 * k, HOST_SWITCH, HOST_FIRST_TID + k, HOST_FIRST_TID + k + 1,
-			   false);
+	begin_seen(w, n);
 	for (k = 0; k < n; k++)
 		host_event(w, 10 * (n + k), HOST_IRQ, 7, 0, true);
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "host_agent/live/account.h"
 #include "tests/unit/check.h"
 #include "tests/unit/need.h"
 #include "tests/unit/report_text.h"
@@ -96,6 +97,14 @@ static void off_in_the_guest(void)
 	check(once, made_anew, NULL, "1 time, for 0.004000 s");
 }
 
+/* A guest may claim any number of steps. */
+static void any_number_of_steps(void)
+{
+	CHECK(braid_ring_off_ns(2500000000, 10000000) == 250000000000);
+	CHECK(braid_ring_off_ns(~0ULL, 1000000000) == UINT64_MAX);
+	CHECK(braid_ring_off_ns(~0ULL, 10000000) == UINT64_MAX);
+}
+
 /* The report has it in its place, before the stop. */
 static void off_in_the_report(void)
 {
@@ -115,6 +124,7 @@ int main(void)
 	snprintf(region_path, sizeof(region_path), "%s/region", dir);
 	snprintf(capture_path, sizeof(capture_path), "%s/capture", dir);
 	RUN(off_in_the_guest);
+	RUN(any_number_of_steps);
 	RUN(off_in_the_report);
 	unlink(capture_path);
 	rmdir(dir);
