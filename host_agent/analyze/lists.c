@@ -43,7 +43,7 @@ static void enter(struct braid_states *s, struct braid_vcpu *v, int list)
 	braid_list_touch_cpu(s, v->cpu);
 }
 
-/* One of those behind the limit can be followed from now on. */
+/* One of those beyond the limit can be followed from now on. */
 static void advance(struct braid_states *s, struct braid_host_cpu *cpu)
 {
 	struct braid_vcpu *v = &s->vcpus[cpu->first_behind];

@@ -297,7 +297,7 @@ static int make_folder(struct output *o)
 	       braid_fail(-errno, "cannot create the folder '%s': %s", o->out, strerror(errno));
 }
 
-/* The folder that it is in, and its name there, without slashes behind it. */
+/* The folder that it is in, and its name there, without trailing slashes. */
 static int find_folder(struct output *o)
 {
 	char path[PATH_MAX];
