@@ -74,11 +74,22 @@ def libvirt(ctx):
         check_storm(ctx, lines, name, events)
     ctx.equal(check_accounts(ctx, capture)["lost"], 0, "lost events")
 
+    before.run("mount -t debugfs none /sys/kernel/debug 2>/dev/null; "
+               "echo 1 > /sys/kernel/debug/tracebraid/trace/events/storm/enable")
+    storm(before, 100)
+    unread, owner = before.region.read_bytes(), before.region.stat()
     said = virt.run_agent("detach", "before", "--timeout", "60").stdout
     ctx.check("from the running domain" in said, f"detach says: {said}")
     ctx.check(not before.region.exists(), f"detach did not remove its file, and says: {said}")
     ctx.check("1110" not in before.run("cat /sys/bus/pci/devices/*/device"), "the device is still in the guest")
     ctx.check("has no trace memory" in virt.run_agent("detach", "before").stdout, "a second detach does not fail")
+    before.region.write_bytes(unread)  # as a QEMU leaves it that ends
+    os.chown(before.region, owner.st_uid, owner.st_gid)
+    before.region.chmod(0o660)
+    why = virt.run_agent("attach", "before", status=1).stderr
+    ctx.check("was not recovered: tracebraid recover 'before'" in why, f"attach to an unread trace says: {why}")
+    ctx.equal(before.region.read_bytes() == unread, True, "the unread trace is unchanged")
+    before.region.unlink()
     virt.run_agent("attach", "before", "--timeout", "60")
     wait_live(ctx, virt, "before")
     stand_still(ctx, virt, before)
