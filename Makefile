@@ -33,8 +33,9 @@ endif
 say		= @printf '  %-8s %s\n' '$(1)' '$(2)'
 
 SHARED_SRCS	:= $(wildcard shared/*.c)
-PROTO		:= host_agent/export/perfetto
-AGENT_SRCS	:= $(wildcard host_agent/*.c host_agent/*/*.c) $(B)/made/$(PROTO).pb-c.c
+PROTO		:= host_agent/export/perfetto/perfetto
+AGENT_SRCS	:= $(wildcard host_agent/*.c host_agent/*/*.c host_agent/export/*/*.c) \
+		   $(B)/made/$(PROTO).pb-c.c
 AGENT_OBJS	:= $(addprefix $(B)/obj/,$(SHARED_SRCS:.c=.o) $(AGENT_SRCS:.c=.o))
 LIB_OBJS	:= $(filter-out $(B)/obj/host_agent/main.o,$(AGENT_OBJS))
 UNIT_HELPERS	:= $(filter-out tests/unit/test_% tests/unit/stress_% tests/unit/work_%,$(wildcard tests/unit/*.c))
@@ -60,7 +61,7 @@ $(B)/tracebraid: $(AGENT_OBJS)
 VERSION		:= $(shell sed -n 's/^.*BRAID_AGENT_VERSION.*"\(.*\)"/\1/p' host_agent/util/version.h)
 SONAME		:= libtracebraid.so.0
 LIBRARY		= $(filter $(B)/obj/host_agent/library/% $(B)/obj/host_agent/sql/%,$(AGENT_OBJS))
-READING		:= shared $(addprefix host_agent/,util capture timeline store format merge analyze export) $(B)/made
+READING		:= shared $(addprefix host_agent/,util capture timeline store format merge analyze walk export) $(B)/made
 # Those of PKGS that it needs.
 READING_PKGS	:= libseccomp libxxhash libzstd libisal libprotobuf-c sqlite3
 
@@ -96,13 +97,13 @@ $(B)/obj/%.o: %.c
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
-# The page of the HTML export, into which html_out.c puts its data.
-$(B)/html/page: $(wildcard host_agent/export/html/*)
+# The page of the HTML export, into which html/out.c puts its data.
+$(B)/html/page: $(wildcard host_agent/export/html/page/*)
 	$(call say,PAGE,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)host_agent/export/html/assemble.sh > $@.part && mv $@.part $@
+	$(Q)host_agent/export/html/page/assemble.sh > $@.part && mv $@.part $@
 
-$(foreach tree,obj address/obj thread/obj counted/obj fuzz/obj,$(B)/$(tree)/host_agent/export/html_out.o): $(B)/html/page
+$(foreach tree,obj address/obj thread/obj counted/obj fuzz/obj,$(B)/$(tree)/host_agent/export/html/out.o): $(B)/html/page
 
 # A fused multiply-add, which x86-64 has not, would give other times and bounds of the same capture.
 $(foreach tree,obj address/obj thread/obj counted/obj fuzz/obj,$(patsubst %.c,$(B)/$(tree)/%.o,$(wildcard host_agent/timeline/*.c))): \
@@ -114,7 +115,7 @@ $(B)/made/%.pb-c.c $(B)/made/%.pb-c.h: %.proto
 	$(Q)mkdir -p $(B)/made
 	$(Q)protoc --c_out=$(B)/made $<
 
-$(foreach tree,obj address/obj thread/obj counted/obj fuzz/obj,$(patsubst %.c,$(B)/$(tree)/%.o,$(wildcard $(PROTO)*.c))): \
+$(foreach tree,obj address/obj thread/obj counted/obj fuzz/obj,$(patsubst %.c,$(B)/$(tree)/%.o,$(wildcard $(dir $(PROTO))*.c))): \
 	| $(B)/made/$(PROTO).pb-c.h
 
 -include $(AGENT_OBJS:.o=.d)

@@ -2,8 +2,8 @@
 /* How long woken tasks of guests waited for a vCPU, and what the vCPU did meanwhile. */
 #include <string.h>
 
-#include "host_agent/analyze/recent_runs.h"
 #include "host_agent/analyze/compare.h"
+#include "host_agent/analyze/recent_runs.h"
 #include "host_agent/analyze/stages.h"
 
 /* What a task waited for. */

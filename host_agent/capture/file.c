@@ -8,8 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "host_agent/capture/flusher.h"
 #include "host_agent/capture/checksum.h"
+#include "host_agent/capture/flusher.h"
 #include "host_agent/capture/host_event.h"
 #include "host_agent/capture/indexer.h"
 #include "host_agent/capture/output.h"

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "host_agent/cli/cli.h"
-#include "host_agent/export/line.h"
+#include "host_agent/export/text/line.h"
 #include "host_agent/util/error.h"
 #include "host_agent/util/monotonic.h"
 #include "host_agent/util/text.h"

@@ -5,8 +5,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "host_agent/cli/sql_command.h"
 #include "host_agent/cli/cli.h"
+#include "host_agent/cli/sql_command.h"
 #include "host_agent/export/export.h"
 #include "host_agent/util/error.h"
 
@@ -109,7 +109,7 @@ static int check(const struct sql *s, const char *statements, char **paths, size
 static int run(const struct sql *s, const char *statements, char **paths, size_t nr)
 {
 	const char *out = s->out ? s->out : "-";
-	const struct braid_export_options inputs = { .inputs = paths, .nr_inputs = nr };
+	const struct braid_walk_options inputs = { .inputs = paths, .nr_inputs = nr };
 	const struct braid_sql_options o = {
 		.paths = (const char *const *)paths, .nr_paths = nr,
 		.clock_source = clocks[s->clock], .warn = say, .stop = &stopped,

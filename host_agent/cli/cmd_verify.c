@@ -8,11 +8,11 @@
 
 #include "host_agent/cli/check.h"
 #include "host_agent/cli/cli.h"
-#include "host_agent/export/analysis.h"
 #include "host_agent/format/format.h"
 #include "host_agent/merge/merge.h"
 #include "host_agent/util/cleanup.h"
 #include "host_agent/util/error.h"
+#include "host_agent/walk/analysis.h"
 
 #define MAX_LINES	1000	/* of faults printed */
 
@@ -124,7 +124,7 @@ static int check_formats(struct verify *v, const struct braid_stream *s)
 /* Guests' clocks against the host's kvm events. */
 static int take_windows(void *arg, struct braid_stream *s, const struct braid_windows_found *found)
 {
-	const char *why = braid_export_not_judged(found);
+	const char *why = braid_analysis_not_judged(found);
 	struct verify *v = arg;
 
 	if (why)
@@ -230,7 +230,7 @@ static void print_stream(const struct verify *v, const struct braid_stream *s)
 
 static int verify_source(struct verify *v)
 {
-	const struct braid_export_options quiet = { 0 };
+	const struct braid_walk_options quiet = { 0 };
 	size_t k;
 	int err;
 
@@ -245,7 +245,7 @@ static int verify_source(struct verify *v)
 		check_symbols(v, v->source->streams[k]);
 		err = err ?: check_formats(v, v->source->streams[k]);
 	}
-	err = err ?: braid_export_windows(v->source, &quiet, take_windows, v);
+	err = err ?: braid_analysis_judge(v->source, &quiet, take_windows, v);
 	err = err ?: check_items(v);
 	for (k = 0; !err && k < v->source->nr_streams; k++)
 		check_accounts(v, v->source->streams[k]);

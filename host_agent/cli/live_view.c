@@ -16,7 +16,7 @@
 #include "host_agent/capture/capture.h"
 #include "host_agent/cli/cli.h"
 #include "host_agent/cli/live_view.h"
-#include "host_agent/export/export.h"
+#include "host_agent/export/text/form.h"
 #include "host_agent/record/record.h"
 #include "host_agent/util/error.h"
 #include "host_agent/util/text.h"
@@ -180,8 +180,8 @@ static int more(void *arg)
 static int view(struct viewer *w)
 {
 	static const cookie_io_functions_t io = { .write = keep };
-	struct braid_export_options options = { .more = more, .may_write = may_write, .live_arg = w };
-	struct braid_export_totals totals;
+	struct braid_walk_options options = { .more = more, .may_write = may_write, .live_arg = w };
+	struct braid_walk_totals totals;
 	FILE *to;
 	int err;
 

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "host_agent/cli/cli.h"
-#include "host_agent/transport/directory.h"
 #include "host_agent/live/account.h"
+#include "host_agent/transport/directory.h"
 #include "host_agent/util/cleanup.h"
 #include "host_agent/util/error.h"
 

@@ -5,8 +5,8 @@
 
 #include <sched.h>
 
-#include "host_agent/timeline/timeline.h"
 #include "host_agent/clock/exchange.h"
+#include "host_agent/timeline/timeline.h"
 #include "shared/platform.h"
 
 struct braid_burst {

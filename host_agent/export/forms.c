@@ -2,9 +2,14 @@
 /* The formats of exports, by name. */
 #include <string.h>
 
+#include "host_agent/export/ctf/form.h"
 #include "host_agent/export/export.h"
-#include "host_agent/export/form_ctf.h"
-#include "host_agent/export/trace_dat.h"
+#include "host_agent/export/html/form.h"
+#include "host_agent/export/perfetto/form.h"
+#include "host_agent/export/stats/form.h"
+#include "host_agent/export/text/form.h"
+#include "host_agent/export/trace_dat/form.h"
+#include "host_agent/export/trace_dat/trace_dat.h"
 
 static const struct braid_export_form forms[] = {
 	{ "text", "one text file, as 'report' prints it", .write = braid_export_text },
@@ -44,8 +49,8 @@ const struct braid_export_form *braid_export_form_by_name(const char *name)
 }
 
 int braid_export_run(const struct braid_export_form *form, const char *out,
-		     struct braid_source *source, const struct braid_export_options *options,
-		     struct braid_export_totals *totals)
+		     struct braid_source *source, const struct braid_walk_options *options,
+		     struct braid_walk_totals *totals)
 {
 	return form->write ? braid_export_to_file(out, source, options, totals, form->write) :
 			     form->run(out, source, options, totals);

@@ -11,7 +11,7 @@
 #include "host_agent/util/folder.h"
 
 /* An export must not overwrite its capture. If an input has two names, say the one in question. */
-static int check_name(int folder, const char *name, const struct braid_export_options *options)
+static int check_name(int folder, const char *name, const struct braid_walk_options *options)
 {
 	const char *input, *found = NULL;
 	struct stat a, b;
@@ -27,7 +27,7 @@ static int check_name(int folder, const char *name, const struct braid_export_op
 }
 
 int braid_export_create(int folder, const char *path, const char *part,
-			const struct braid_export_options *options, struct stat *made)
+			const struct braid_walk_options *options, struct stat *made)
 {
 	const char *name = braid_folder_name(path);
 	int fd, err = check_name(folder, name, options);
@@ -71,7 +71,7 @@ static int open_special(const char *path)
 }
 
 /* A regular file, or a new one. */
-static int open_part(struct braid_export_file *f, const struct braid_export_options *options)
+static int open_part(struct braid_export_file *f, const struct braid_walk_options *options)
 {
 	int fd;
 
@@ -97,7 +97,7 @@ static void drop_part(struct braid_export_file *f, bool removed)
 }
 
 int braid_export_file_open(struct braid_export_file *f, const char *out,
-			   const struct braid_export_options *options)
+			   const struct braid_walk_options *options)
 {
 	struct stat st;
 	int fd;
@@ -132,11 +132,11 @@ int braid_export_file_close(struct braid_export_file *f, int err)
 }
 
 int braid_export_to_file(const char *out, struct braid_source *source,
-			 const struct braid_export_options *options,
-			 struct braid_export_totals *totals,
+			 const struct braid_walk_options *options,
+			 struct braid_walk_totals *totals,
 			 int (*write)(FILE *to, struct braid_source *source,
-				      const struct braid_export_options *options,
-				      struct braid_export_totals *totals))
+				      const struct braid_walk_options *options,
+				      struct braid_walk_totals *totals))
 {
 	struct braid_export_file f;
 	int err = braid_export_file_open(&f, out, options);

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host_agent/util/address.h"
 #include "host_agent/format/builder.h"
+#include "host_agent/util/address.h"
 
 
 /* Text between conversions, with its escapes. Return: false: odd. */

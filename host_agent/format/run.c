@@ -3,10 +3,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "host_agent/util/address.h"
 #include "host_agent/format/constants.h"
 #include "host_agent/format/program.h"
 #include "host_agent/store/symbols.h"
+#include "host_agent/util/address.h"
 
 /* What the steps of one event work on. */
 struct run {

@@ -6,9 +6,10 @@
 #include <string.h>
 
 #include "host_agent/analyze/analysis.h"
-#include "host_agent/export/analysis.h"
+#include "host_agent/export/export.h"
 #include "host_agent/library/private.h"
 #include "host_agent/util/error.h"
+#include "host_agent/walk/analysis.h"
 
 #define DEFAULT_TOP	10u
 
@@ -139,7 +140,7 @@ static int run(FILE *to, struct tracebraid_trace *trace, struct tracebraid_trace
 	       const struct braid_analysis *analysis, struct braid_library_select *s,
 	       struct braid_analysis_options *wants)
 {
-	struct braid_export_options of_other;
+	struct braid_walk_options of_other;
 	int err = braid_select_check(&s->options, trace->source);
 
 	if (!err && against)
@@ -147,7 +148,7 @@ static int run(FILE *to, struct tracebraid_trace *trace, struct tracebraid_trace
 	s->options.stop = trace->stop;
 	braid_library_report_progress(&s->options);
 	if (err || !against)
-		return err ?: braid_export_analysis(to, trace->source, &s->options, analysis, wants);
+		return err ?: braid_analysis_write(to, trace->source, &s->options, analysis, wants);
 	wants->names[0] = trace->paths[0];
 	wants->names[1] = against->paths[0];
 	of_other = s->options;
@@ -155,7 +156,7 @@ static int run(FILE *to, struct tracebraid_trace *trace, struct tracebraid_trace
 		of_other.from = s->against[0];
 		of_other.to = s->against[1];
 	}
-	return braid_export_comparison(to, trace->source, &s->options, against->source, &of_other, wants);
+	return braid_analysis_diff(to, trace->source, &s->options, against->source, &of_other, wants);
 }
 
 int tracebraid_analyze(struct tracebraid_trace *trace, const char *name,
@@ -194,7 +195,7 @@ static int write_to(const char *path, struct tracebraid_trace *trace,
 {
 	size_t nr = trace->nr_paths, nr_against = against ? against->nr_paths : 0;
 	char **paths = calloc(nr + nr_against, sizeof(*paths));
-	struct braid_export_options inputs = { .inputs = paths, .nr_inputs = nr + nr_against };
+	struct braid_walk_options inputs = { .inputs = paths, .nr_inputs = nr + nr_against };
 	const struct braid_analysis *analysis;
 	struct braid_analysis_options wants;
 	struct braid_library_select s;

@@ -4,11 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host_agent/export/slices.h"
-#include "host_agent/export/around.h"
+#include "host_agent/export/export.h"
 #include "host_agent/library/private.h"
 #include "host_agent/util/error.h"
 #include "host_agent/util/text.h"
+#include "host_agent/walk/around.h"
+#include "host_agent/walk/slices.h"
 
 const char *tracebraid_form(size_t number, const char **help)
 {
@@ -76,7 +77,7 @@ static void warn_of_no_states(const struct tracebraid_trace *trace)
 }
 
 static int export(struct tracebraid_trace *trace, const struct braid_export_form *form,
-		  const char *path, struct braid_export_options *options)
+		  const char *path, struct braid_walk_options *options)
 {
 	int err = braid_select_check(options, trace->source);
 
@@ -97,7 +98,7 @@ int tracebraid_export(struct tracebraid_trace *trace, const char *form, const ch
 		      const char *const *select)
 {
 	const struct braid_export_form *to;
-	struct braid_export_times times = { 0 };
+	struct braid_select_times times = { 0 };
 	struct braid_library_select s;
 	int err;
 
@@ -122,7 +123,7 @@ int tracebraid_export(struct tracebraid_trace *trace, const char *form, const ch
 
 int tracebraid_totals(const struct tracebraid_trace *trace, struct tracebraid_totals *totals)
 {
-	const struct braid_export_totals *t = &trace->totals;
+	const struct braid_walk_totals *t = &trace->totals;
 
 	if (!trace->exported)
 		return braid_fail(-ENODATA, "no export of the trace was completed");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Facts about vCPUs and tasks: what the states find out, one at a time. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,8 +20,8 @@ struct entry {
 
 struct tracebraid_facts {
 	struct tracebraid_trace *trace;
-	struct braid_export_options options;
-	struct braid_export_totals totals;
+	struct braid_walk_options options;
+	struct braid_walk_totals totals;
 	struct braid_walk walk;
 	struct braid_states states;
 	struct braid_states_ops ops;

@@ -16,8 +16,8 @@
 #ifndef BRAID_LIBRARY_PRIVATE_H
 #define BRAID_LIBRARY_PRIVATE_H
 
-#include "host_agent/export/walk.h"
 #include "host_agent/store/vcpu.h"
+#include "host_agent/walk/walk.h"
 #include "tracebraid/tracebraid.h"
 
 struct tracebraid_trace {
@@ -34,7 +34,7 @@ struct tracebraid_trace {
 	void (*warn)(void *arg, const char *line);
 	void *warn_arg;
 	bool exported;		/* ->totals are of the last export */
-	struct braid_export_totals totals;
+	struct braid_walk_totals totals;
 };
 
 struct braid_library_list {
@@ -52,10 +52,10 @@ enum braid_library_use {
 
 /* A selection, with all that its options point to. */
 struct braid_library_select {
-	struct braid_export_options options;
+	struct braid_walk_options options;
 	struct braid_library_list strings;	/* copies of values, that the others point to */
 	struct braid_library_list events, comms;
-	struct braid_export_filter *filters;
+	struct braid_walk_filter *filters;
 	s32 *pids;
 	size_t filters_capacity, pids_capacity;
 	const char *word;		/* that is being taken, as the caller wrote it */
@@ -66,7 +66,7 @@ struct braid_library_select {
 	const char *by_word;
 	enum { BRAID_BY_VCPU, BRAID_BY_TASK, BRAID_BY_SYSCALL, BRAID_BY_FUNCTION, BRAID_BY_GUEST } by;
 	bool json, csv, folded, by_count;
-	struct braid_export_moment against[2];	/* from, to, of the trace that is compared with; NONE: as
+	struct braid_walk_moment against[2];	/* from, to, of the trace that is compared with; NONE: as
 						   ->options has it */
 	const char *weight_word;	/* with ->by_count */
 };
@@ -117,7 +117,7 @@ int braid_library_options(struct tracebraid_trace *trace, const char *clock_sour
 void braid_library_warn(const struct tracebraid_trace *trace, const char *line);
 
 /** braid_library_report_progress - as this thread wants it */
-void braid_library_report_progress(struct braid_export_options *options);
+void braid_library_report_progress(struct braid_walk_options *options);
 
 /** braid_library_walk_more - let a walk along a followed capture go on */
 int braid_library_walk_more(struct tracebraid_walk *walk);
@@ -130,7 +130,7 @@ struct braid_library_words;
 struct tracebraid_walk {
 	struct tracebraid_trace *trace;
 	struct braid_library_select select;
-	struct braid_export_totals totals;
+	struct braid_walk_totals totals;
 	struct braid_walk walk;
 	int got;				/* the item where it is: enum braid_walk_got */
 	bool waiting;				/* the item was found by a seek: it is next */

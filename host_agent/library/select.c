@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host_agent/export/moment.h"
-#include "host_agent/export/select.h"
 #include "host_agent/library/private.h"
 #include "host_agent/util/array.h"
 #include "host_agent/util/error.h"
+#include "host_agent/walk/moment.h"
+#include "host_agent/walk/select.h"
 
 #define NR(list)	(sizeof(list) / sizeof(*(list)))
 #define MOST_TOP	10000
@@ -107,7 +107,7 @@ static int take_comm(struct braid_library_select *s, const char *text)
 
 static int add_filter(struct braid_library_select *s, const char *text, bool invert)
 {
-	struct braid_export_filter filter = { .text = text, .invert = invert };
+	struct braid_walk_filter filter = { .text = text, .invert = invert };
 
 	return braid_array_push(s->filters, s->options.nr_filters, s->filters_capacity, filter) ?
 	       braid_out_of_memory() : 0;
@@ -133,7 +133,7 @@ static int take_pid(struct braid_library_select *s, const char *text)
 	return err;
 }
 
-static int take_moment(struct braid_library_select *s, struct braid_export_moment *m,
+static int take_moment(struct braid_library_select *s, struct braid_walk_moment *m,
 		       const char *text)
 {
 	return braid_moment_parse(m, text) ?

@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host_agent/export/analysis.h"
-#include "host_agent/export/line.h"
+#include "host_agent/export/text/line.h"
 #include "host_agent/library/private.h"
 #include "host_agent/util/error.h"
 #include "host_agent/util/version.h"
+#include "host_agent/walk/analysis.h"
 
 const char *tracebraid_error(void)
 {
@@ -39,7 +39,7 @@ void tracebraid_progress(void (*report)(void *arg, const char *what, uint64_t do
 	progress.arg = arg;
 }
 
-void braid_library_report_progress(struct braid_export_options *options)
+void braid_library_report_progress(struct braid_walk_options *options)
 {
 	options->progress = progress.report;
 	options->progress_arg = progress.arg;
@@ -177,7 +177,7 @@ static int take_words(struct tracebraid_trace *trace, const char *const *words,
 static int open_files(struct tracebraid_trace *trace, const char *const *paths, size_t nr,
 		      const char *const *words)
 {
-	struct braid_export_options all = { 0 };
+	struct braid_walk_options all = { 0 };
 	struct braid_source_options options;
 	int err = take_words(trace, words, &options);
 
@@ -191,7 +191,7 @@ static int open_files(struct tracebraid_trace *trace, const char *const *paths, 
 	if (!err)
 		trace->source->progress = NULL;		/* the function is this call's */
 	return !err && options.clock == BRAID_CLOCK_WINDOWS ?
-	       braid_export_refine(trace->source, &all) : err;
+	       braid_analysis_refine(trace->source, &all) : err;
 }
 
 int tracebraid_open_with(struct tracebraid_trace **trace, const char *const *paths, size_t nr,

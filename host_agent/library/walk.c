@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host_agent/export/line.h"
+#include "host_agent/export/text/line.h"
 #include "host_agent/library/private.h"
 #include "host_agent/util/error.h"
 

@@ -14,9 +14,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "host_agent/transport/untrusted_fd.h"
-#include "host_agent/transport/listener.h"
 #include "host_agent/transport/endpoint.h"
+#include "host_agent/transport/listener.h"
+#include "host_agent/transport/untrusted_fd.h"
 #include "host_agent/util/error.h"
 #include "host_agent/util/folder.h"
 #include "host_agent/util/landlock.h"

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host_agent/transport/post_mortem.h"
 #include "host_agent/transport/dump.h"
+#include "host_agent/transport/post_mortem.h"
 #include "host_agent/util/array.h"
 #include "host_agent/util/cleanup.h"
 #include "host_agent/util/error.h"

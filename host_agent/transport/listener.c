@@ -9,8 +9,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "host_agent/transport/untrusted_fd.h"
 #include "host_agent/transport/listener.h"
+#include "host_agent/transport/untrusted_fd.h"
 #include "host_agent/util/error.h"
 #include "host_agent/util/folder.h"
 #include "host_agent/util/text.h"

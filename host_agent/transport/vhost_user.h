@@ -3,8 +3,8 @@
 #ifndef BRAID_TRANSPORT_VHOST_USER_H
 #define BRAID_TRANSPORT_VHOST_USER_H
 
-#include "host_agent/transport/listener.h"
 #include "host_agent/transport/endpoint.h"
+#include "host_agent/transport/listener.h"
 #include "host_agent/transport/vhost_user_queue.h"
 #include "tracebraid/virtio.h"
 

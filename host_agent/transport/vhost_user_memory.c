@@ -9,8 +9,8 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#include "host_agent/transport/untrusted_fd.h"
 #include "host_agent/transport/guard.h"
+#include "host_agent/transport/untrusted_fd.h"
 #include "host_agent/transport/vhost_user_memory.h"
 #include "host_agent/util/error.h"
 #include "shared/platform.h"

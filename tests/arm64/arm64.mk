@@ -29,7 +29,7 @@ $(B)/no_seccomp.so: tests/arm64/no_seccomp.c
 plain-programs: $(B)/tracebraid $(B)/no_seccomp.so $(B)/make_big_capture $(B)/plain/stress_ring \
 		$(patsubst tests/unit/%.c,$(B)/plain/%,$(wildcard tests/unit/test_*.c))
 
-# html_out.c takes the page from build/, whatever B is.
+# html/out.c takes the page from build/, whatever B is.
 .PHONY: check-arm64 arm64-drivers
 check-arm64: $(B)/html/page
 	@tests/packages.sh build arm64 arm64-user

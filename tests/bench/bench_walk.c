@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "host_agent/export/walk.h"
+#include "host_agent/walk/walk.h"
 #include "tests/unit/need.h"
 
 int main(int argc, char **argv);
@@ -21,8 +21,8 @@ static double seconds(void)
 int main(int argc, char **argv)
 {
 	static const struct braid_walk_ops ops = { 0 };
-	struct braid_export_options options = { 0 };
-	struct braid_export_totals totals;
+	struct braid_walk_options options = { 0 };
+	struct braid_walk_totals totals;
 	struct braid_source *source;
 	struct braid_walk walk;
 	double opened, walked, start;

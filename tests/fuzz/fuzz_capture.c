@@ -10,12 +10,15 @@
 #include <unistd.h>
 
 #include "host_agent/capture/checksum.h"
-#include "host_agent/export/analysis.h"
-#include "host_agent/export/export.h"
-#include "host_agent/export/form_ctf.h"
-#include "host_agent/export/trace_dat.h"
+#include "host_agent/export/ctf/form.h"
+#include "host_agent/export/html/form.h"
+#include "host_agent/export/perfetto/form.h"
+#include "host_agent/export/text/form.h"
+#include "host_agent/export/trace_dat/form.h"
+#include "host_agent/export/trace_dat/trace_dat.h"
 #include "host_agent/sql/sql.h"
 #include "host_agent/store/source.h"
+#include "host_agent/walk/analysis.h"
 #include "tests/fuzz/fuzz.h"
 #include "tracebraid/tracebraid.h"
 
@@ -93,8 +96,8 @@ static void remove_folder(void)
 /* Exports trace.dat files and CTF, with the same events and losses, CPU by CPU. */
 static void export_files(struct braid_source *source, u64 events, u64 lost)
 {
-	struct braid_export_options options = { .states = true };
-	struct braid_export_totals totals = { 0 };
+	struct braid_walk_options options = { .states = true };
+	struct braid_walk_totals totals = { 0 };
 	static u32 turns;
 	char out[64];
 
@@ -120,8 +123,8 @@ static void export_files(struct braid_source *source, u64 events, u64 lost)
 /* Return: the number of events. */
 static u64 report(struct braid_source *source, FILE *to)
 {
-	struct braid_export_options options = { 0 };
-	struct braid_export_totals text = { 0 }, json = { 0 }, html = { 0 };
+	struct braid_walk_options options = { 0 };
+	struct braid_walk_totals text = { 0 }, json = { 0 }, html = { 0 };
 	int err_text, err_json, err_html;
 
 	err_text = braid_export_text(to, source, &options, &text);
@@ -144,7 +147,7 @@ static u64 report(struct braid_source *source, FILE *to)
 static void analyze(struct braid_source *source, FILE *to)
 {
 	struct braid_analysis_options wants = { .top = 3 };
-	struct braid_export_options options = { 0 };
+	struct braid_walk_options options = { 0 };
 	const struct braid_analysis *analysis;
 	size_t k;
 	int err;
@@ -159,7 +162,7 @@ static void analyze(struct braid_source *source, FILE *to)
 		    (wants.folded && !analysis->folds))
 			continue;
 		braid_source_rewind(source);
-		err = braid_export_analysis(to, source, &options, analysis, &wants);
+		err = braid_analysis_write(to, source, &options, analysis, &wants);
 		MUST(!err || err == -ENODATA);	/* exits, without the events that it needs */
 	}
 }
@@ -167,8 +170,8 @@ static void analyze(struct braid_source *source, FILE *to)
 /* Perfetto accepts no CPU above 1023. */
 static void report_perfetto(struct braid_source *source, FILE *to)
 {
-	struct braid_export_options options = { 0 };
-	struct braid_export_totals totals = { 0 };
+	struct braid_walk_options options = { 0 };
+	struct braid_walk_totals totals = { 0 };
 	int err;
 
 	braid_source_rewind(source);
@@ -254,8 +257,8 @@ static s64 query(struct braid_sql *sql, const char *format, const char *name)
 static u64 count_by_index(const char *path, u64 events)
 {
 	const struct braid_source_options how = { .by_index = true };
-	struct braid_export_options options = { 0 };
-	struct braid_export_totals totals = { 0 };
+	struct braid_walk_options options = { 0 };
+	struct braid_walk_totals totals = { 0 };
 	FILE *nowhere = fopen("/dev/null", "w");
 	char *paths = (char *)path;
 	struct braid_source *source;
@@ -293,10 +296,10 @@ static void query_all(const char *path, u64 events)
 static void report_by_index(char *const *paths, FILE *to)
 {
 	const struct braid_source_options how = { .by_index = true };
-	struct braid_export_options options = {
+	struct braid_walk_options options = {
 		.from = { BRAID_MOMENT_SINCE, 1000 },
 	};
-	struct braid_export_totals totals;
+	struct braid_walk_totals totals;
 	struct braid_source *source;
 
 	if (braid_source_open_captures(&source, paths, 1, &how))

@@ -4,7 +4,7 @@
  * the events that the filter accepts.
  * Input: filter, NUL, format, NUL, payload.
  */
-#include "host_agent/export/select.h"
+#include "host_agent/walk/select.h"
 #include "tests/fuzz/fuzz.h"
 
 /* A string from the input; free() it. */
@@ -23,8 +23,8 @@ static char *take_string(struct fuzz_input *in)
 static int passes(struct braid_source *source, const struct braid_item *item, const char *text,
 		  bool invert)
 {
-	struct braid_export_filter filter = { .text = text, .invert = invert };
-	struct braid_export_options options = { .filters = &filter, .nr_filters = 1 };
+	struct braid_walk_filter filter = { .text = text, .invert = invert };
+	struct braid_walk_options options = { .filters = &filter, .nr_filters = 1 };
 	struct braid_format *format;
 	struct braid_select *s;
 	int ret;

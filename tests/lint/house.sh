@@ -22,7 +22,7 @@ complain "a part of a live region knows another part, or the source" "$(
 	grep -l 'host_agent/live/region_private\.h' host_agent/live/*.c |
 		grep -vE '/region(_status|_end|_flight)?\.c$')"
 complain "only cli/ prints" "$(
-	grep -nE '\b(printf|puts|putchar|perror)\(|fprintf\(std(out|err)' host_agent/*/*.c |
+	grep -nE '\b(printf|puts|putchar|perror)\(|fprintf\(std(out|err)' host_agent/*/*.c host_agent/export/*/*.c |
 		grep -v '^host_agent/cli/')"
 for wrong in __BYTE_ORDER__=__ORDER_BIG_ENDIAN__ __SIZEOF_POINTER__=4; do
 	complain "a build with $wrong is not refused" "$(
@@ -76,7 +76,7 @@ complain "DKMS knows another version than the agent" "$(
 		host_agent/util/version.h || grep -n ^PACKAGE_VERSION guest_driver/dkms.conf)"
 complain "left-overs" "$(git grep -nIE '\b(TODO|FIXME|XXX|HACK)\b' -- '*.[ch]' '*.py' '*.sh' ':!tests/lint')"
 # Every non-static name carries the prefix; the library's have their own.
-for object in build/obj/shared/*.o build/obj/host_agent/*/*.o; do
+for object in build/obj/shared/*.o build/obj/host_agent/*/*.o build/obj/host_agent/export/*/*.o; do
 	[ -e "$object" ] || continue
 	complain "$object: a global name without braid_" "$(
 		nm -g --defined-only "$object" | awk '$3 !~ /^braid_/ {print $3}' |

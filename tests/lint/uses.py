@@ -16,6 +16,7 @@ import sys
 # What a room may use, besides itself, shared/ and include/. docs/rooms.md has the reasons.
 COMMON = "util capture timeline"
 READING = f"{COMMON} store format merge"
+FORMS = "export/text export/stats export/ctf export/perfetto export/trace_dat export/html"
 RECORDING = f"{COMMON} transport discover clock control"
 ROOMS = {
     "host_agent/util": "",
@@ -31,10 +32,17 @@ ROOMS = {
     "host_agent/merge": f"{COMMON} store",
     "host_agent/format": f"{COMMON} store",
     "host_agent/analyze": READING,
-    "host_agent/export": f"{READING} analyze",
-    "host_agent/library": f"{READING} analyze export",
+    "host_agent/walk": f"{READING} analyze",
+    "host_agent/export": f"{READING} analyze walk {FORMS}",
+    "host_agent/export/text": f"{READING} walk",
+    "host_agent/export/stats": f"{READING} analyze walk export/text",
+    "host_agent/export/ctf": f"{READING} analyze walk",
+    "host_agent/export/perfetto": f"{READING} analyze walk",
+    "host_agent/export/trace_dat": f"{READING} analyze walk export",
+    "host_agent/export/html": f"{READING} analyze walk export export/text",
+    "host_agent/library": f"{READING} analyze walk export export/text",
     "host_agent/sql": "util library",
-    "host_agent/cli": f"{READING} {RECORDING} analyze export library sql live record",
+    "host_agent/cli": f"{READING} {RECORDING} analyze walk export export/text library sql live record",
     "guest_driver/core": "",
     "guest_driver/clock": "core",
     "guest_driver/event": "core clock",
@@ -43,7 +51,7 @@ ROOMS = {
 }
 DEFINED = "TDBRVWGSC"
 NEEDED = "Uwv"
-IN_ROOM = re.compile(r"(?:.*/)?((?:host_agent|guest_driver)/\w+)/[\w.-]+$")
+IN_ROOM = re.compile(r"(?:.*/)?((?:host_agent|guest_driver)/\w+(?:/\w+)?)/[\w.-]+$")
 SIDE = re.compile(r"(?:.*/)?(host_agent|guest_driver)/")
 
 

@@ -12,7 +12,7 @@
 char *analyze_by(const struct braid_analysis *analysis, struct braid_analysis_options wants,
 		 int *err)
 {
-	static const struct braid_export_options options;
+	static const struct braid_walk_options options;
 	char *text = NULL;
 	size_t bytes;
 	FILE *to = open_memstream(&text, &bytes);
@@ -21,7 +21,7 @@ char *analyze_by(const struct braid_analysis *analysis, struct braid_analysis_op
 	wants.top = wants.top ? wants.top : 3;
 	memory_guest.nr_cpus = 1;
 	braid_source_rewind(&memory_source);
-	*err = braid_export_analysis(to, &memory_source, &options, analysis, &wants);
+	*err = braid_analysis_write(to, &memory_source, &options, analysis, &wants);
 	fclose(to);
 	if (!*err)
 		return text;

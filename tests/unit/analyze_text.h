@@ -3,7 +3,7 @@
 #ifndef BRAID_TESTS_ANALYZE_TEXT_H
 #define BRAID_TESTS_ANALYZE_TEXT_H
 
-#include "host_agent/export/analysis.h"
+#include "host_agent/walk/analysis.h"
 
 /*
  * An analysis with options, of which .top is set to 3 if it is 0; free it. NULL: it failed, as

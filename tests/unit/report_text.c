@@ -2,15 +2,16 @@
 /* A capture's report as a string. */
 #include <string.h>
 
+#include "host_agent/export/text/form.h"
 #include "host_agent/store/source.h"
 #include "tests/unit/need.h"
 #include "tests/unit/report_text.h"
 
-char *report_text(const char *capture, bool json, const struct braid_export_options *options,
-		  struct braid_export_totals *totals)
+char *report_text(const char *capture, bool json, const struct braid_walk_options *options,
+		  struct braid_walk_totals *totals)
 {
-	static const struct braid_export_options plain;
-	struct braid_export_totals ignored;
+	static const struct braid_walk_options plain;
+	struct braid_walk_totals ignored;
 	struct braid_source *source;
 	char *names[] = { (char *)capture }, *text = NULL;
 	size_t bytes;

@@ -3,11 +3,11 @@
 #ifndef BRAID_TESTS_REPORT_TEXT_H
 #define BRAID_TESTS_REPORT_TEXT_H
 
-#include "host_agent/export/export.h"
+#include "host_agent/walk/options.h"
 
 /* The complete text; free() it. @options, @totals: NULL: none. */
-char *report_text(const char *capture, bool json, const struct braid_export_options *options,
-		  struct braid_export_totals *totals);
+char *report_text(const char *capture, bool json, const struct braid_walk_options *options,
+		  struct braid_walk_totals *totals);
 
 /* The number of times that a string is in a text. */
 u32 count_of(const char *text, const char *what);

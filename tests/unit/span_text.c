@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "host_agent/analyze/analysis.h"
-#include "host_agent/export/walk.h"
+#include "host_agent/walk/walk.h"
 #include "tests/unit/memory_trace.h"
 #include "tests/unit/need.h"
 #include "tests/unit/span_text.h"
@@ -59,8 +59,8 @@ int span_walk(void)
 	static const struct braid_states_ops queues = { .span = note_span, .queued = note_queued };
 	const struct braid_states_ops *ops = span_queues ? &queues : &plain;
 	static const struct braid_walk_ops walk_ops = { .event = take_event, .lost = take_lost };
-	static const struct braid_export_options options;
-	struct braid_export_totals totals = { 0 };
+	static const struct braid_walk_options options;
+	struct braid_walk_totals totals = { 0 };
 	struct braid_walk w;
 	int err;
 

@@ -4,11 +4,11 @@
 #include <string.h>
 
 #include "host_agent/analyze/states.h"
-#include "host_agent/export/walk.h"
+#include "host_agent/walk/walk.h"
 #include "tests/unit/need.h"
 #include "tests/unit/state_sums.h"
 
-static s64 place(const struct braid_export_moment *m, s64 first_ns, s64 none)
+static s64 place(const struct braid_walk_moment *m, s64 first_ns, s64 none)
 {
 	return m->kind == BRAID_MOMENT_SINCE ? first_ns + m->ns : none;
 }
@@ -35,10 +35,10 @@ static int note_first(void *arg, const struct braid_item *item,
 	return 0;
 }
 
-static void walk(struct braid_source *source, const struct braid_export_options *options,
+static void walk(struct braid_source *source, const struct braid_walk_options *options,
 		 const struct braid_walk_ops *ops, void *arg)
 {
-	struct braid_export_totals totals;
+	struct braid_walk_totals totals;
 	struct braid_walk w;
 
 	NEED(!braid_walk_begin(&w, source, options, &totals) && !braid_walk_run(&w, ops, arg));
@@ -46,7 +46,7 @@ static void walk(struct braid_source *source, const struct braid_export_options 
 	braid_source_rewind(source);
 }
 
-static void print(const struct braid_states *s, const struct braid_export_options *o, FILE *to)
+static void print(const struct braid_states *s, const struct braid_walk_options *o, FILE *to)
 {
 	bool host = o->stream && !strcmp(o->stream, "host");
 	u32 k, state;
@@ -65,14 +65,14 @@ static void print(const struct braid_states *s, const struct braid_export_option
 	}
 }
 
-void state_sums(const char *capture, const struct braid_export_options *options, const char *path)
+void state_sums(const char *capture, const struct braid_walk_options *options, const char *path)
 {
 	static const struct braid_walk_ops ops = { .event = take_event, .lost = take_lost };
 	static const struct braid_walk_ops first_ops = { .event = note_first };
-	const struct braid_export_options selected = {
+	const struct braid_walk_options selected = {
 		.stream = options->stream, .one_cpu = options->one_cpu, .cpu = options->cpu,
 	};
-	static const struct braid_export_options all;
+	static const struct braid_walk_options all;
 	struct braid_states states;
 	struct braid_source *source;
 	char *names[] = { (char *)capture };

@@ -226,7 +226,7 @@ static void limits(void)
 	const struct braid_analysis_options wants = {
 		.form = BRAID_TABLE_JSON, .top = 50, .compares = ~0u, .names = { "now", "other" },
 	};
-	struct braid_export_options across = {
+	struct braid_walk_options across = {
 		.from = { .kind = BRAID_MOMENT_AT, .ns = 1800 },
 		.to = { .kind = BRAID_MOMENT_AT, .ns = 900300 },
 	};
@@ -237,21 +237,21 @@ static void limits(void)
 	two_windows();
 	memory_guest.nr_cpus = 1;
 	braid_source_rewind(&memory_source);
-	NEED(to && !braid_export_analysis(to, &memory_source, &across,
-					  braid_analysis_by_name("states"), &wants));
+	NEED(to && !braid_analysis_write(to, &memory_source, &across,
+					 braid_analysis_by_name("states"), &wants));
 	fclose(to);
 	text_has(text, "\"observed_ns\":500,\"proven_ns\":500,", NULL);
 	/* The same against both recordings: 300 of 500 ns stolen, and 1200 of 2000. */
 	to = open_memstream(&text, &bytes);
-	NEED(to && !braid_export_comparison(to, &memory_source, &across, &memory_source,
-					    &(struct braid_export_options){ 0 }, &wants));
+	NEED(to && !braid_analysis_diff(to, &memory_source, &across, &memory_source,
+					&(struct braid_walk_options){ 0 }, &wants));
 	fclose(to);
 	text_has(text, "\"now\":{", "\"observed_ns\":500,", "\"observed_ns\":2000,",
 		 "\"measure\":\"stolen\",\"unit\":\"ppm\",\"other\":600000,\"now\":600000,\"change\":0,", NULL);
 	/* Against a part of the second one. */
 	to = open_memstream(&text, &bytes);
-	NEED(to && !braid_export_comparison(to, &memory_source, &(struct braid_export_options){ 0 },
-					    &memory_source, &(struct braid_export_options){
+	NEED(to && !braid_analysis_diff(to, &memory_source, &(struct braid_walk_options){ 0 },
+					&memory_source, &(struct braid_walk_options){
 		.from = { .kind = BRAID_MOMENT_AT, .ns = 5000 }, .to = { .kind = BRAID_MOMENT_AT, .ns = 900200 },
 	}, &wants));
 	fclose(to);
@@ -263,8 +263,8 @@ static void limits(void)
 	to = open_memstream(&text, &bytes);
 	braid_source_rewind(&memory_source);
 	NEED(to);
-	CHECK_EQ(braid_export_analysis(to, &memory_source, &across,
-				       braid_analysis_by_name("states"), &wants), -ENOENT);
+	CHECK_EQ(braid_analysis_write(to, &memory_source, &across,
+				      braid_analysis_by_name("states"), &wants), -ENOENT);
 	CHECK(strstr(braid_failure(), "no guest was recorded in the selected time"));
 	fclose(to);
 	free(text);

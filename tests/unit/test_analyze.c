@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host_agent/export/analysis.h"
-#include "host_agent/export/walk.h"
 #include "host_agent/util/error.h"
+#include "host_agent/walk/analysis.h"
+#include "host_agent/walk/walk.h"
 #include "tests/unit/analyze_text.h"
 #include "tests/unit/check.h"
 #include "tests/unit/memory_trace.h"

@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "host_agent/export/form_ctf.h"
+#include "host_agent/export/ctf/form.h"
 #include "host_agent/util/error.h"
 #include "shared/schema.h"
 #include "tests/unit/check.h"
@@ -22,15 +22,15 @@
 static char dir[] = "/tmp/test_ctf.XXXXXX";
 static char capture[64], json[64], folder[64];
 
-static const struct braid_export_options all;
-static const struct braid_export_options wall = { .realtime = true };
+static const struct braid_walk_options all;
+static const struct braid_walk_options wall = { .realtime = true };
 
 static const struct synth_guest_params roomy = {
 	.name = "guest", .incarnation = 7, .boot = 1, .start_ns = SYNTH_START_NS,
 	.nr_slots = 64, .subbuf_bytes = 16384,
 };
 
-static int export(const struct braid_export_options *options, struct braid_export_totals *totals)
+static int export(const struct braid_walk_options *options, struct braid_walk_totals *totals)
 {
 	struct braid_source *source;
 	char *names[] = { capture };
@@ -62,9 +62,9 @@ static void check_readable(u64 events)
 }
 
 /* Exports, and compares each event, its values, the order and the losses. */
-static void compare(const struct braid_export_options *options)
+static void compare(const struct braid_walk_options *options)
 {
-	struct braid_export_totals totals;
+	struct braid_walk_totals totals;
 	char *text = report_text(capture, true, options, NULL), want[64];
 	FILE *to = fopen(json, "w");
 
@@ -88,8 +88,8 @@ static char *metadata(const char *stream)
 /* Without events there is a trace that can be opened, whatever the capture has. */
 static void empty(void)
 {
-	struct braid_export_totals totals;
-	struct braid_export_options options = { 0 };
+	struct braid_walk_totals totals;
+	struct braid_walk_options options = { 0 };
 	struct braid_capture_writer *w;
 	u32 nr;
 
@@ -109,7 +109,7 @@ static void empty(void)
 
 static void standard(void)
 {
-	struct braid_export_options few = { .stream = "guest2" };
+	struct braid_walk_options few = { .stream = "guest2" };
 	char *text;
 
 	synth_standard(capture);
@@ -183,7 +183,7 @@ static void wall_set_back(void)
 {
 	struct braid_chunk_host_clock head = { .kind = BRAID_HOST_CLOCK_REALTIME, .name = "realtime" };
 	struct braid_capture_writer *w = synth_capture(capture);
-	struct braid_export_totals totals;
+	struct braid_walk_totals totals;
 	struct braid_clock_sample samples[40];
 	struct synth_guest g;
 	u32 k;
@@ -428,7 +428,7 @@ static u32 hostile_capture(bool large)
 static void hostile_names(void)
 {
 	u32 events = hostile_capture(true);
-	struct braid_export_totals totals;
+	struct braid_walk_totals totals;
 	char *text;
 
 	remove_folder();
@@ -450,7 +450,7 @@ static void hostile_names(void)
 /* Randomly damaged captures: every export of them can be read. */
 static void damaged(void)
 {
-	struct braid_export_totals totals;
+	struct braid_walk_totals totals;
 	struct braid_source *source;
 	char *names[] = { capture };
 	u64 seed = 11;
@@ -489,7 +489,7 @@ static void damaged(void)
 static int export_into(rlim_t room)
 {
 	struct rlimit limit = { room, room };
-	struct braid_export_totals totals;
+	struct braid_walk_totals totals;
 
 	check_failures = 0;
 	signal(SIGXFSZ, SIG_IGN);
@@ -525,7 +525,7 @@ static void full_disk(void)
 /* vCPUs' states are in a stream class of their own: babeltrace2 shows the state machine's. */
 static void vcpu_states(void)
 {
-	struct braid_export_options options = { .states = true };
+	struct braid_walk_options options = { .states = true };
 	char sums[64], *text;
 
 	snprintf(sums, sizeof(sums), "%s/sums", dir);

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "host_agent/export/form_ctf.h"
+#include "host_agent/export/ctf/form.h"
 #include "host_agent/util/error.h"
 #include "tests/unit/check.h"
 #include "tests/unit/make_capture.h"
@@ -16,9 +16,9 @@
 static char dir[] = "/tmp/test_ctf_folder.XXXXXX";
 static char capture[64], folder[64];
 
-static const struct braid_export_options all;
+static const struct braid_walk_options all;
 
-static int export(const struct braid_export_options *options, struct braid_export_totals *totals)
+static int export(const struct braid_walk_options *options, struct braid_walk_totals *totals)
 {
 	struct braid_source *source;
 	char *names[] = { capture };
@@ -50,7 +50,7 @@ static bool has(const char *name, mode_t mode)
 
 static void folders(void)
 {
-	struct braid_export_totals totals;
+	struct braid_walk_totals totals;
 	char part[80], file[80];
 
 	snprintf(part, sizeof(part), "%s.part", folder);
@@ -75,7 +75,7 @@ static void folders(void)
 /* What a killed export left is replaced, if it holds nothing else. */
 static void left_over(void)
 {
-	struct braid_export_totals totals;
+	struct braid_walk_totals totals;
 	char command[200];
 
 	snprintf(command, sizeof(command), "umask 077; mkdir -p %s.part/host && echo x > %s.part/host/main_0",
@@ -98,8 +98,8 @@ static void left_over(void)
 static void nothing(void)
 {
 	static char *none[] = { "no_such_event" };
-	const struct braid_export_options options = { .events = none, .nr_events = 1 };
-	struct braid_export_totals totals;
+	const struct braid_walk_options options = { .events = none, .nr_events = 1 };
+	struct braid_walk_totals totals;
 	struct braid_capture_writer *w = synth_capture(capture);
 	char metadata[120];
 
@@ -120,7 +120,7 @@ static void same_names(void)
 		.nr_slots = 4, .subbuf_bytes = 4096, .start_ns = SYNTH_START_NS,
 	};
 	struct braid_capture_writer *w = synth_capture(capture);
-	struct braid_export_totals totals;
+	struct braid_walk_totals totals;
 	struct synth_guest g;
 	u32 k;
 

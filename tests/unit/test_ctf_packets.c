@@ -8,8 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "host_agent/export/ctf_names.h"
-#include "host_agent/export/form_ctf.h"
+#include "host_agent/export/ctf/form.h"
+#include "host_agent/export/ctf/names.h"
 #include "shared/schema.h"
 #include "tests/unit/check.h"
 #include "tests/unit/make_capture.h"
@@ -231,9 +231,9 @@ static void read_stream(const char *name)
 	free(data);
 }
 
-static void read_all(struct braid_export_totals *totals)
+static void read_all(struct braid_walk_totals *totals)
 {
-	static const struct braid_export_options all;
+	static const struct braid_walk_options all;
 	struct braid_source *source;
 	char *names[] = { capture }, path[96];
 	struct dirent *entry;
@@ -264,7 +264,7 @@ static void read_all(struct braid_export_totals *totals)
 static void event_headers(void)
 {
 	struct braid_capture_writer *w = begin(64, 0);
-	struct braid_export_totals totals;
+	struct braid_walk_totals totals;
 	u32 k;
 
 	for (k = 0; k < 200; k++)
@@ -280,7 +280,7 @@ static void event_headers(void)
 static void losses(void)
 {
 	struct braid_capture_writer *w = begin(2, BRAID_BUFFER_OVERWRITE);
-	struct braid_export_totals totals;
+	struct braid_walk_totals totals;
 	u32 k;
 
 	for (k = 0; k < 300; k++) {
@@ -300,7 +300,7 @@ static void losses_at_the_end(void)
 {
 	struct braid_capture_writer *w = begin(64, 0);
 	struct braid_chunk_stream_end stream_end = { .reason = BRAID_END_STOPPED };
-	struct braid_export_totals totals;
+	struct braid_walk_totals totals;
 	u32 k;
 
 	for (k = 0; k < 10; k++)
@@ -329,7 +329,7 @@ static void losses_at_the_end(void)
 static void many_packets(void)
 {
 	struct braid_capture_writer *w = begin(2048, 0);
-	struct braid_export_totals totals;
+	struct braid_walk_totals totals;
 	u32 k;
 
 	for (k = 0; k < MOST_EVENTS; k++)

@@ -11,8 +11,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "host_agent/transport/listener.h"
 #include "host_agent/transport/endpoint.h"
+#include "host_agent/transport/listener.h"
 #include "host_agent/util/error.h"
 #include "tests/unit/check.h"
 #include "tests/unit/need.h"

@@ -11,7 +11,7 @@
 
 #include "host_agent/capture/capture.h"
 #include "host_agent/capture/checksum.h"
-#include "host_agent/export/export.h"
+#include "host_agent/walk/options.h"
 #include "host_agent/store/source.h"
 #include "host_agent/util/io.h"
 #include "tests/unit/check.h"

@@ -178,10 +178,10 @@ static void exchange_at(void *arg, const char *what, u64 done, u64 total)
 
 static int run(const char *form, bool stopped)
 {
-	const struct braid_export_options options = {
+	const struct braid_walk_options options = {
 		.progress = exchange_at, .progress_arg = &stopped, .stop = &stop,
 	};
-	struct braid_export_totals totals;
+	struct braid_walk_totals totals;
 	struct braid_source *source;
 	char *names[] = { capture };
 	int err;

@@ -9,7 +9,7 @@
 
 #include "host_agent/cli/live_view.h"
 #include "host_agent/clock/host.h"
-#include "host_agent/export/export.h"
+#include "host_agent/export/text/form.h"
 #include "host_agent/record/record.h"
 #include "tests/unit/check.h"
 #include "tests/unit/make_capture.h"
@@ -37,7 +37,7 @@ struct follow {
 	char *text;
 	size_t bytes;
 	u32 early;				/* lines that were written too early */
-	struct braid_export_totals totals;
+	struct braid_walk_totals totals;
 	/* of a scenario */
 	struct braid_capture_writer *w;
 	struct synth_guest a, b;
@@ -80,7 +80,7 @@ static bool may_write(void *arg)
 
 static void follow(struct follow *f, bool json)
 {
-	struct braid_export_options options = { .more = more,
+	struct braid_walk_options options = { .more = more,
 						.may_write = may_write,
 						.live_arg = f };
 

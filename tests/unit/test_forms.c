@@ -44,8 +44,8 @@ static void make_long(void)
 	synth_guest_free(&g);
 }
 
-static int run(const struct braid_export_form *form, const struct braid_export_options *options,
-	       struct braid_export_totals *totals)
+static int run(const struct braid_export_form *form, const struct braid_walk_options *options,
+	       struct braid_walk_totals *totals)
 {
 	struct braid_source *source;
 	char *names[] = { capture }, out[128];
@@ -84,9 +84,9 @@ static void remove_made(void)
 static void stopped_leaves_nothing(void)
 {
 	static const volatile sig_atomic_t stop = 1;
-	static const struct braid_export_options options = { .stop = &stop };
+	static const struct braid_walk_options options = { .stop = &stop };
 	const struct braid_export_form *form;
-	struct braid_export_totals totals;
+	struct braid_walk_totals totals;
 	size_t k;
 
 	for (k = 0; (form = braid_export_form_by_number(k)); k++) {
@@ -99,9 +99,9 @@ static void stopped_leaves_nothing(void)
 /* Each form has the same number of events of one capture. */
 static void all_count_alike(void)
 {
-	static const struct braid_export_options all;
+	static const struct braid_walk_options all;
 	const struct braid_export_form *form;
-	struct braid_export_totals totals;
+	struct braid_walk_totals totals;
 	size_t k;
 
 	for (k = 0; (form = braid_export_form_by_number(k)); k++) {

@@ -4,9 +4,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "host_agent/export/html_names.h"
-#include "host_agent/export/html_seen.h"
-#include "host_agent/export/html_waits.h"
+#include "host_agent/export/html/form.h"
+#include "host_agent/export/html/names.h"
+#include "host_agent/export/html/seen.h"
+#include "host_agent/export/html/waits.h"
 #include "host_agent/util/error.h"
 #include "tests/unit/check.h"
 #include "tests/unit/make_capture.h"
@@ -30,9 +31,9 @@ static char *read_page(void)
 	return text;
 }
 
-static int export(struct braid_export_totals *totals)
+static int export(struct braid_walk_totals *totals)
 {
-	static const struct braid_export_options all;
+	static const struct braid_walk_options all;
 	char *names[] = { capture };
 	struct braid_source *source;
 	int err;
@@ -47,7 +48,7 @@ static int export(struct braid_export_totals *totals)
 static void chunks(void)
 {
 	static const char begin[] = "<script type=\"application/octet-stream\" data-kind=\"";
-	struct braid_export_totals totals, said;
+	struct braid_walk_totals totals, said;
 	const char *at, *end;
 	char *text, *lines;
 	u32 nr = 0;

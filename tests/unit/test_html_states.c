@@ -6,7 +6,8 @@
 #include <unistd.h>
 
 #include "host_agent/analyze/states.h"
-#include "host_agent/export/html_states.h"
+#include "host_agent/export/html/form.h"
+#include "host_agent/export/html/states.h"
 #include "host_agent/util/error.h"
 #include "tests/unit/check.h"
 #include "tests/unit/memory_trace.h"
@@ -113,11 +114,11 @@ static int put_aside(void *arg, const char *data, size_t bytes)
 static void expect_merged(u32 exact, s64 first_ns, s64 last_ns, const char *want)
 {
 	static const struct braid_walk_ops ops = { .aside = put_aside };
-	const struct braid_export_options options = {
+	const struct braid_walk_options options = {
 		.from = { .kind = first_ns ? BRAID_MOMENT_AT : BRAID_MOMENT_NONE, .ns = first_ns },
 		.to = { .kind = last_ns ? BRAID_MOMENT_AT : BRAID_MOMENT_NONE, .ns = last_ns },
 	};
-	struct braid_export_totals totals;
+	struct braid_walk_totals totals;
 	struct braid_walk shown;
 	struct braid_html_names *n = braid_html_names_new();
 	struct braid_html_states *states;
@@ -342,9 +343,9 @@ static s64 states_ns(void)
 	return base + from;
 }
 
-static void expect_page(const struct braid_export_options *options, u64 events, const char *want)
+static void expect_page(const struct braid_walk_options *options, u64 events, const char *want)
 {
-	struct braid_export_totals totals;
+	struct braid_walk_totals totals;
 	char path[64];
 	FILE *file;
 
@@ -380,16 +381,16 @@ static void in_a_page(void)
 {
 	char *events[] = { "sched_wakeup" };
 
-	expect_page(&(struct braid_export_options){ 0 }, 5, UP_TO_3500);
-	expect_page(&(struct braid_export_options){ .events = events, .nr_events = 1 }, 2,
+	expect_page(&(struct braid_walk_options){ 0 }, 5, UP_TO_3500);
+	expect_page(&(struct braid_walk_options){ .events = events, .nr_events = 1 }, 2,
 		    UP_TO_3500);
 }
 
 /* Nothing is claimed of the time after the last of them. */
 static void first_lines(void)
 {
-	expect_page(&(struct braid_export_options){ .max_lines = 3 }, 3, UP_TO_2500);
-	expect_page(&(struct braid_export_options){ .max_lines = 5 }, 5, UP_TO_3500);
+	expect_page(&(struct braid_walk_options){ .max_lines = 3 }, 3, UP_TO_2500);
+	expect_page(&(struct braid_walk_options){ .max_lines = 5 }, 5, UP_TO_3500);
 }
 
 int main(void)

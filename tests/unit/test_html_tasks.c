@@ -2,7 +2,7 @@
 /* The page's table of tasks, against an array. */
 #include <stdlib.h>
 
-#include "host_agent/export/html_tasks.h"
+#include "host_agent/export/html/tasks.h"
 #include "tests/unit/check.h"
 #include "tests/unit/need.h"
 

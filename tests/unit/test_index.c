@@ -14,14 +14,14 @@
 #include "host_agent/capture/capture.h"
 #include "host_agent/capture/checksum.h"
 #include "host_agent/capture/pack.h"
-#include "host_agent/export/export.h"
-#include "host_agent/export/form_ctf.h"
+#include "host_agent/export/ctf/form.h"
+#include "host_agent/export/text/form.h"
 #include "host_agent/store/source.h"
-#include "tracebraid/tracebraid.h"
 #include "host_agent/util/io.h"
 #include "tests/unit/check.h"
 #include "tests/unit/make_capture.h"
 #include "tests/unit/need.h"
+#include "tracebraid/tracebraid.h"
 
 #define ROUNDS		40000u
 #define STEP_NS		5000u
@@ -162,8 +162,8 @@ static void take_folder(FILE *to, const char *path)
 }
 
 static int export_ctf(FILE *to, struct braid_source *source,
-		      const struct braid_export_options *options,
-		      struct braid_export_totals *totals)
+		      const struct braid_walk_options *options,
+		      struct braid_walk_totals *totals)
 {
 	int err = braid_export_ctf(folder, source, options, totals);
 
@@ -173,17 +173,17 @@ static int export_ctf(FILE *to, struct braid_source *source,
 }
 
 typedef int write_form(FILE *to, struct braid_source *source,
-		       const struct braid_export_options *options,
-		       struct braid_export_totals *totals);
+		       const struct braid_walk_options *options,
+		       struct braid_walk_totals *totals);
 
 /* Files from @since on, in a form; to be freed. NULL: they can't be read. */
 static char *reports(write_form *form, const char *const *names, u32 nr, bool by_index,
-		     struct braid_export_moment since)
+		     struct braid_walk_moment since)
 {
 	struct braid_source_options how = { .by_index = by_index, .fault = note_fault,
 					    .say = note_line };
-	struct braid_export_options options = { .from = since };
-	struct braid_export_totals totals;
+	struct braid_walk_options options = { .from = since };
+	struct braid_walk_totals totals;
 	struct braid_source *source;
 	char *text = NULL;
 	size_t bytes;
@@ -204,7 +204,7 @@ static char *reports(write_form *form, const char *const *names, u32 nr, bool by
 static char *report(const char *name, bool by_index, s64 since)
 {
 	return reports(braid_export_text, &name, 1, by_index,
-		       (struct braid_export_moment){ BRAID_MOMENT_SINCE, since });
+		       (struct braid_walk_moment){ BRAID_MOMENT_SINCE, since });
 }
 
 /* Without the line that counts what was found to be wrong: damage may be found later. */
@@ -289,7 +289,7 @@ static void all_forms_are_the_same(void)
 
 	for (f = 0; f < 3; f++)
 		for (k = 0; k < 6; k++) {
-			const struct braid_export_moment since = {
+			const struct braid_walk_moment since = {
 				k % 3 ? BRAID_MOMENT_SINCE : BRAID_MOMENT_BEFORE, some_time(),
 			};
 
@@ -359,7 +359,7 @@ static void a_packed_one_too(void)
 	close(from);
 	close(to);
 	for (k = 0; k < 6; k++) {
-		const struct braid_export_moment since = { BRAID_MOMENT_SINCE, some_time() };
+		const struct braid_walk_moment since = { BRAID_MOMENT_SINCE, some_time() };
 
 		compare(other, since.ns);
 		a = reports(forms[k % 3], plain, 1, false, since);

@@ -3,7 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "host_agent/export/export.h"
+#include "host_agent/export/text/form.h"
 #include "host_agent/merge/merge.h"
 #include "host_agent/store/source.h"
 #include "tests/unit/check.h"
@@ -128,8 +128,8 @@ static void put_guest(const char *path, u64 incarnation, u64 stop_ns)
 /* What is listed of two recordings. */
 static void recorded(u32 nr, u32 notes)
 {
-	struct braid_export_options options = { 0 };
-	struct braid_export_totals totals;
+	struct braid_walk_options options = { 0 };
+	struct braid_walk_totals totals;
 	struct braid_source *source;
 	struct tracebraid_trace *trace;
 	int64_t start_ns, stop_ns;

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "host_agent/export/walk.h"
+#include "host_agent/walk/walk.h"
 #include "tests/unit/check.h"
 #include "tests/unit/make_capture.h"
 #include "tests/unit/need.h"
@@ -111,9 +111,9 @@ static void same_item(struct tracebraid_walk *walk, const struct braid_walk *ins
 static void gives_what_the_walk_gives(void)
 {
 	char *paths[] = { path };
-	const struct braid_export_options all = { 0 };
+	const struct braid_walk_options all = { 0 };
 	struct tracebraid_trace *trace = open_it();
-	struct braid_export_totals totals;
+	struct braid_walk_totals totals;
 	struct tracebraid_walk *walk = NULL;
 	struct braid_source *source = NULL;
 	struct braid_walk inside;

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host_agent/export/select.h"
 #include "host_agent/util/error.h"
+#include "host_agent/walk/select.h"
 #include "tests/unit/analyze_text.h"
 #include "tests/unit/check.h"
 #include "tests/unit/memory_trace.h"
@@ -62,7 +62,7 @@ static void tasks_end(void)
 static void names(void)
 {
 	struct braid_analysis_options wants = { .form = BRAID_TABLE_CSV };
-	struct braid_export_options of = { 0 };
+	struct braid_walk_options of = { 0 };
 	char *text;
 	int err;
 

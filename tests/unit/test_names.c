@@ -3,7 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "host_agent/export/export.h"
+#include "host_agent/export/text/form.h"
 #include "shared/region.h"
 #include "shared/schema.h"
 #include "tests/unit/check.h"
@@ -79,10 +79,10 @@ static void finish(void)
 static char *report(bool json, const char *event, const char *buffer)
 {
 	char *events[] = { (char *)event }, *names[] = { path }, *text = NULL;
-	struct braid_export_options options = {
+	struct braid_walk_options options = {
 		.no_header = true, .events = events, .nr_events = !!event, .buffer = buffer,
 	};
-	struct braid_export_totals totals;
+	struct braid_walk_totals totals;
 	struct braid_source *source;
 	size_t bytes;
 	FILE *to;

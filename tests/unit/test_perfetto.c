@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "host_agent/export/export.h"
+#include "host_agent/export/perfetto/form.h"
 #include "host_agent/util/error.h"
 #include "host_agent/util/text.h"
 #include "shared/schema.h"
@@ -21,8 +22,8 @@
 static char dir[] = "/tmp/test_perfetto.XXXXXX";
 static char capture[64], json[64], trace[64], states[64];
 
-static const struct braid_export_options all;
-static const struct braid_export_options wall = { .realtime = true };
+static const struct braid_walk_options all;
+static const struct braid_walk_options wall = { .realtime = true };
 
 /* The last line that a command prints, errors included. */
 static void last_line(const char *command, char *line, size_t bytes)
@@ -36,10 +37,10 @@ static void last_line(const char *command, char *line, size_t bytes)
 	CHECK_EQ(pclose(from), 0);
 }
 
-static int export(const struct braid_export_options *options)
+static int export(const struct braid_walk_options *options)
 {
 	const struct braid_export_form *form = braid_export_form_by_name("perfetto");
-	struct braid_export_totals totals;
+	struct braid_walk_totals totals;
 	struct braid_source *source;
 	char *names[] = { capture };
 	int err;
@@ -51,7 +52,7 @@ static int export(const struct braid_export_options *options)
 }
 
 /* Exports, and compares everything with the report; the script's output must contain @want. */
-static void compare(const struct braid_export_options *options, const char *want)
+static void compare(const struct braid_walk_options *options, const char *want)
 {
 	char *text = report_text(capture, true, options, NULL), line[512], command[256];
 	FILE *to = fopen(json, "w");
@@ -70,7 +71,7 @@ static void compare(const struct braid_export_options *options, const char *want
 
 static void standard(void)
 {
-	struct braid_export_options few = { .stream = "guest2" };
+	struct braid_walk_options few = { .stream = "guest2" };
 
 	synth_standard(capture);
 	compare(&all, "857 events, 193 lost, 2 own, 0 slices");
@@ -105,8 +106,8 @@ static void wall_time(void)
 /* Two guests and their host, as kernels have them, with vCPUs that run. */
 static void kernels(void)
 {
-	struct braid_export_options guest = { .stream = "guest1" };
-	struct braid_export_options host = { .stream = "host" };
+	struct braid_walk_options guest = { .stream = "guest1" };
+	struct braid_walk_options host = { .stream = "host" };
 	char command[128], line[512];
 
 	snprintf(command, sizeof(command), "build/make_big_capture %s " BIG_EVENTS " 2>&1", capture);
@@ -121,7 +122,7 @@ static void kernels(void)
 static void vcpu_states(void)
 {
 	static char *const none[] = { "none_has_this_name" };
-	struct braid_export_options options = { .events = none, .nr_events = 1 };
+	struct braid_walk_options options = { .events = none, .nr_events = 1 };
 	char command[128], line[512];
 
 	snprintf(command, sizeof(command), "build/make_big_capture %s " BIG_EVENTS " 2>&1", capture);
@@ -129,8 +130,8 @@ static void vcpu_states(void)
 	compare(&options, "0 events, 0 lost, 0 own, 0 slices, 0 functions, 1750 states, 68 flows, 244 wakeups");
 	options.stream = "guest2";
 	compare(&options, " states, ");
-	options.from = (struct braid_export_moment){ .kind = BRAID_MOMENT_SINCE, .ns = 3000000 };
-	options.to = (struct braid_export_moment){ .kind = BRAID_MOMENT_SINCE, .ns = 7500000 };
+	options.from = (struct braid_walk_moment){ .kind = BRAID_MOMENT_SINCE, .ns = 3000000 };
+	options.to = (struct braid_walk_moment){ .kind = BRAID_MOMENT_SINCE, .ns = 7500000 };
 	compare(&options, " states, ");
 	synth_standard(capture);	/* has no host */
 	compare(&all, " 0 states, 0 flows, 0 wakeups");
@@ -299,7 +300,7 @@ static void too_many_cpus(void)
 		.host_ns = SYNTH_START_NS, .name = "host",
 	};
 	struct braid_chunk_host_page page = { .cpu = MANY_CPUS - 1, .bytes = 4096 };
-	struct braid_export_options few = { .one_cpu = true, .cpu = 0 };
+	struct braid_walk_options few = { .one_cpu = true, .cpu = 0 };
 	struct braid_capture_writer *w = synth_capture(capture);
 	static const u8 empty[4096];
 
@@ -315,7 +316,7 @@ static void too_many_cpus(void)
 /* The export ends for any content of a capture. */
 static void damaged(void)
 {
-	struct braid_export_totals totals;
+	struct braid_walk_totals totals;
 	struct braid_source *source;
 	char *names[] = { trace }, *bytes;
 	FILE *from, *to, *null = fopen("/dev/null", "w");
@@ -348,7 +349,7 @@ static void damaged(void)
 /* A full disk is reported. */
 static void full(void)
 {
-	struct braid_export_totals totals;
+	struct braid_walk_totals totals;
 	struct braid_source *source;
 	char *names[] = { capture };
 	FILE *to = fopen("/dev/full", "w");

@@ -207,7 +207,7 @@ static void end(struct session *s)
 /* Every event is there, once; the report is that of the unpacked capture. */
 static void is_reported_as_unpacked(void)
 {
-	struct braid_export_totals totals = { 0 };
+	struct braid_walk_totals totals = { 0 };
 	struct session s;
 	char *text[2];
 

@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "host_agent/export/export.h"
+#include "host_agent/export/text/form.h"
 #include "host_agent/store/source.h"
 #include "host_agent/util/error.h"
 #include "host_agent/util/text.h"
@@ -18,10 +18,10 @@
 static char path[64], copy[64];
 
 /* The complete report in memory; to be freed. NULL on failure. */
-static char *report(const char *file, bool json, const struct braid_export_options *options)
+static char *report(const char *file, bool json, const struct braid_walk_options *options)
 {
-	static const struct braid_export_options all;
-	struct braid_export_totals totals;
+	static const struct braid_walk_options all;
+	struct braid_walk_totals totals;
 	struct braid_source *source;
 	char *names[] = { (char *)file }, *text = NULL;
 	size_t bytes;
@@ -76,7 +76,7 @@ static u32 count_lines(const char *text, const char *with)
 
 static void columns(void)
 {
-	struct braid_export_options few = { .no_header = true, .max_lines = 3 };
+	struct braid_walk_options few = { .no_header = true, .max_lines = 3 };
 	char *text;
 
 	synth_standard(path);
@@ -142,7 +142,7 @@ static void arrays(void)
 static void filters(void)
 {
 	char *tock[] = { "test:to*" }, *none[] = { "nothing:*", "test:nothing" };
-	struct braid_export_options options = { .no_header = true };
+	struct braid_walk_options options = { .no_header = true };
 	char *text;
 
 	synth_standard(path);

@@ -4,9 +4,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "host_agent/analyze/states.h"
 #include "host_agent/cli/cli.h"
-#include "host_agent/export/walk.h"
+#include "host_agent/export/text/form.h"
 #include "host_agent/store/source.h"
+#include "host_agent/walk/walk.h"
 #include "tests/unit/check.h"
 #include "tests/unit/make_capture.h"
 #include "tests/unit/need.h"
@@ -16,12 +18,12 @@
 
 static char path[64];
 
-static char *report(bool json, const struct braid_export_options *options)
+static char *report(bool json, const struct braid_walk_options *options)
 {
 	struct braid_source_options how = {
 		.force_clock = options->clock_asked, .clock = options->clock,
 	};
-	struct braid_export_totals totals;
+	struct braid_walk_totals totals;
 	struct braid_source *source;
 	char *names[] = { path }, *text = NULL;
 	size_t bytes;
@@ -48,7 +50,7 @@ static u64 number_after(const char *text, const char *key)
 /* The same lines at wall times; bounds are those of both clocks. */
 static void realtime(void)
 {
-	struct braid_export_options host = { 0 }, wall = { .realtime = true };
+	struct braid_walk_options host = { 0 }, wall = { .realtime = true };
 	char *a, *b, *text;
 	const char *at, *bt;
 
@@ -106,9 +108,9 @@ struct taken {
 	s64 from_ns, to_ns;	/* the states; host time */
 };
 
-static struct taken walk_with_states(const struct braid_export_options *options)
+static struct taken walk_with_states(const struct braid_walk_options *options)
 {
-	struct braid_export_totals totals;
+	struct braid_walk_totals totals;
 	struct braid_source *source;
 	struct braid_states states;
 	struct braid_walk walk;
@@ -141,7 +143,7 @@ static void set_back(void)
 {
 	const s64 wall_ns = AHEAD_NS + SYNTH_START_NS, never_ns = 300000000000000000LL;
 	struct braid_capture_writer *w = synth_capture(path);
-	struct braid_export_options wall = {
+	struct braid_walk_options wall = {
 		.realtime = true,
 		.from = { BRAID_MOMENT_AT, wall_ns + 10000000 },
 		.to = { BRAID_MOMENT_AT, wall_ns + 20000000 },
@@ -167,7 +169,7 @@ static void set_back(void)
 /* Captures of earlier versions have one pair, in their header. */
 static void head_alone(void)
 {
-	struct braid_export_options wall = { .realtime = true, .max_lines = 1 };
+	struct braid_walk_options wall = { .realtime = true, .max_lines = 1 };
 	char *text;
 
 	synth_standard(path);
@@ -178,7 +180,7 @@ static void head_alone(void)
 
 static void requested_source(void)
 {
-	struct braid_export_options kvm = { .clock_asked = true, .clock = BRAID_CLOCK_KVM };
+	struct braid_walk_options kvm = { .clock_asked = true, .clock = BRAID_CLOCK_KVM };
 	char *text;
 
 	synth_standard(path);

@@ -6,8 +6,9 @@
 #include <unistd.h>
 
 #include "host_agent/cli/cli.h"
-#include "host_agent/export/around.h"
+#include "host_agent/export/text/form.h"
 #include "host_agent/util/error.h"
+#include "host_agent/walk/around.h"
 #include "tests/unit/check.h"
 #include "tests/unit/make_capture.h"
 #include "tests/unit/need.h"
@@ -19,9 +20,9 @@
 static char path[64];
 
 /* Events that pass. */
-static u64 events(const struct braid_export_options *options)
+static u64 events(const struct braid_walk_options *options)
 {
-	struct braid_export_totals totals;
+	struct braid_walk_totals totals;
 
 	free(report_text(path, false, options, &totals));
 	return totals.events;
@@ -29,8 +30,8 @@ static u64 events(const struct braid_export_options *options)
 
 static u64 filtered(const char *text)
 {
-	struct braid_export_filter filter = { .text = text };
-	struct braid_export_options options = { .filters = &filter, .nr_filters = 1 };
+	struct braid_walk_filter filter = { .text = text };
+	struct braid_walk_options options = { .filters = &filter, .nr_filters = 1 };
 
 	return events(&options);
 }
@@ -38,9 +39,9 @@ static u64 filtered(const char *text)
 /* The error of a refused filter. */
 static bool refused(const char *text, const char *why)
 {
-	struct braid_export_filter filter = { .text = text };
-	struct braid_export_options options = { .filters = &filter, .nr_filters = 1 };
-	struct braid_export_totals totals;
+	struct braid_walk_filter filter = { .text = text };
+	struct braid_walk_options options = { .filters = &filter, .nr_filters = 1 };
+	struct braid_walk_totals totals;
 	struct braid_source *source;
 	char *names[] = { path };
 	FILE *to = fopen("/dev/null", "w");
@@ -103,11 +104,11 @@ static void several_events(void)
 
 static void several_filters(void)
 {
-	struct braid_export_filter filters[] = {
+	struct braid_walk_filter filters[] = {
 		{ .text = "tick: text == \"hello\"" }, { .text = "tock: count < 10" },
 		{ .text = "tock: count < 5", .invert = true },
 	};
-	struct braid_export_options options = { .filters = filters, .nr_filters = 2 };
+	struct braid_walk_options options = { .filters = filters, .nr_filters = 2 };
 	char *tock[] = { "tock" };
 
 	CHECK_EQ(events(&options), 410);
@@ -161,7 +162,7 @@ static void tasks(void)
 {
 	s32 pids[] = { 55, 99999, 100 };
 	char *comms[] = { "nosuch", "sec*" };
-	struct braid_export_options options = { .pids = pids, .nr_pids = 2 };
+	struct braid_walk_options options = { .pids = pids, .nr_pids = 2 };
 	u64 first, second;
 
 	CHECK_EQ(events(&options), TOCKS);
@@ -183,7 +184,7 @@ static void tasks(void)
 static u64 between(int from_kind, s64 from_ns, int to_kind, s64 to_ns, bool realtime)
 {
 	char *tock[] = { "tock" };
-	struct braid_export_options options = {
+	struct braid_walk_options options = {
 		.from = { .kind = from_kind, .ns = from_ns },
 		.to = { .kind = to_kind, .ns = to_ns },
 		.events = tock, .nr_events = 1, .realtime = realtime,
@@ -215,8 +216,8 @@ static void times(void)
 /* The times around events that are near each other are one. */
 static void around(void)
 {
-	struct braid_export_options options = { .around = "tock" };
-	struct braid_export_times times = { 0 };
+	struct braid_walk_options options = { .around = "tock" };
+	struct braid_select_times times = { 0 };
 	struct braid_source *source;
 	char *names[] = { path };
 
@@ -311,10 +312,10 @@ static void dates(void)
 /* A recording over midnight of UTC. */
 static void midnight(void)
 {
-	struct braid_export_moment from = { .kind = BRAID_MOMENT_CLOCK_UTC };
+	struct braid_walk_moment from = { .kind = BRAID_MOMENT_CLOCK_UTC };
 	const s64 day_ns = 86400 * 1000000000LL, before_ns = 4000000;
 	char *tock[] = { "tock" };
-	struct braid_export_options options = { .events = tock, .nr_events = 1 };
+	struct braid_walk_options options = { .events = tock, .nr_events = 1 };
 
 	/* The first event is a tock, and they are 40 us apart. */
 	synth_standard_at(path, 19676 * day_ns - before_ns - SYNTH_START_NS);

@@ -4,7 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host_agent/export/slices.h"
+#include "host_agent/export/perfetto/form.h"
+#include "host_agent/walk/slices.h"
 #include "tests/unit/check.h"
 #include "tests/unit/memory_trace.h"
 #include "tests/unit/need.h"
@@ -53,11 +54,11 @@ static int count_event(void *arg, const struct braid_item *item,
 }
 
 /* Walks the trace; the slices are in the text, a line each. */
-static void run(const struct braid_export_options *options)
+static void run(const struct braid_walk_options *options)
 {
 	static const struct braid_slices_ops ops = { .slice = note_slice, .wake = note_wake };
 	static const struct braid_walk_ops walk_ops = { .event = count_event };
-	struct braid_export_totals totals;
+	struct braid_walk_totals totals;
 	struct braid_walk w;
 
 	text.bytes = 0;
@@ -71,7 +72,7 @@ static void run(const struct braid_export_options *options)
 	braid_slices_free(&slices);
 }
 
-static void expect(const struct braid_export_options *options, u32 events, const char *want)
+static void expect(const struct braid_walk_options *options, u32 events, const char *want)
 {
 	run(options);
 	CHECK_EQ(nr_events, events);
@@ -107,7 +108,7 @@ static void put_two(void)
 
 static void joined_and_linked(void)
 {
-	static const struct braid_export_options all;
+	static const struct braid_walk_options all;
 
 	put_two();
 	expect(&all, 11,
@@ -129,10 +130,10 @@ static void joined_and_linked(void)
 static void selected(void)
 {
 	static char *const some[] = { "sched_wakeup" };
-	struct braid_export_options options = { .events = some, .nr_events = 1 };
+	struct braid_walk_options options = { .events = some, .nr_events = 1 };
 
-	options.from = (struct braid_export_moment){ .kind = BRAID_MOMENT_AT, .ns = 1250 };
-	options.to = (struct braid_export_moment){ .kind = BRAID_MOMENT_AT, .ns = 1800 };
+	options.from = (struct braid_walk_moment){ .kind = BRAID_MOMENT_AT, .ns = 1250 };
+	options.to = (struct braid_walk_moment){ .kind = BRAID_MOMENT_AT, .ns = 1800 };
 	put_two();
 	expect(&options, 1,
 	       "1 1250-1300 sleeping\n"
@@ -143,7 +144,7 @@ static void selected(void)
 	       "0 1500-1800 stolen task 33 by guest/vCPU 1 290 by irq 11 10 flow 2\n"
 	       "1 1710-1800 running\n");
 	options.stream = "guest";	/* whose first event is at 1100 */
-	options.from = (struct braid_export_moment){ .kind = BRAID_MOMENT_SINCE, .ns = 800 };
+	options.from = (struct braid_walk_moment){ .kind = BRAID_MOMENT_SINCE, .ns = 800 };
 	options.to.ns = 2100;
 	options.one_cpu = true;
 	expect(&options, 0, "0 1900-2000 stolen task 33 by guest/vCPU 1 100\n"
@@ -159,7 +160,7 @@ static void selected(void)
 /* Events are missing after the switch to the woken task: who ran is unknown. */
 static void woken_and_lost(void)
 {
-	static const struct braid_export_options all;
+	static const struct braid_walk_options all;
 
 	put_two();
 	memory_switch(2, 2400, 5, 1, 0);
@@ -182,7 +183,7 @@ static void woken_and_lost(void)
 /* Without threads that are vCPUs, or without a host, there is nothing to show. */
 static void nothing_known(void)
 {
-	static const struct braid_export_options all;
+	static const struct braid_walk_options all;
 
 	put_two();
 	memory_guest.nr_threads = 0;
@@ -198,7 +199,7 @@ static void nothing_known(void)
  */
 static void moved_unseen(void)
 {
-	static const struct braid_export_options all;
+	static const struct braid_walk_options all;
 
 	put_two();
 	memory_formats[MEMORY_MIGRATE - 1].name = "other";
@@ -244,7 +245,7 @@ static bool same_slice(const char *flow)
 /* Every flow has two ends, at two slices, whatever a trace says. */
 static void any_trace(void)
 {
-	static const struct braid_export_options all;
+	static const struct braid_walk_options all;
 	u64 random = 88172645463325252ULL;
 	u32 turn, k;
 
@@ -301,8 +302,8 @@ static void missing(void)
 /* A task gets another name: Perfetto's later slices have that one. */
 static void renamed(void)
 {
-	static const struct braid_export_options all;
-	struct braid_export_totals totals;
+	static const struct braid_walk_options all;
+	struct braid_walk_totals totals;
 	size_t bytes;
 	char *out;
 	FILE *to = open_memstream(&out, &bytes);

@@ -3,7 +3,7 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "host_agent/export/export.h"
+#include "host_agent/export/stats/form.h"
 #include "tests/unit/check.h"
 #include "tests/unit/memory_trace.h"
 #include "tests/unit/need.h"
@@ -11,8 +11,8 @@
 
 static char *stats(bool json)
 {
-	static const struct braid_export_options options;
-	struct braid_export_totals totals;
+	static const struct braid_walk_options options;
+	struct braid_walk_totals totals;
 	char *text = NULL;
 	size_t bytes;
 	FILE *to = open_memstream(&text, &bytes);

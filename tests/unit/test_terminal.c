@@ -14,7 +14,7 @@
 
 #include "host_agent/cli/cli.h"
 #include "host_agent/clock/host.h"
-#include "host_agent/export/export.h"
+#include "host_agent/walk/options.h"
 #include "tests/unit/check.h"
 #include "tests/unit/make_capture.h"
 #include "tests/unit/need.h"

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host_agent/export/analysis.h"
 #include "host_agent/util/error.h"
+#include "host_agent/walk/analysis.h"
 #include "tests/unit/check.h"
 #include "tests/unit/memory_trace.h"
 #include "tests/unit/need.h"
@@ -18,7 +18,7 @@
 
 static char *run(bool by_task, s64 from_ns, s64 to_ns)
 {
-	const struct braid_export_options options = {
+	const struct braid_walk_options options = {
 		.from = { .kind = from_ns ? BRAID_MOMENT_AT : BRAID_MOMENT_NONE, .ns = from_ns },
 		.to = { .kind = to_ns ? BRAID_MOMENT_AT : BRAID_MOMENT_NONE, .ns = to_ns },
 	};
@@ -31,8 +31,8 @@ static char *run(bool by_task, s64 from_ns, s64 to_ns)
 
 	memory_guest.nr_cpus = 1;
 	braid_source_rewind(&memory_source);
-	NEED(to && !braid_export_analysis(to, &memory_source, &options,
-					  braid_analysis_by_name("states"), &wants));
+	NEED(to && !braid_analysis_write(to, &memory_source, &options,
+					 braid_analysis_by_name("states"), &wants));
 	fclose(to);
 	return text;
 }
@@ -96,7 +96,7 @@ static void tasks(void)
  */
 static void no_end(void)
 {
-	const struct braid_export_options options = {
+	const struct braid_walk_options options = {
 		.from = { .kind = BRAID_MOMENT_BEFORE, .ns = 1000 },
 	};
 	const struct braid_analysis_options wants = { .top = 10 };
@@ -106,15 +106,15 @@ static void no_end(void)
 	memory_guest.nr_cpus = 1;
 	braid_source_rewind(&memory_source);
 	NEED(to);
-	CHECK_EQ(braid_export_analysis(to, &memory_source, &options,
-				       braid_analysis_by_name("states"), &wants), -ENODATA);
+	CHECK_EQ(braid_analysis_write(to, &memory_source, &options,
+				      braid_analysis_by_name("states"), &wants), -ENODATA);
 	CHECK(strstr(braid_failure(), "end time unknown"));
 	fclose(to);
 }
 
 static void fails(bool by_task, s64 from_ns, s64 to_ns, int err, const char *why)
 {
-	const struct braid_export_options options = {
+	const struct braid_walk_options options = {
 		.from = { .kind = from_ns ? BRAID_MOMENT_AT : BRAID_MOMENT_NONE, .ns = from_ns },
 		.to = { .kind = to_ns ? BRAID_MOMENT_AT : BRAID_MOMENT_NONE, .ns = to_ns },
 	};
@@ -124,8 +124,8 @@ static void fails(bool by_task, s64 from_ns, s64 to_ns, int err, const char *why
 	memory_guest.nr_cpus = 1;
 	braid_source_rewind(&memory_source);
 	NEED(to);
-	CHECK_EQ(braid_export_analysis(to, &memory_source, &options,
-				       braid_analysis_by_name("states"), &wants), err);
+	CHECK_EQ(braid_analysis_write(to, &memory_source, &options,
+				      braid_analysis_by_name("states"), &wants), err);
 	CHECK(strstr(braid_failure(), why));
 	fclose(to);
 }

@@ -10,7 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "host_agent/export/trace_dat.h"
+#include "host_agent/export/trace_dat/form.h"
+#include "host_agent/export/trace_dat/trace_dat.h"
 #include "host_agent/util/error.h"
 #include "shared/schema.h"
 #include "tests/unit/check.h"
@@ -303,9 +304,9 @@ static void large(void)
 
 static char *inputs[] = { path };
 
-static int export_with(const char *out, struct braid_export_options options)
+static int export_with(const char *out, struct braid_walk_options options)
 {
-	struct braid_export_totals totals;
+	struct braid_walk_totals totals;
 	struct braid_source *source;
 	int err;
 
@@ -319,7 +320,7 @@ static int export_with(const char *out, struct braid_export_options options)
 
 static int export(const char *out)
 {
-	return export_with(out, (struct braid_export_options){ 0 });
+	return export_with(out, (struct braid_walk_options){ 0 });
 }
 
 /* An event with a number that makes a printer read beyond the event is written as bytes. */
@@ -369,7 +370,7 @@ static void run(const char *format, const char *a, const char *b)
 /* vCPUs' states are in a buffer of their own: trace-cmd adds up what the state machine does. */
 static void vcpu_states(void)
 {
-	struct braid_export_options options = { .states = true };
+	struct braid_walk_options options = { .states = true };
 	char plain[128], with[128], sums[128];
 
 	run("build/make_big_capture %s 12000 >%s", path, "/dev/null");
@@ -384,8 +385,8 @@ static void vcpu_states(void)
 	run("bash -c 'for k in 1 2; do cmp <(trace-cmd report -t -i %s-guest$k.dat | sed \"s/^ *//\") "
 	    "<(trace-cmd report -t -i %s-guest$k.dat | grep -v ^tracebraid: | sed \"s/^ *//\") "
 	    "|| exit 1; done'", plain, with);
-	options.from = (struct braid_export_moment){ .kind = BRAID_MOMENT_SINCE, .ns = 3000000 };
-	options.to = (struct braid_export_moment){ .kind = BRAID_MOMENT_SINCE, .ns = 7500000 };
+	options.from = (struct braid_walk_moment){ .kind = BRAID_MOMENT_SINCE, .ns = 3000000 };
+	options.to = (struct braid_walk_moment){ .kind = BRAID_MOMENT_SINCE, .ns = 7500000 };
 	state_sums(path, &options, sums);
 	CHECK_EQ(export_with(with, options), 0);
 	run("tests/unit/compare_states.py %s trace-cmd %s-guest[12].dat >&2", sums, with);

@@ -8,7 +8,7 @@
 #include <zstd.h>
 
 #include "host_agent/cli/cli.h"
-#include "host_agent/export/export.h"
+#include "host_agent/export/text/form.h"
 #include "host_agent/util/error.h"
 #include "tests/unit/check.h"
 #include "tests/unit/make_capture.h"
@@ -26,9 +26,9 @@ static const struct synth_dat usual = {
 };
 
 /* One file, or both as one trace. NULL: it cannot be opened. */
-static char *report_all(struct braid_export_totals *totals, bool both)
+static char *report_all(struct braid_walk_totals *totals, bool both)
 {
-	static const struct braid_export_options options;
+	static const struct braid_walk_options options;
 	char *names[] = { dat, capture }, *text = NULL;
 	struct braid_source *source;
 	size_t bytes;
@@ -45,7 +45,7 @@ static char *report_all(struct braid_export_totals *totals, bool both)
 
 static u64 events_of(const struct synth_dat *params, bool both)
 {
-	struct braid_export_totals totals;
+	struct braid_walk_totals totals;
 	char *text;
 
 	synth_trace_dat(dat, params);
@@ -59,7 +59,7 @@ static u64 events_of(const struct synth_dat *params, bool both)
 
 static bool refused(const struct synth_dat *params, bool both, const char *why)
 {
-	struct braid_export_totals totals;
+	struct braid_walk_totals totals;
 	char *text;
 
 	synth_trace_dat(dat, params);
@@ -80,7 +80,7 @@ static void versions(void)
 	static const struct { u32 version; bool compressed, zlib; } kinds[] = {
 		{ 6, false, false }, { 7, false, false }, { 7, true, false }, { 7, true, true },
 	};
-	struct braid_export_totals totals;
+	struct braid_walk_totals totals;
 	char *first = NULL, *text;
 	size_t k;
 
@@ -162,7 +162,7 @@ static void clocks_of_instances(void)
 
 static void losses(void)
 {
-	struct braid_export_totals totals;
+	struct braid_walk_totals totals;
 	struct synth_dat p = usual;
 	char *text;
 
@@ -189,7 +189,7 @@ static void losses(void)
  */
 static void counted_losses(void)
 {
-	struct braid_export_totals totals;
+	struct braid_walk_totals totals;
 	struct synth_dat p = usual;
 	char *text;
 
@@ -219,7 +219,7 @@ static void counted_losses(void)
 static void clocks(void)
 {
 	struct braid_capture_writer *w = synth_capture(capture);
-	struct braid_export_totals totals;
+	struct braid_walk_totals totals;
 	struct synth_dat p = usual;
 	char *text;
 
@@ -308,7 +308,7 @@ static void unknown_kinds(void)
 /* It reads the same from our files as we do. */
 static void as_trace_cmd_reads(void)
 {
-	struct braid_export_totals totals;
+	struct braid_walk_totals totals;
 	struct synth_dat p = usual;
 	char *ours, *theirs, *text, name[80];
 	FILE *file;
@@ -342,7 +342,7 @@ static void as_trace_cmd_writes(void)
 	static const char *const kinds[] = {
 		"6 --compression none", "7 --compression none", "7 --compression zstd",
 	};
-	struct braid_export_totals totals;
+	struct braid_walk_totals totals;
 	char *first, *text, other[80];
 	struct synth_dat p = usual;
 	size_t k;
@@ -415,7 +415,7 @@ static void store(size_t n)
 /* Truncated anywhere, and changed anywhere except in the formats' text, which format/ tests. */
 static void damaged(void)
 {
-	struct braid_export_totals totals;
+	struct braid_walk_totals totals;
 	u32 kind, turn;
 	size_t n, at;
 	u64 seed = 9;
@@ -491,7 +491,7 @@ size_t ZSTD_decompress(void *to, size_t room, const void *from, size_t bytes)
 /* A chunk that can't be unpacked is tried once, not for each of its 2048 pages. */
 static void damaged_chunks(void)
 {
-	struct braid_export_totals totals;
+	struct braid_walk_totals totals;
 	struct synth_dat p = usual;
 
 	p.compressed = true;

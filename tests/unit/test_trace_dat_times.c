@@ -3,7 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "host_agent/export/export.h"
+#include "host_agent/export/text/form.h"
 #include "host_agent/util/error.h"
 #include "tests/unit/check.h"
 #include "tests/unit/make_trace_dat.h"
@@ -15,9 +15,9 @@ static char dat[64];
 static const struct synth_dat usual = { .version = 7, .clock = "mono_raw", .step = 10000 };
 
 /* NULL: it cannot be opened. */
-static char *report_all(struct braid_export_totals *totals)
+static char *report_all(struct braid_walk_totals *totals)
 {
-	static const struct braid_export_options options;
+	static const struct braid_walk_options options;
 	char *names[] = { dat }, *text = NULL;
 	struct braid_source *source;
 	size_t bytes;
@@ -34,7 +34,7 @@ static char *report_all(struct braid_export_totals *totals)
 
 static bool refused(const struct synth_dat *params, const char *why)
 {
-	struct braid_export_totals totals;
+	struct braid_walk_totals totals;
 	char *text;
 
 	synth_trace_dat(dat, params);
@@ -54,7 +54,7 @@ static bool refused(const struct synth_dat *params, const char *why)
 
 static bool first_time_is(const struct synth_dat *params, const char *time)
 {
-	struct braid_export_totals totals;
+	struct braid_walk_totals totals;
 	char *ours, *theirs, line[64];
 	bool same;
 
@@ -135,7 +135,7 @@ static void unknown_units(void)
 /* Times that go back are named with their count and their stream, and no bound denies them. */
 static void back(void)
 {
-	struct braid_export_totals totals;
+	struct braid_walk_totals totals;
 	struct synth_dat p = usual;
 	struct braid_source *source;
 	char *names[] = { dat };

@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "host_agent/clock/host.h"
-#include "host_agent/store/source.h"
 #include "host_agent/live/tracefs.h"
+#include "host_agent/store/source.h"
 #include "host_agent/util/error.h"
 #include "host_agent/util/instance.h"
 #include "tests/unit/check.h"

@@ -8,8 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "host_agent/export/ctf/form.h"
 #include "host_agent/export/export.h"
-#include "host_agent/export/form_ctf.h"
 #include "host_agent/util/error.h"
 #include "host_agent/util/relay.h"
 #include "tests/unit/check.h"
@@ -130,15 +130,15 @@ static void the_first_failure_counts(void)
 struct result {
 	int err;
 	char failure[256];
-	struct braid_export_totals totals;
+	struct braid_walk_totals totals;
 };
 
 static bool from_memory;	/* of the trace there; else of the capture */
 
 static struct result export(const char *form, const char *out,
-			    const struct braid_export_options *selected)
+			    const struct braid_walk_options *selected)
 {
-	struct braid_export_options options = *selected;
+	struct braid_walk_options options = *selected;
 	struct braid_source *source = &memory_source;
 	char *names[] = { capture };
 	struct result r = { .err = 0 };
@@ -166,7 +166,7 @@ static void same_result(const struct result *a, const struct result *b)
 	CHECK_EQ(a->totals.lines, b->totals.lines);
 }
 
-static void same_on_both(const char *form, const struct braid_export_options *options)
+static void same_on_both(const char *form, const struct braid_walk_options *options)
 {
 	char one[80], two[80], command[256];
 	struct result a, b;
@@ -190,7 +190,7 @@ static const char *const names[] = { "text", "json", "ctf", "perfetto", "html" }
 static void forms(void)
 {
 	static char *some[] = { "sched_switch" }, *none[] = { "no_such_event" };
-	const struct braid_export_options all[] = {
+	const struct braid_walk_options all[] = {
 		{ .uncertain = true },
 		{ .realtime = true },
 		{ .max_lines = 5001 },
@@ -239,7 +239,7 @@ static void make_gaps(void)
 
 static void gaps(void)
 {
-	const struct braid_export_options all = { .states = true };
+	const struct braid_walk_options all = { .states = true };
 	size_t k;
 
 	make_gaps();
@@ -252,7 +252,7 @@ static void gaps(void)
 static void failures(void)
 {
 	static const volatile sig_atomic_t stop = 1;
-	const struct braid_export_options stopped = { .stop = &stop }, usual = { .stop = NULL };
+	const struct braid_walk_options stopped = { .stop = &stop }, usual = { .stop = NULL };
 	struct result a, b;
 	char out[80];
 	size_t k;

@@ -4,8 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "host_agent/export/export.h"
-#include "host_agent/export/order.h"
+#include "host_agent/walk/order.h"
 #include "tests/unit/check.h"
 #include "tests/unit/make_capture.h"
 #include "tests/unit/need.h"
@@ -120,8 +119,8 @@ static void of_one_clock(void)
 /* As many events are marked as the last line states, and the mark shifts no column. */
 static void reports(void)
 {
-	struct braid_export_options marked = { .uncertain = true };
-	struct braid_export_totals totals;
+	struct braid_walk_options marked = { .uncertain = true };
+	struct braid_walk_totals totals;
 	char *text, last[64];
 	const char *line, *end, *time;
 	u64 n;

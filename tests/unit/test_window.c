@@ -9,7 +9,9 @@
 #include "host_agent/cli/check.h"
 #include "host_agent/cli/cli.h"
 #include "host_agent/clock/host.h"
-#include "host_agent/export/line.h"
+#include "host_agent/export/stats/form.h"
+#include "host_agent/export/text/form.h"
+#include "host_agent/export/text/line.h"
 #include "host_agent/live/region_private.h"
 #include "host_agent/store/source.h"
 #include "host_agent/util/error.h"
@@ -276,11 +278,11 @@ static void test_silent(void)
 
 static char *text_of(struct braid_source *source,
 		     int (*run)(FILE *to, struct braid_source *source,
-				const struct braid_export_options *options,
-				struct braid_export_totals *totals))
+				const struct braid_walk_options *options,
+				struct braid_walk_totals *totals))
 {
-	static const struct braid_export_options plain;
-	struct braid_export_totals totals;
+	static const struct braid_walk_options plain;
+	struct braid_walk_totals totals;
 	char *text = NULL;
 	size_t bytes;
 	FILE *to = open_memstream(&text, &bytes);

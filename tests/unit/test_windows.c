@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host_agent/export/analysis.h"
+#include "host_agent/walk/analysis.h"
 #include "tests/unit/check.h"
 #include "tests/unit/memory_trace.h"
 #include "tests/unit/need.h"
@@ -28,12 +28,12 @@ static int take(void *arg, struct braid_stream *stream, const struct braid_windo
 
 static void run(void)
 {
-	static const struct braid_export_options options;
+	static const struct braid_walk_options options;
 
 	memset(&got, 0, sizeof(got));
 	memory_guest.nr_cpus = 1;
 	braid_source_rewind(&memory_source);
-	NEED(!braid_export_windows(&memory_source, &options, take, NULL));
+	NEED(!braid_analysis_judge(&memory_source, &options, take, NULL));
 }
 
 static struct memory_event *event(s64 ns, u64 bound, u64 counter)

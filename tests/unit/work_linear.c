@@ -14,10 +14,13 @@
 #include <zstd.h>
 
 #include "host_agent/capture/pack.h"
-#include "host_agent/export/analysis.h"
-#include "host_agent/export/export.h"
+#include "host_agent/export/html/form.h"
+#include "host_agent/export/perfetto/form.h"
+#include "host_agent/export/stats/form.h"
+#include "host_agent/export/text/form.h"
 #include "host_agent/store/source.h"
 #include "host_agent/util/error.h"
+#include "host_agent/walk/analysis.h"
 #include "shared/schema.h"
 #include "tests/unit/check.h"
 #include "tests/unit/crowd.h"
@@ -439,15 +442,15 @@ static bool is_analyzed(void (*make)(struct braid_capture_writer *w, u32 n))
 static void analyze(FILE *null, struct braid_source *source)
 {
 	struct braid_analysis_options wants = { .top = 10 };
-	struct braid_export_options options = { 0 };
-	struct braid_export_totals totals = { 0 };
+	struct braid_walk_options options = { 0 };
+	struct braid_walk_totals totals = { 0 };
 	const struct braid_analysis *analysis;
 	u32 k;
 	int err;
 
 	for (k = 0; (analysis = braid_analysis_by_number(k)); k++) {
 		braid_source_rewind(source);
-		err = braid_export_analysis(null, source, &options, analysis, &wants);
+		err = braid_analysis_write(null, source, &options, analysis, &wants);
 		NEED(!err || err == -ENODATA);	/* exits, without the events that it needs */
 	}
 	braid_source_rewind(source);
@@ -460,8 +463,8 @@ static void analyze(FILE *null, struct braid_source *source)
 static u64 work_of(void (*make)(struct braid_capture_writer *w, u32 n), u32 n)
 {
 	const struct braid_source_options how = { .by_index = make == ranges };
-	struct braid_export_options options = { 0 };
-	struct braid_export_totals totals;
+	struct braid_walk_options options = { 0 };
+	struct braid_walk_totals totals;
 	struct braid_capture_writer *w = synth_capture(path);
 	struct braid_source *source;
 	char *paths[] = { path };

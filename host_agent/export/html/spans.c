@@ -1,0 +1,516 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Tracks the open spans of each lane; a span is written when it ends. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host_agent/export/html/spans.h"
+#include "host_agent/export/html/tasks.h"
+#include "host_agent/export/html/waits.h"
+#include "host_agent/util/error.h"
+
+#define CHUNK_SPANS	(64u << 10)
+#define DEAD_STATES	0x30u	/* of prev_state ... */
+#define OFF_STATES	0xffu	/* ... none of these: preempted, perhaps with one bit above them */
+
+enum { TRACK, END, LENGTH, NAME, COLUMNS };	/* of a chunk of spans */
+
+/* Under way in one row. */
+struct open {
+	bool on;
+	u32 name;
+	s64 since_ns;
+};
+
+struct lane_state {
+	struct open rows[BRAID_HTML_ROWS];
+	u64 stems[BRAID_HTML_IRQ_DEPTH];
+	u32 depth;		/* of interrupts */
+	u32 cpu_lane;		/* THREAD: where it was seen last */
+	bool known;		/* CPU: its task: */
+	s32 pid;
+	s64 last_ns;		/* CPU: of its last event */
+};
+
+struct call {
+	struct braid_html_task_key key;
+	u32 name;
+};
+
+struct braid_html_spans {
+	struct braid_html_lanes *lanes;
+	struct braid_html_names *names;
+	struct braid_html_out *out;
+	struct lane_state *states;	/* by lane */
+	size_t nr_states;
+	struct braid_html_meaning *meanings;	/* by the number of the event's kind */
+	size_t nr_meanings;
+	struct braid_html_tasks calls;	/* tasks in a system call: struct call */
+	struct braid_html_calls call_names;
+	struct braid_html_waits *waits;
+	u32 loss, waiting, guest;	/* names */
+	struct braid_window *windows;
+	size_t nr_windows, window;	/* window: the present one, or the next */
+	struct braid_text columns[COLUMNS];
+	u64 nr;				/* in columns */
+	s64 last_end_ns;
+	bool failed;			/* memory was out */
+};
+
+static u32 fixed_name(struct braid_html_names *n, enum braid_html_name_type type, const char *text)
+{
+	return braid_html_name(n, type, 0, 0, text, strlen(text));
+}
+
+struct braid_html_spans *braid_html_spans_new(struct braid_html_lanes *lanes,
+					      struct braid_html_names *names,
+					      struct braid_html_out *out)
+{
+	struct braid_html_spans *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return NULL;
+	s->lanes = lanes;
+	s->names = names;
+	s->out = out;
+	s->waits = braid_html_waits_new(out, lanes->nr_groups);
+	braid_html_tasks_begin(&s->calls, sizeof(struct call));
+	if (!s->waits) {
+		braid_html_spans_free(s);
+		return NULL;
+	}
+	s->loss = fixed_name(names, BRAID_HTML_LOSS, "lost");
+	s->waiting = fixed_name(names, BRAID_HTML_WAITING, "waits for a CPU");
+	s->guest = fixed_name(names, BRAID_HTML_GUEST, "guest");
+	return s;
+}
+
+void braid_html_spans_free(struct braid_html_spans *s)
+{
+	size_t k;
+
+	if (!s)
+		return;
+	for (k = 0; k < COLUMNS; k++)
+		braid_text_free(&s->columns[k]);
+	free(s->states);
+	free(s->meanings);
+	free(s->windows);
+	braid_html_tasks_free(&s->calls);
+	braid_html_waits_free(s->waits);
+	free(s);
+}
+
+void braid_html_spans_base(struct braid_html_spans *s, s64 ns)
+{
+	s->last_end_ns = ns;
+	braid_html_waits_base(s->waits, ns);
+}
+
+int braid_html_spans_windows(struct braid_html_spans *s, const struct braid_window *windows,
+			     size_t nr)
+{
+	s->windows = calloc(nr + 1, sizeof(*windows));
+	if (!s->windows)
+		return braid_out_of_memory();
+	memcpy(s->windows, windows, nr * sizeof(*windows));
+	s->nr_windows = nr;
+	return 0;
+}
+
+/* Grows a table to @nr zeroed entries at least; NULL: out of memory. */
+static void *grow(struct braid_html_spans *s, void *table, size_t *have, size_t nr, size_t bytes)
+{
+	void *grown;
+
+	if (nr <= *have)
+		return table;
+	nr += nr / 2;
+	grown = realloc(table, nr * bytes);
+	if (!grown) {
+		s->failed = true;
+		return NULL;
+	}
+	memset((char *)grown + *have * bytes, 0, (nr - *have) * bytes);
+	*have = nr;
+	return grown;
+}
+
+static struct lane_state *state_of(struct braid_html_spans *s, u32 lane)
+{
+	void *states = grow(s, s->states, &s->nr_states, (size_t)lane + 1, sizeof(*s->states));
+
+	if (!states)
+		return NULL;
+	s->states = states;
+	return &s->states[lane];
+}
+
+/* NULL: out of memory. */
+static const struct braid_html_meaning *meaning_of(struct braid_html_spans *s,
+						   const struct braid_event_type_info *info)
+{
+	void *meanings = grow(s, s->meanings, &s->nr_meanings, (size_t)info->number + 1,
+			      sizeof(*s->meanings));
+
+	if (!meanings)
+		return NULL;
+	s->meanings = meanings;
+	if (!s->meanings[info->number].examined)
+		s->meanings[info->number] = braid_html_meaning_of(info);
+	return &s->meanings[info->number];
+}
+
+/* Rows ------------------------------------------------------------------------------------- */
+
+static void put(struct braid_html_spans *s, u32 lane, u32 row, u32 name, s64 from_ns, s64 to_ns)
+{
+	braid_html_put(&s->columns[TRACK], (u64)lane * BRAID_HTML_ROWS + row);
+	braid_html_put_signed(&s->columns[END], (s64)((u64)to_ns - (u64)s->last_end_ns));
+	braid_html_put(&s->columns[LENGTH], to_ns > from_ns ? (u64)to_ns - (u64)from_ns : 0);
+	braid_html_put(&s->columns[NAME], name);
+	s->last_end_ns = to_ns;
+	s->nr++;
+}
+
+static void close_row(struct braid_html_spans *s, u32 lane, u32 row, s64 ns)
+{
+	struct open *open = &s->states[lane].rows[row];
+
+	if (open->on)
+		put(s, lane, row, open->name, open->since_ns, ns);
+	open->on = false;
+}
+
+static void open_row(struct braid_html_spans *s, u32 lane, u32 row, u32 name, s64 ns)
+{
+	close_row(s, lane, row, ns);
+	s->states[lane].rows[row] = (struct open){ .on = true, .name = name, .since_ns = ns };
+}
+
+static void close_irqs(struct braid_html_spans *s, u32 lane, u32 down_to, s64 ns)
+{
+	struct lane_state *st = &s->states[lane];
+
+	while (st->depth > down_to)
+		close_row(s, lane, BRAID_HTML_ROW_IRQ + --st->depth, ns);
+}
+
+/* Windows ---------------------------------------------------------------------------------- */
+
+static void close_all(struct braid_html_spans *s, s64 ns)
+{
+	size_t k, row;
+
+	for (k = 0; k < s->nr_states; k++) {
+		for (row = BRAID_HTML_ROWS; row-- > 0; )
+			close_row(s, k, row, ns);
+		s->states[k].depth = 0;
+		s->states[k].known = false;
+	}
+	for (k = 0; k < s->lanes->nr_groups; k++)
+		braid_html_waits_lost(s->waits, k);
+}
+
+/* What is open when a recording stops ends there. Returns whether a time is a recorded one. */
+static bool enter(struct braid_html_spans *s, s64 ns)
+{
+	while (s->window < s->nr_windows && ns > s->windows[s->window].stop_ns)
+		close_all(s, s->windows[s->window++].stop_ns);
+	if (!s->window)		/* also what a guest recorded before the start */
+		return true;
+	return s->window < s->nr_windows && ns >= s->windows[s->window].start_ns;
+}
+
+/* Tasks ------------------------------------------------------------------------------------ */
+
+/* A task enters a system call, or leaves it: @name is 0. */
+static void set_call(struct braid_html_spans *s, const struct braid_html_seen *seen, u32 name)
+{
+	void *call = NULL;
+
+	if (!name)
+		braid_html_tasks_drop(&s->calls, seen->group, seen->pid);
+	else if (braid_html_tasks_add(&s->calls, seen->group, seen->pid, &call))
+		s->failed = true;
+	if (call)
+		((struct call *)call)->name = name;
+}
+
+/* The name of the call that a task is in, also while it does not run; or 0. */
+static u32 call_of(const struct braid_html_spans *s, u32 group, s32 pid)
+{
+	const struct call *call = braid_html_tasks_find(&s->calls, group, pid);
+
+	return call ? call->name : 0;
+}
+
+/* The CPU's task goes. */
+static void leave(struct braid_html_spans *s, u32 lane, s64 ns)
+{
+	close_irqs(s, lane, 0, ns);
+	close_row(s, lane, BRAID_HTML_ROW_SYSCALL, ns);
+	close_row(s, lane, BRAID_HTML_ROW_RUN, ns);
+	s->states[lane].known = false;
+}
+
+/* Another task runs. Idle is not a task. */
+static void come(struct braid_html_spans *s, u32 lane, u32 group, s32 pid, u32 task, s64 ns)
+{
+	u32 call = call_of(s, group, pid);
+
+	s->states[lane].known = true;
+	s->states[lane].pid = pid;
+	if (pid)
+		open_row(s, lane, BRAID_HTML_ROW_RUN, task, ns);
+	if (pid && call)
+		open_row(s, lane, BRAID_HTML_ROW_SYSCALL, call, ns);
+}
+
+/* Each event identifies the task on its CPU, also where no switch was recorded. */
+static void take_task(struct braid_html_spans *s, const struct braid_html_seen *seen)
+{
+	struct lane_state *st = &s->states[seen->lane];
+	const struct open *run = &st->rows[BRAID_HTML_ROW_RUN];
+
+	if (!st->known || st->pid != seen->pid) {
+		leave(s, seen->lane, st->last_ns);
+		come(s, seen->lane, seen->group, seen->pid, seen->task, seen->ns);
+	} else if (run->on && run->name != seen->task && seen->comm_known) {
+		open_row(s, seen->lane, BRAID_HTML_ROW_RUN, seen->task, seen->ns);
+	}
+}
+
+/* A vCPU's thread, if the task is one; and it is seen on this CPU. */
+static struct braid_html_thread *thread_of(struct braid_html_spans *s,
+					   const struct braid_html_seen *seen, s32 tid)
+{
+	struct braid_html_thread *thread = braid_html_thread_of(s->lanes, seen->group, tid);
+
+	return thread && state_of(s, thread->lane) ? thread : NULL;
+}
+
+static void switch_threads(struct braid_html_spans *s, const struct braid_html_seen *seen, s32 next)
+{
+	const struct braid_html_thread *thread = thread_of(s, seen, seen->pid);
+	char name[32];
+	u64 state;
+
+	if (thread) {
+		close_row(s, thread->lane, BRAID_HTML_ROW_RUN, seen->ns);
+		if (braid_html_field(seen, BRAID_HTML_FIELD_PREV_STATE, &state) && !(state & OFF_STATES))
+			open_row(s, thread->lane, BRAID_HTML_ROW_RUN, s->waiting, seen->ns);
+	}
+	thread = thread_of(s, seen, next);
+	if (thread) {
+		snprintf(name, sizeof(name), "on CPU %u", seen->item->ring->cpu);
+		open_row(s, thread->lane, BRAID_HTML_ROW_RUN,
+			 braid_html_name(s->names, BRAID_HTML_ON_CPU, 0, seen->item->ring->cpu,
+					 name, strlen(name)), seen->ns);
+		s->states[thread->lane].cpu_lane = seen->lane;
+	}
+}
+
+/* What both tasks of a switch wait for, or waited for. */
+static int switch_waits(struct braid_html_spans *s, const struct braid_html_seen *seen, s32 next)
+{
+	const struct braid_html_task prev = { seen->group, seen->pid, seen->ns };
+	const struct braid_html_task task = { seen->group, next, seen->ns };
+	u64 state;
+	int err = 0;
+
+	if (braid_html_field(seen, BRAID_HTML_FIELD_PREV_STATE, &state) && !(state & DEAD_STATES))
+		err = braid_html_waits_off(s->waits, &prev, !(state & OFF_STATES),
+					   call_of(s, seen->group, seen->pid));
+	else
+		braid_html_waits_gone(s->waits, &prev);
+	return err ? err : braid_html_waits_on(s->waits, &task, seen->lane);
+}
+
+static int take_switch(struct braid_html_spans *s, const struct braid_html_seen *seen)
+{
+	u64 next;
+
+	if (!braid_html_field(seen, BRAID_HTML_FIELD_NEXT_PID, &next))
+		return 0;
+	leave(s, seen->lane, seen->ns);
+	come(s, seen->lane, seen->group, (s32)next,
+	     braid_html_next_name(s->names, seen, (s32)next), seen->ns);
+	switch_threads(s, seen, (s32)next);
+	return switch_waits(s, seen, (s32)next);
+}
+
+static int take_wake(struct braid_html_spans *s, const struct braid_html_seen *seen)
+{
+	struct braid_html_task task = { .group = seen->group, .ns = seen->ns };
+	const struct braid_html_thread *thread;
+	u64 pid;
+
+	if (!braid_html_field(seen, BRAID_HTML_FIELD_PID, &pid))
+		return 0;
+	task.pid = (s32)pid;
+	thread = thread_of(s, seen, (s32)pid);
+	if (thread && !s->states[thread->lane].rows[BRAID_HTML_ROW_RUN].on)
+		open_row(s, thread->lane, BRAID_HTML_ROW_RUN, s->waiting, seen->ns);
+	return braid_html_waits_wake(s->waits, &task, seen->lane, seen->task);
+}
+
+/* System calls, interrupts, guest mode ----------------------------------------------------- */
+
+static void take_call(struct braid_html_spans *s, const struct braid_html_seen *seen, bool enter)
+{
+	struct lane_state *st = &s->states[seen->lane];
+	struct open *open = &st->rows[BRAID_HTML_ROW_SYSCALL];
+	u32 name;
+
+	if (!enter) {
+		close_row(s, seen->lane, BRAID_HTML_ROW_SYSCALL, seen->ns);
+		set_call(s, seen, 0);
+		return;
+	}
+	name = braid_html_call_name(s->names, &s->call_names, seen);
+	set_call(s, seen, name);
+	/* Two consecutive events can report the same call. */
+	if (open->on && open->since_ns == st->last_ns)
+		open->name = name;
+	else
+		open_row(s, seen->lane, BRAID_HTML_ROW_SYSCALL, name, seen->ns);
+}
+
+static void take_irq(struct braid_html_spans *s, const struct braid_html_seen *seen,
+		     const struct braid_html_meaning *m)
+{
+	struct lane_state *st = &s->states[seen->lane];
+	u32 k;
+
+	if (m->action == BRAID_HTML_IRQ_BEGIN) {
+		if (st->depth == BRAID_HTML_IRQ_DEPTH)
+			return;
+		open_row(s, seen->lane, BRAID_HTML_ROW_IRQ + st->depth,
+			 braid_html_irq_name(s->names, seen), seen->ns);
+		st->stems[st->depth++] = m->stem;
+		return;
+	}
+	/* Nested spans have ended too, even without an event. */
+	for (k = st->depth; k > 0; k--)
+		if (st->stems[k - 1] == m->stem) {
+			close_irqs(s, seen->lane, k - 1, seen->ns);
+			return;
+		}
+}
+
+static void take_kvm(struct braid_html_spans *s, const struct braid_html_seen *seen, bool entry)
+{
+	const struct braid_html_thread *thread = thread_of(s, seen, seen->pid);
+	u64 vcpu = 0;
+
+	if (!thread) {
+		braid_html_field(seen, BRAID_HTML_FIELD_VCPU, &vcpu);
+		thread = braid_html_thread_add(s->lanes, seen->group, seen->pid, (u32)vcpu);
+		if (!thread || !state_of(s, thread->lane))
+			return;
+	}
+	open_row(s, thread->lane, BRAID_HTML_ROW_KVM,
+		 entry ? s->guest : braid_html_exit_name(s->names, seen), seen->ns);
+	s->states[thread->lane].cpu_lane = seen->lane;
+}
+
+/* ------------------------------------------------------------------------------------------ */
+
+static int flush(struct braid_html_spans *s, u64 at_least)
+{
+	u64 nr = s->nr;
+
+	if (s->failed)
+		return braid_out_of_memory();
+	if (nr < at_least)
+		return 0;
+	s->nr = 0;
+	return braid_html_out_columns(s->out, "spans", nr, s->columns, COLUMNS);
+}
+
+static int act(struct braid_html_spans *s, const struct braid_html_seen *seen)
+{
+	const struct braid_html_meaning *m = seen->meaning;
+	int err = 0;
+
+	switch (m->action) {
+	case BRAID_HTML_NOTHING:
+		break;
+	case BRAID_HTML_SWITCH:
+		err = take_switch(s, seen);
+		break;
+	case BRAID_HTML_WAKE:
+		err = take_wake(s, seen);
+		break;
+	case BRAID_HTML_TASK_EXIT:
+		set_call(s, seen, 0);
+		break;
+	case BRAID_HTML_CALL_ENTER:
+	case BRAID_HTML_CALL_EXIT:
+		take_call(s, seen, m->action == BRAID_HTML_CALL_ENTER);
+		break;
+	case BRAID_HTML_IRQ_BEGIN:
+	case BRAID_HTML_IRQ_END:
+		take_irq(s, seen, m);
+		break;
+	case BRAID_HTML_KVM_ENTRY:
+	case BRAID_HTML_KVM_EXIT:
+		take_kvm(s, seen, m->action == BRAID_HTML_KVM_ENTRY);
+		break;
+	}
+	return err;
+}
+
+int braid_html_spans_event(struct braid_html_spans *s, struct braid_html_seen *seen)
+{
+	int err = 0;
+
+	seen->meaning = meaning_of(s, seen->info);
+	if (!state_of(s, seen->lane) || !seen->meaning)
+		return flush(s, 0);
+	if (enter(s, seen->ns) && seen->pid != BRAID_PID_UNKNOWN) {
+		take_task(s, seen);
+		err = act(s, seen);
+	}
+	s->states[seen->lane].last_ns = seen->ns;
+	return err ? err : flush(s, CHUNK_SPANS);
+}
+
+int braid_html_spans_lost(struct braid_html_spans *s, u32 lane, s64 from_ns, s64 to_ns)
+{
+	size_t k;
+	bool recorded = enter(s, to_ns);
+	s64 ns;
+
+	if (!state_of(s, lane))
+		return flush(s, 0);
+	if (!recorded && to_ns > s->windows[s->window - 1].stop_ns)
+		to_ns = s->windows[s->window - 1].stop_ns;
+	if (!recorded && from_ns >= to_ns)
+		return 0;
+	braid_html_waits_lost(s->waits, s->lanes->lanes[lane].group);
+	ns = s->states[lane].last_ns;
+	leave(s, lane, ns);
+	for (k = 0; k < s->lanes->nr_threads; k++) {
+		const struct braid_html_thread *thread = &s->lanes->threads[k];
+		struct lane_state *st = state_of(s, thread->lane);
+
+		if (!st || st->cpu_lane != lane)
+			continue;
+		close_row(s, thread->lane, BRAID_HTML_ROW_RUN, ns);
+		close_row(s, thread->lane, BRAID_HTML_ROW_KVM, ns);
+	}
+	put(s, lane, BRAID_HTML_ROW_LOST, s->loss, from_ns, to_ns);
+	return flush(s, CHUNK_SPANS);
+}
+
+int braid_html_spans_end(struct braid_html_spans *s, s64 ns)
+{
+	int err;
+
+	if (enter(s, ns))
+		close_all(s, ns);
+	err = braid_html_waits_end(s->waits);
+	return err ? err : flush(s, 1);
+}

@@ -1,0 +1,401 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Subscribes to the states of vCPUs, and writes those in which a vCPU did not execute. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host_agent/analyze/analysis.h"
+#include "host_agent/analyze/states.h"
+#include "host_agent/export/html/states.h"
+#include "host_agent/util/error.h"
+
+#define CHUNK_SPANS	(64u << 10)
+#define FIRST_MERGED_NS	1000u		/* resolution, once there are too many; it doubles ... */
+#define MERGE_STEP	(256u << 10)	/* ... with each so many spans more */
+#define MAX_DOUBLINGS	40u
+
+enum { TRACK, END, LENGTH, CULPRIT, PARTS, COLUMNS };
+
+struct span {
+	s64 from_ns, to_ns;
+	u32 state;
+	u32 culprit;		/* its name */
+};
+
+/*
+ * A state as it passes from the walk, which may run ahead in another thread, to the page. A new name
+ * of the culprit follows it.
+ */
+struct passed {
+	struct braid_state_span span;
+	u32 name_bytes;		/* 0: that of the vCPU's last culprit, or none */
+};
+
+/* A vCPU's last culprit that was named, for the walk. */
+struct named {
+	struct braid_culprit culprit;	/* BRAID_CULPRIT_NONE: none yet */
+	u32 cpu;
+	u64 renamed;		/* of the states, when it was */
+};
+
+struct vcpu {
+	u32 lane;		/* 0: the page has none */
+	bool proven;		/* a state other than unknown was met */
+	bool open;		/* there is a last span, which may go on: */
+	struct span last;
+	u32 last_name;		/* of a culprit */
+	/* Short spans, one after the other; nr_merged 0: none. */
+	struct span merged;
+	u32 nr_merged;
+	u64 ns[BRAID_HTML_STATES];
+};
+
+struct braid_html_states {
+	struct braid_states states;
+	struct braid_text aside;	/* struct passed */
+	struct named *named;		/* by vCPU */
+	struct braid_html_verdict verdict;
+
+	_Alignas(BRAID_CACHE_LINE)	/* the page's; what precedes is the walk's */
+	bool active;			/* the trace has vCPUs */
+	const struct braid_walk *shown;
+	const struct braid_html_lanes *lanes;
+	struct braid_html_names *names;
+	struct braid_html_out *out;
+	u32 exact;			/* spans */
+	struct vcpu *vcpus;
+	u32 host_group;
+	struct braid_text columns[COLUMNS];
+	u64 nr, written;
+	s64 origin_ns, last_end_ns;
+};
+
+/* Writing ---------------------------------------------------------------------------------- */
+
+static bool executes(u32 state)
+{
+	return state == BRAID_VCPU_GUEST || state == BRAID_VCPU_RUNS;
+}
+
+static int flush(struct braid_html_states *x)
+{
+	u64 nr = x->nr;
+	int err;
+
+	x->nr = 0;
+	if (!nr)
+		return 0;
+	err = braid_html_names_flush(x->names, x->out);
+	return err ? err : braid_html_out_columns(x->out, "states", nr, x->columns, COLUMNS);
+}
+
+static int put(struct braid_html_states *x, const struct vcpu *v, const struct span *span)
+{
+	s64 from = braid_walk_shown_ns(x->shown, span->from_ns);
+	s64 to = braid_walk_shown_ns(x->shown, span->to_ns);
+
+	if (!x->written)
+		x->origin_ns = x->last_end_ns = to;
+	braid_html_put(&x->columns[TRACK], (u64)v->lane * BRAID_HTML_STATES + span->state);
+	braid_html_put_signed(&x->columns[END], (s64)((u64)to - (u64)x->last_end_ns));
+	braid_html_put(&x->columns[LENGTH], to > from ? (u64)to - (u64)from : 0);
+	braid_html_put(&x->columns[CULPRIT], span->culprit);
+	x->last_end_ns = to;
+	x->written++;
+	return ++x->nr < CHUNK_SPANS ? 0 : flush(x);
+}
+
+/* Merged ones add up: what is not among the parts is time in which the vCPU executed. */
+static int close_merged(struct braid_html_states *x, struct vcpu *v)
+{
+	u32 k, nr = v->nr_merged, parts = 0;
+
+	v->nr_merged = 0;
+	if (!nr)
+		return 0;
+	if (nr == 1)
+		return executes(v->merged.state) ? 0 : put(x, v, &v->merged);
+	for (k = 0; k < BRAID_HTML_STATES; k++)
+		parts += v->ns[k] && !executes(k);
+	if (!parts)
+		return 0;
+	braid_html_put(&x->columns[PARTS], parts);
+	for (k = 0; k < BRAID_HTML_STATES; k++) {
+		if (!v->ns[k] || executes(k))
+			continue;
+		braid_html_put(&x->columns[PARTS], k);
+		braid_html_put(&x->columns[PARTS], v->ns[k]);
+	}
+	v->merged.state = BRAID_HTML_STATE_MERGED;
+	v->merged.culprit = 0;
+	return put(x, v, &v->merged);
+}
+
+/* Shorter spans are merged. 0: none. */
+static u64 resolution(const struct braid_html_states *x)
+{
+	u64 steps;
+
+	if (x->written < x->exact)
+		return 0;
+	steps = (x->written - x->exact) / MERGE_STEP;
+	return (u64)FIRST_MERGED_NS << (steps < MAX_DOUBLINGS ? steps : MAX_DOUBLINGS);
+}
+
+static int emit(struct braid_html_states *x, struct vcpu *v, const struct span *span)
+{
+	u64 ns = span->to_ns - span->from_ns, least = resolution(x);
+	int err = 0;
+
+	if (v->nr_merged && (ns >= least || v->merged.to_ns != span->from_ns))
+		err = close_merged(x, v);
+	if (err)
+		return err;
+	if (ns >= least)
+		return executes(span->state) ? 0 : put(x, v, span);
+	if (!v->nr_merged) {
+		v->merged = *span;
+		memset(v->ns, 0, sizeof(v->ns));
+	}
+	v->nr_merged++;
+	v->ns[span->state] += ns;
+	v->merged.to_ns = span->to_ns;
+	return (u64)(v->merged.to_ns - v->merged.from_ns) < least ? 0 : close_merged(x, v);
+}
+
+/* The last span is over. */
+static int close_last(struct braid_html_states *x, struct vcpu *v)
+{
+	bool open = v->open;
+
+	v->open = false;
+	return open ? emit(x, v, &v->last) : 0;
+}
+
+/* Spans that differ in what a page does not show are one. */
+static int join(struct braid_html_states *x, struct vcpu *v, const struct span *span)
+{
+	struct span *last = &v->last;
+	int err;
+
+	if (v->open && last->to_ns == span->from_ns && last->state == span->state &&
+	    last->culprit == span->culprit) {
+		last->to_ns = span->to_ns;
+		return 0;
+	}
+	err = close_last(x, v);
+	*last = *span;
+	v->open = true;
+	return err;
+}
+
+static u32 lane_of_culprit(const struct braid_html_states *x, const struct braid_state_span *span)
+{
+	const struct braid_vcpu *v;
+
+	if (span->culprit.kind == BRAID_CULPRIT_UNKNOWN)
+		return 0;
+	if (span->culprit.kind != BRAID_CULPRIT_VCPU)
+		return braid_html_lane_of(x->lanes, x->host_group, span->cpu);
+	v = &x->states.vcpus[span->culprit.vcpu];
+	return braid_html_lane_of(x->lanes, x->lanes->group_of[v->guest->number], v->number);
+}
+
+static u32 name_of(struct braid_html_states *x, struct vcpu *v, const struct passed *p,
+		   const char *name)
+{
+	const struct braid_state_span *span = &p->span;
+	u32 lane;
+
+	if (span->state != BRAID_VCPU_STOLEN)
+		return 0;
+	if (p->name_bytes) {
+		lane = lane_of_culprit(x, span);
+		v->last_name = braid_html_name(x->names, BRAID_HTML_CULPRIT,
+					       span->cpu < x->states.nr_cpus ? span->cpu + 1 : 0,
+					       lane ? lane + 1 : 0, name, p->name_bytes);
+	}
+	return v->last_name;
+}
+
+static int take(struct braid_html_states *x, const struct passed *p, const char *name)
+{
+	const struct braid_state_span *span = &p->span;
+	struct vcpu *v = &x->vcpus[span->vcpu];
+	struct span mine = { .from_ns = span->from_ns, .to_ns = span->to_ns,
+			     .state = span->state };
+
+	if (span->state == BRAID_VCPU_SLEEPS && !span->task)
+		mine.state = BRAID_HTML_STATE_IDLE;
+	v->proven |= span->state != BRAID_VCPU_UNKNOWN;
+	mine.culprit = name_of(x, v, p, name);
+	return join(x, v, &mine);
+}
+
+int braid_html_states_aside(struct braid_html_states *x, const char *data, size_t bytes)
+{
+	size_t at = 0;
+	int err = 0;
+
+	while (at < bytes && !err) {
+		struct passed p;
+
+		memcpy(&p, data + at, sizeof(p));
+		at += sizeof(p);
+		err = take(x, &p, data + at);
+		at += p.name_bytes;
+	}
+	return err;
+}
+
+/* The walk --------------------------------------------------------------------------------- */
+
+/* Whether the culprit needs a name, because it is not the vCPU's last one. */
+static bool is_new(struct braid_html_states *x, const struct braid_state_span *span)
+{
+	struct named *last = &x->named[span->vcpu];
+
+	if (last->cpu == span->cpu && last->renamed == x->states.renamed &&
+	    braid_culprit_same(&last->culprit, &span->culprit))
+		return false;
+	*last = (struct named){ span->culprit, span->cpu, x->states.renamed };
+	return true;
+}
+
+static int pass_span(void *arg, const struct braid_state_span *span)
+{
+	struct braid_html_states *x = arg;
+	struct passed p = { .span = *span };
+	char name[BRAID_NAME_TEXT];
+	int err = braid_html_verdict_span(&x->verdict, span);
+
+	if (err || !x->vcpus[span->vcpu].lane)
+		return err;
+	if (span->state == BRAID_VCPU_STOLEN && is_new(x, span)) {
+		braid_culprit_name(&x->states, &span->culprit, name);
+		p.name_bytes = strlen(name);
+	}
+	braid_text_put(&x->aside, (const char *)&p, sizeof(p));
+	braid_text_put(&x->aside, name, p.name_bytes);
+	return x->aside.failed ? braid_out_of_memory() : 0;
+}
+
+static int pass_queued(void *arg, const struct braid_queue_wait *wait)
+{
+	struct braid_html_states *x = arg;
+
+	return braid_html_verdict_queued(&x->verdict, wait);
+}
+
+static int pass_cut(void *arg, u32 vcpu, s64 ns)
+{
+	struct braid_html_states *x = arg;
+
+	return braid_html_verdict_cut(&x->verdict, vcpu, ns);
+}
+
+static int pass_event(void *arg, const struct braid_item *item,
+		      const struct braid_event_type_info *info)
+{
+	struct braid_html_states *x = arg;
+
+	return braid_html_verdict_event(&x->verdict, item, info);
+}
+
+/* Life ------------------------------------------------------------------------------------- */
+
+static int place_vcpus(struct braid_html_states *x)
+{
+	u32 k;
+
+	x->vcpus = calloc((size_t)x->states.nr_vcpus + 1, sizeof(*x->vcpus));
+	x->named = calloc((size_t)x->states.nr_vcpus + 1, sizeof(*x->named));
+	if (!x->vcpus || !x->named)
+		return braid_out_of_memory();
+	for (k = 0; k < x->states.nr_vcpus; k++) {
+		const struct braid_vcpu *v = &x->states.vcpus[k];
+
+		x->vcpus[k].lane = braid_html_lane_of(x->lanes,
+						      x->lanes->group_of[v->guest->number],
+						      v->number);
+	}
+	return 0;
+}
+
+int braid_html_states_begin(struct braid_html_states **out, struct braid_walk *shown,
+			    const struct braid_html_lanes *lanes, struct braid_html_names *names,
+			    struct braid_html_out *page, u32 exact)
+{
+	static const struct braid_states_ops ops = {
+		.span = pass_span, .queued = pass_queued, .cut = pass_cut,
+	};
+	struct braid_html_states *x = aligned_alloc(BRAID_CACHE_LINE, sizeof(*x));
+	int err;
+
+	*out = x;
+	if (!x)
+		return braid_out_of_memory();
+	memset(x, 0, sizeof(*x));
+	x->shown = shown;
+	x->lanes = lanes;
+	x->names = names;
+	x->out = page;
+	x->exact = exact;
+	err = braid_states_begin(&x->states, shown->source, &ops, x);
+	if (err)
+		return err;
+	x->active = x->states.nr_vcpus;
+	if (!x->active)
+		return place_vcpus(x);
+	shown->states = &x->states;
+	shown->aside = &x->aside;
+	shown->watch = pass_event;
+	shown->watch_arg = x;
+	err = braid_html_verdict_begin(&x->verdict, &x->states, shown->options);
+	return err ? err : place_vcpus(x);
+}
+
+s64 braid_html_states_origin(const struct braid_html_states *x)
+{
+	return x->origin_ns;
+}
+
+int braid_html_states_end(struct braid_html_states *x)
+{
+	int err = x->active ? braid_states_end(&x->states) : 0;
+	u32 k;
+
+	if (!err && x->active)
+		err = braid_html_verdict_end(&x->verdict);
+	if (!err)
+		err = braid_html_states_aside(x, x->aside.data, x->aside.bytes);
+	for (k = 0; k < x->states.nr_vcpus && !err; k++) {
+		if (!x->vcpus[k].proven)
+			continue;
+		err = close_last(x, &x->vcpus[k]);
+		if (!err)
+			err = close_merged(x, &x->vcpus[k]);
+	}
+	return err ? err : flush(x);
+}
+
+struct braid_html_verdict *braid_html_states_verdict(struct braid_html_states *x)
+{
+	return x->active ? &x->verdict : NULL;
+}
+
+void braid_html_states_free(struct braid_html_states *x)
+{
+	u32 k;
+
+	if (!x)
+		return;
+	for (k = 0; k < COLUMNS; k++)
+		braid_text_free(&x->columns[k]);
+	braid_text_free(&x->aside);
+	braid_html_verdict_free(&x->verdict);
+	free(x->named);
+	free(x->vcpus);
+	braid_states_free(&x->states);
+	free(x);
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The states of vCPUs, for the lanes of guests: what was not the guest's own running. */
+#ifndef BRAID_EXPORT_HTML_STATES_H
+#define BRAID_EXPORT_HTML_STATES_H
+
+#include "host_agent/export/html/lanes.h"
+#include "host_agent/export/html/names.h"
+#include "host_agent/export/html/verdict.h"
+
+/* A chunk's states: those of enum braid_vcpu_state, and these. html/states.js has the same. */
+enum braid_html_state {
+	BRAID_HTML_STATE_IDLE = 11,	/* BRAID_VCPU_SLEEPS, and the guest had nothing to run */
+	BRAID_HTML_STATE_MERGED = 12,	/* several states: too short to be kept one by one */
+	BRAID_HTML_STATES = 16,
+};
+
+/* Up to so many spans of a page are exact; beyond that, short ones are merged. */
+#define BRAID_HTML_EXACT_STATES	(1u << 20)
+
+struct braid_html_states;
+
+/**
+ * braid_html_states_begin - prepare to write the states of vCPUs
+ * @out: set; braid_html_states_free() it in any case
+ * @shown: the walk that the page is made by, begun and not started: gets ->states, ->aside and
+ *	->watch, if the trace has a guest
+ * @lanes: its lanes
+ * @names: the culprits are added
+ * @page: gets chunks of columns: lane * BRAID_HTML_STATES + state, end, length, culprit, and of a
+ *	merged span the number of states and the ns of each. Time that a vCPU executed is left out
+ * @exact: spans; BRAID_HTML_EXACT_STATES
+ *
+ * All must stay valid. Nothing is written of a vCPU whose state is never proven, as without events
+ * of the host.
+ *
+ * Return: 0, or -errno with braid_fail().
+ */
+int braid_html_states_begin(struct braid_html_states **out, struct braid_walk *shown,
+			    const struct braid_html_lanes *lanes, struct braid_html_names *names,
+			    struct braid_html_out *page, u32 exact);
+
+/** braid_html_states_aside - the walk's ->aside; returns 0, or -errno with braid_fail() */
+int braid_html_states_aside(struct braid_html_states *x, const char *data, size_t bytes);
+
+/** braid_html_states_origin - the time, by the clock that is shown, that the first chunk begins at */
+s64 braid_html_states_origin(const struct braid_html_states *x);
+
+/** braid_html_states_end - after the walk: write the rest; returns likewise */
+int braid_html_states_end(struct braid_html_states *x);
+
+/** braid_html_states_verdict - what the analyses found; NULL: nothing was analyzed. After the end */
+struct braid_html_verdict *braid_html_states_verdict(struct braid_html_states *x);
+
+/** braid_html_states_free - free all; NULL is fine */
+void braid_html_states_free(struct braid_html_states *x);
+
+#endif /* BRAID_EXPORT_HTML_STATES_H */

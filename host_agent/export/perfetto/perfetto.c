@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* The timeline in Perfetto's format: each stream is a machine, its events are ftrace's. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host_agent/export/perfetto/form.h"
+#include "host_agent/export/perfetto/perfetto.h"
+#include "host_agent/export/perfetto/wire.h"
+#include "host_agent/util/error.h"
+#include "host_agent/walk/ahead.h"
+#include "host_agent/walk/select.h"
+
+#define BUNDLE_BYTES	(32u << 10)	/* of events, about */
+
+/* Fields of the .proto file that are encoded here. */
+#define LOST_KEY	braid_wire_key(3, BRAID_WIRE_VARINT)	/* FtraceEventBundle.lost_events */
+#define CLOCK_KEY	braid_wire_key(5, BRAID_WIRE_VARINT)	/* .ftrace_clock */
+#define DESCRIPTOR_KEY	braid_wire_key(11, BRAID_WIRE_BYTES)	/* .generic_event_descriptors */
+
+/* Bundles ------------------------------------------------------------------------------------ */
+
+/* The messages of the types that a bundle is the first to have events of. */
+static void put_descriptors(struct braid_perfetto_bundle *b, struct braid_text *out)
+{
+	size_t k, begin;
+
+	for (k = 0; k < b->nr_described; k++) {
+		begin = braid_wire_begin(out, DESCRIPTOR_KEY);
+		braid_perfetto_describe(b->described[k], out);
+		braid_wire_end(out, begin);
+	}
+	b->nr_described = 0;
+}
+
+/* Writes the pending bundle of a CPU. */
+static int flush_bundle(struct braid_perfetto *x, struct braid_perfetto_machine *m, u32 cpu)
+{
+	struct braid_perfetto_bundle *b = &m->bundles[cpu];
+	struct braid_text *rest = &x->text;
+	int err;
+
+	if (!b->nr && !b->lost)
+		return 0;
+	rest->bytes = 0;
+	if (b->lost)
+		braid_wire_number(rest, LOST_KEY, true);
+	braid_wire_number(rest, CLOCK_KEY, BRAID__FTRACE_CLOCK__FTRACE_CLOCK_MONO_RAW);
+	put_descriptors(b, rest);
+	err = rest->failed || b->events.failed ? braid_out_of_memory() :
+	      braid_perfetto_bundle_packet(x, m, cpu, &b->events, rest);
+	b->events.bytes = 0;
+	b->nr = 0;
+	b->lost = false;
+	return err;
+}
+
+/* The walk ----------------------------------------------------------------------------------- */
+
+static int put_event(void *arg, const struct braid_item *item,
+		     const struct braid_event_type_info *info)
+{
+	struct braid_perfetto *x = arg;
+	struct braid_perfetto_machine *m = &x->machines[item->stream->number];
+	u32 cpu = item->ring->cpu;
+	struct braid_perfetto_bundle *b = &m->bundles[cpu];
+	struct braid_perfetto_type *type = braid_perfetto_type_of(x, item, info);
+	int err = type ? braid_perfetto_clocks(x, item->host_ns) :
+			 braid_out_of_memory();
+
+	if (!err)
+		err = braid_perfetto_put_event(x, m, item, type);
+	if (!err && (b->nr == BRAID_PERFETTO_EVENTS || b->events.bytes >= BUNDLE_BYTES))
+		err = flush_bundle(x, m, cpu);
+	return err ? err : braid_perfetto_vcpu_event(x, item, info, type);
+}
+
+static int put_lost(void *arg, const struct braid_item *item)
+{
+	struct braid_perfetto *x = arg;
+	struct braid_perfetto_machine *m = &x->machines[item->stream->number];
+	u32 cpu = item->ring->cpu;
+	int err = m->bundles[cpu].nr ? flush_bundle(x, m, cpu) : 0;
+
+	m->bundles[cpu].lost = true;
+	return err ? err : braid_perfetto_lost(x, item);
+}
+
+static int put_note(void *arg, const struct braid_item *item)
+{
+	return braid_perfetto_note(arg, item);
+}
+
+static int put_aside(void *arg, const char *data, size_t bytes)
+{
+	struct braid_perfetto *x = arg;
+
+	braid_text_put(&x->out, data, bytes);
+	return braid_perfetto_written(x);
+}
+
+/* Writes what ->aside has left when the walk ends, or gets afterwards. */
+static int put_rest_aside(struct braid_perfetto *x)
+{
+	size_t bytes = x->aside.bytes;
+
+	x->aside.bytes = 0;
+	return put_aside(x, x->aside.data, bytes);
+}
+
+static int flush_bundles(struct braid_perfetto *x)
+{
+	size_t k;
+	u32 cpu;
+	int err = 0;
+
+	for (k = 0; !err && k < x->walk.source->nr_streams; k++)
+		for (cpu = 0; !err && cpu < x->machines[k].nr_cpus; cpu++)
+			err = flush_bundle(x, &x->machines[k], cpu);
+	return err;
+}
+
+/* Machines ----------------------------------------------------------------------------------- */
+
+static int prepare_machine(struct braid_perfetto *x, struct braid_perfetto_machine *m)
+{
+	const struct braid_stream *s = m->stream;
+	size_t k;
+
+	for (k = 0; k < s->nr_rings; k++) {
+		u32 cpu = s->rings[k]->cpu;
+
+		if (!braid_select_ring((void *)x->walk.options, s->rings[k]))
+			continue;
+		m->wanted = true;
+		if (cpu == BRAID_RING_NOTES)
+			continue;
+		if (cpu >= BRAID_PERFETTO_CPUS)
+			return braid_fail(-ERANGE, "'%s' has a CPU %u, but Perfetto accepts only CPUs below %u; select one with --cpu",
+					  m->name, cpu, BRAID_PERFETTO_CPUS);
+		m->nr_cpus = cpu >= m->nr_cpus ? cpu + 1 : m->nr_cpus;
+	}
+	m->bundles = calloc(m->nr_cpus + 1, sizeof(*m->bundles));
+	m->tasks = calloc(m->nr_cpus + 1, sizeof(*m->tasks));
+	return m->bundles && m->tasks ? 0 : braid_out_of_memory();
+}
+
+static int prepare(struct braid_perfetto *x)
+{
+	const struct braid_source *source = x->walk.source;
+	bool host = false;
+	size_t k;
+	int err = 0;
+
+	x->machines = calloc(source->nr_streams + 1, sizeof(*x->machines));
+	if (!x->machines)
+		return braid_out_of_memory();
+	for (k = 0; !err && k < source->nr_streams; k++) {
+		struct braid_perfetto_machine *m = &x->machines[k];
+
+		m->stream = source->streams[k];
+		m->id = m->stream->kind == BRAID_STREAM_HOST && !host ? 0 : m->stream->number + 1;
+		host |= !m->id;
+		braid_stream_label(m->stream, m->name);
+		err = prepare_machine(x, m);
+	}
+	return err ? err : braid_perfetto_vcpus(x);
+}
+
+static void free_machine(struct braid_perfetto_machine *m)
+{
+	u32 cpu;
+
+	for (cpu = 0; m->bundles && cpu < m->nr_cpus; cpu++) {
+		braid_text_free(&m->bundles[cpu].events);
+		free(m->bundles[cpu].described);
+	}
+	free(m->bundles);
+	free(m->tasks);
+	free(m->functions);
+}
+
+static void finish(struct braid_perfetto *x)
+{
+	size_t k;
+
+	for (k = 0; x->machines && k < x->walk.source->nr_streams; k++)
+		free_machine(&x->machines[k]);
+	braid_perfetto_types_free(x);
+	free(x->machines);
+	braid_slices_free(&x->slices);
+	braid_perfetto_strings_free(x->strings);
+	free(x->state_tracks);
+	free(x->vcpus);
+	braid_vcpu_map_free(&x->map);
+	braid_text_free(&x->out);
+	braid_text_free(&x->text);
+	braid_text_free(&x->aside);
+	braid_text_free(&x->aside_text);
+}
+
+int braid_export_perfetto(FILE *to, struct braid_source *source,
+			  const struct braid_walk_options *options,
+			  struct braid_walk_totals *totals)
+{
+	static const struct braid_walk_ops ops = {
+		.event = put_event, .lost = put_lost, .note = put_note, .aside = put_aside,
+	};
+	struct braid_perfetto x = { .to = to };
+	int err = braid_walk_begin(&x.walk, source, options, totals);
+
+	x.walk.no_order = true;
+	if (!err)
+		err = prepare(&x);
+	if (!err)
+		err = braid_perfetto_head(&x);
+	if (!err)
+		err = braid_perfetto_states(&x);
+	if (!err)
+		err = braid_ahead_run(&x.walk, &ops, &x);
+	if (!err)
+		err = put_rest_aside(&x);
+	if (!err)
+		err = flush_bundles(&x);
+	if (!err)
+		err = braid_slices_end(&x.slices);
+	if (!err)
+		err = put_rest_aside(&x);
+	if (!err)
+		err = braid_perfetto_tail(&x);
+	if (!err)
+		err = braid_perfetto_flush(&x);
+	if (!err && fflush(to))
+		err = errno == EPIPE ? -EPIPE :
+		      braid_fail(-errno, "cannot write the export: %s", strerror(errno));
+	finish(&x);
+	braid_walk_end(&x.walk);
+	return err;
+}

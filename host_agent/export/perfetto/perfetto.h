@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Between the files that write Perfetto's format. */
+#ifndef BRAID_EXPORT_PERFETTO_PERFETTO_H
+#define BRAID_EXPORT_PERFETTO_PERFETTO_H
+
+#include <stdio.h>
+
+#include "host_agent/export/perfetto/perfetto.pb-c.h"
+#include "host_agent/store/vcpu.h"
+#include "host_agent/walk/slices.h"
+#include "host_agent/walk/walk.h"
+
+#define BRAID_PERFETTO_CPUS	1024u	/* trace_processor refuses a trace with a higher one */
+#define BRAID_PERFETTO_EVENTS	512u	/* of a bundle */
+#define BRAID_PERFETTO_NAME	160u	/* bytes for a generated name ... */
+#define BRAID_PERFETTO_MACHINE	80u	/* ... and for that of a machine or task in it */
+
+struct braid_perfetto_type;
+
+/* Events of one CPU of one stream, not written yet. */
+struct braid_perfetto_bundle {
+	struct braid_text events;		/* encoded as fields of the bundle */
+	u32 nr;
+	bool lost;				/* a loss precedes the first */
+	struct braid_perfetto_type **described;	/* types that are to be described with it */
+	size_t nr_described, described_capacity;
+};
+
+/* What a guest's CPU was seen to run last. */
+struct braid_perfetto_task {
+	const char *comm;	/* NULL: none yet */
+	s32 pid;
+	u64 from, until;	/* the counter's values for which that is its name */
+};
+
+/* Each stream is a separate machine. */
+struct braid_perfetto_machine {
+	const struct braid_stream *stream;
+	char name[BRAID_PERFETTO_MACHINE];	/* no other one's */
+	u32 id;					/* 0: the host */
+	u32 nr_cpus;				/* that have rings */
+	struct braid_perfetto_bundle *bundles;	/* by CPU */
+	struct braid_perfetto_task *tasks;	/* likewise */
+	u64 *functions;				/* addresses already written, sorted */
+	size_t nr_functions, functions_capacity;
+	u64 track;				/* of its losses and notes; 0: not written yet */
+	u64 vcpus_track;			/* of the host's machine, above this guest's vCPUs */
+	bool wanted;				/* it has rings that are */
+	bool begun;				/* its sequence of packets */
+};
+
+/* A vCPU's thread, as the host knows it. */
+struct braid_perfetto_vcpu {
+	s32 tid;
+	u32 vcpu;
+	struct braid_perfetto_machine *guest;
+	struct braid_perfetto_machine *host;	/* its tracks; NULL: none yet */
+	u64 host_track, guest_track;	/* 0: not written yet */
+	bool open;				/* in guest mode */
+	bool named;				/* what follows is made: */
+	struct braid_perfetto_task task;	/* name and link are of it */
+	char name[BRAID_PERFETTO_NAME], link[2 * BRAID_PERFETTO_NAME];
+	u32 cpu;				/* of the host ... */
+	char where[BRAID_PERFETTO_NAME];	/* ... which this says */
+};
+
+/* Why a vCPU left its guest, as events of a type print it. */
+struct braid_perfetto_reason {
+	const struct braid_perfetto_type *type;	/* NULL: none */
+	u64 number;
+	char text[32];
+};
+
+/* A name whose string is written, if no task got another name since. */
+struct braid_perfetto_known {
+	struct braid_culprit of;	/* kind GUEST_TASK: also a vCPU's own task */
+	u64 renamed;			/* of the states, when it was made */
+	u32 iid;			/* 0: none */
+};
+
+/* Likewise one of a state, which never changes. */
+struct braid_perfetto_known_state {
+	enum braid_vcpu_state state;
+	u64 reason;
+	u32 iid;
+};
+
+#define BRAID_PERFETTO_REASONS		64u
+#define BRAID_PERFETTO_KNOWN		256u
+#define BRAID_PERFETTO_KNOWN_STATES	64u
+
+/* Strings that all events of vCPUs' states have. */
+enum braid_perfetto_constant {
+	BRAID_PERFETTO_CATEGORY,
+	BRAID_PERFETTO_TASK,
+	BRAID_PERFETTO_CULPRIT,
+	BRAID_PERFETTO_CULPRITS,
+	BRAID_PERFETTO_CONSTANTS
+};
+
+/* An export under way. */
+struct braid_perfetto {
+	struct braid_walk walk;
+	FILE *to;
+	struct braid_text out;			/* not written to @to yet */
+	struct braid_perfetto_machine *machines;	/* by stream */
+	struct braid_perfetto_type **types;	/* by number; NULL: not met yet */
+	size_t nr_types;
+	struct braid_vcpu_map map;
+	struct braid_perfetto_vcpu *vcpus;	/* by the map's spans */
+	struct braid_perfetto_reason reasons[BRAID_PERFETTO_REASONS];	/* by number, the last one each */
+	u64 last_track;
+	/* VCPUs' states: only the walk uses these, which may run ahead of the rest. */
+	struct braid_slices slices;
+	struct braid_text aside;		/* their packets, delivered with the walk's items */
+	struct braid_text aside_text;		/* scratch space */
+	u64 *state_tracks;			/* by the slices' vCPU; 0: none */
+	bool states_begun;			/* their sequence of packets */
+	struct braid_perfetto_strings *strings;	/* of that; or NULL */
+	u32 constants[BRAID_PERFETTO_CONSTANTS];	/* their numbers; 0: not written yet */
+	struct braid_perfetto_known known[BRAID_PERFETTO_KNOWN];	/* by hash, the last one each */
+	struct braid_perfetto_known_state known_states[BRAID_PERFETTO_KNOWN_STATES];	/* likewise */
+
+	s64 next_clocks_ns;			/* when to write the next wall time */
+	struct braid_text text;			/* scratch space */
+};
+
+#define BRAID_PERFETTO_SET(message, field, value) \
+	((message)->has_##field = 1, (message)->field = (value))
+
+/* Packets: packet.c --------------------------------------------------------------- */
+
+/** braid_perfetto_flush - hand all packets to the file. Return: 0, -EPIPE, or -errno with braid_fail() */
+int braid_perfetto_flush(struct braid_perfetto *x);
+
+/** braid_perfetto_written - flush if it is much. Return: likewise */
+int braid_perfetto_written(struct braid_perfetto *x);
+
+/** braid_perfetto_packet - write a packet of a machine; NULL: of the trace as a whole */
+int braid_perfetto_packet(struct braid_perfetto *x, struct braid_perfetto_machine *m,
+			  Braid__TracePacket *packet);
+
+/** braid_perfetto_timed_packet - likewise, one with a time of the host's clock */
+int braid_perfetto_timed_packet(struct braid_perfetto *x, struct braid_perfetto_machine *m,
+				s64 ns, Braid__TracePacket *packet);
+
+/** braid_perfetto_begin_timed - begin a machine's packet, with a time; for braid_perfetto_end_timed() */
+size_t braid_perfetto_begin_timed(struct braid_perfetto *x, struct braid_perfetto_machine *m,
+				  s64 ns);
+
+/** braid_perfetto_end_timed - end it. Return: 0, -EPIPE, or -errno with braid_fail() */
+int braid_perfetto_end_timed(struct braid_perfetto *x, struct braid_perfetto_machine *m,
+			     size_t packet);
+
+/**
+ * braid_perfetto_bundle_packet - write a packet of a CPU's events
+ * @x: the export
+ * @m: its machine
+ * @cpu: the CPU
+ * @events: encoded fields of the FtraceEventBundle, which follow its CPU ...
+ * @rest: ... and those which follow the events
+ *
+ * Return: 0, -EPIPE, or -errno with braid_fail().
+ */
+int braid_perfetto_bundle_packet(struct braid_perfetto *x, struct braid_perfetto_machine *m,
+				 u32 cpu, const struct braid_text *events,
+				 const struct braid_text *rest);
+
+/**
+ * braid_perfetto_begin_packet - begin a packet of the sequence of vCPUs' states
+ * @x: the export; append the packet's contents to its ->aside
+ *
+ * Its times are of the host's clock.
+ *
+ * Return: for braid_perfetto_end_packet().
+ */
+size_t braid_perfetto_begin_packet(struct braid_perfetto *x);
+
+/** braid_perfetto_end_packet - end it. Return: 0, or -ENOMEM with braid_fail() */
+int braid_perfetto_end_packet(struct braid_perfetto *x, size_t packet);
+
+/* Event types: type.c ------------------------------------------------------------ */
+
+/* An event type's role for vCPUs' slices. */
+enum braid_perfetto_role {
+	BRAID_PERFETTO_PLAIN = 0,
+	BRAID_PERFETTO_ENTRY,		/* a host's kvm_entry ... */
+	BRAID_PERFETTO_EXIT,		/* ... and kvm_exit */
+};
+
+/** braid_perfetto_type_of - how events of a type are written; NULL: out of memory */
+struct braid_perfetto_type *braid_perfetto_type_of(struct braid_perfetto *x,
+						   const struct braid_item *item,
+						   const struct braid_event_type_info *info);
+
+/** braid_perfetto_type_role - its role for vCPUs' slices */
+enum braid_perfetto_role braid_perfetto_type_role(const struct braid_perfetto_type *type);
+
+/** braid_perfetto_type_reason - of a kvm_exit: sets @reason to a number that determines its text; false: it is not known */
+bool braid_perfetto_type_reason(const struct braid_perfetto_type *type, const struct braid_item *item,
+				u64 *reason);
+
+/** braid_perfetto_type_next - the task that runs on the CPU from this event on */
+s32 braid_perfetto_type_next(const struct braid_perfetto_type *type, const struct braid_item *item);
+
+/**
+ * braid_perfetto_put_event - append an event to its CPU's bundle
+ * @x: the export
+ * @m: the event's machine
+ * @item: the event
+ * @type: its type
+ *
+ * Return: 0, or -errno with braid_fail().
+ */
+int braid_perfetto_put_event(struct braid_perfetto *x, struct braid_perfetto_machine *m,
+			     const struct braid_item *item, struct braid_perfetto_type *type);
+
+/** braid_perfetto_describe - append the descriptor of a type that describes itself */
+void braid_perfetto_describe(const struct braid_perfetto_type *type, struct braid_text *out);
+
+/** braid_perfetto_types_free - free all */
+void braid_perfetto_types_free(struct braid_perfetto *x);
+
+/* Before and after the events: head.c ------------------------------------------- */
+
+/** braid_perfetto_head - machines, clocks, names */
+int braid_perfetto_head(struct braid_perfetto *x);
+
+/** braid_perfetto_clocks - write, periodically, the wall time at @ns */
+int braid_perfetto_clocks(struct braid_perfetto *x, s64 ns);
+
+/** braid_perfetto_tail - the accounting */
+int braid_perfetto_tail(struct braid_perfetto *x);
+
+/** braid_perfetto_function - write a function's name, if it is known and new */
+int braid_perfetto_function(struct braid_perfetto *x, struct braid_perfetto_machine *m,
+			    u64 address);
+
+/* Tracks: track.c ---------------------------------------------------------------- */
+
+#define BRAID_PERFETTO_ARGS	6u
+
+/* An event on a track; all strings must stay valid. */
+struct braid_perfetto_event {
+	Braid__TrackEvent__Type type;
+	u64 track;
+	const char *name;	/* NULL: none */
+	const char *link;	/* events that belong together have the same; NULL: none */
+	u32 nr_args;
+	struct braid_perfetto_arg {
+		const char *name;
+		const char *string;	/* NULL: a number */
+		u64 number;
+	} args[BRAID_PERFETTO_ARGS];
+};
+
+/** braid_perfetto_arg_string - add an argument */
+static inline void braid_perfetto_arg_string(struct braid_perfetto_event *event, const char *name,
+					     const char *value)
+{
+	event->args[event->nr_args++] = (struct braid_perfetto_arg){ name, value, 0 };
+}
+
+/** braid_perfetto_arg_number - add a number */
+static inline void braid_perfetto_arg_number(struct braid_perfetto_event *event, const char *name,
+					     u64 value)
+{
+	event->args[event->nr_args++] = (struct braid_perfetto_arg){ name, NULL, value };
+}
+
+/**
+ * braid_perfetto_track - describe a track
+ * @x: the export
+ * @m: its machine
+ * @track: its number, or 0: not written yet. Set
+ * @parent: the number of the track that it is shown below, or 0
+ * @name: of it
+ * @description: of it; NULL: none
+ *
+ * Return: 0, or -errno with braid_fail().
+ */
+int braid_perfetto_track(struct braid_perfetto *x, struct braid_perfetto_machine *m, u64 *track,
+			 u64 parent, const char *name, const char *description);
+
+/**
+ * braid_perfetto_on_track - write an event on a track
+ * @x: the export
+ * @m: its machine
+ * @ns: when, by the host's clock
+ * @event: the event
+ *
+ * Return: 0, or -errno with braid_fail().
+ */
+int braid_perfetto_on_track(struct braid_perfetto *x, struct braid_perfetto_machine *m, s64 ns,
+			    const struct braid_perfetto_event *event);
+
+/** braid_perfetto_lost - a loss, as an instant */
+int braid_perfetto_lost(struct braid_perfetto *x, const struct braid_item *item);
+
+/** braid_perfetto_note - a note, as an instant */
+int braid_perfetto_note(struct braid_perfetto *x, const struct braid_item *item);
+
+/** braid_perfetto_vcpus - find out which of the host's threads are vCPUs */
+int braid_perfetto_vcpus(struct braid_perfetto *x);
+
+/**
+ * braid_perfetto_vcpu_event - begin or end a slice at a host's kvm_entry or kvm_exit
+ * @x: the export
+ * @item: any event
+ * @info: its type ...
+ * @type: ... and how it is written
+ *
+ * Notes what guests' CPUs run, too: a slice is named so.
+ *
+ * Return: 0, or -errno with braid_fail().
+ */
+int braid_perfetto_vcpu_event(struct braid_perfetto *x, const struct braid_item *item,
+			      const struct braid_event_type_info *info,
+			      const struct braid_perfetto_type *type);
+
+/** braid_perfetto_guest_track - the host's track above a guest's vCPUs; as braid_perfetto_track() */
+int braid_perfetto_guest_track(struct braid_perfetto *x, struct braid_perfetto_machine *host,
+			       struct braid_perfetto_machine *guest);
+
+/* States of vCPUs: states.c, intern.c ------------------------------------- */
+
+/** braid_perfetto_states - write the tracks of vCPUs' states, before the walk runs */
+int braid_perfetto_states(struct braid_perfetto *x);
+
+/**
+ * braid_perfetto_intern - write a string once
+ * @x: the export
+ * @field: of InternedData: its kind
+ * @text: the string
+ * @iid: set to its number; 0: there are too many strings
+ *
+ * Return: 0, or -errno with braid_fail().
+ */
+int braid_perfetto_intern(struct braid_perfetto *x, u32 field, const char *text, u32 *iid);
+
+/** braid_perfetto_strings_free - free all; NULL is fine */
+void braid_perfetto_strings_free(struct braid_perfetto_strings *s);
+
+#endif /* BRAID_EXPORT_PERFETTO_PERFETTO_H */

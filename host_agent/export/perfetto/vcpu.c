@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * When a host's thread ran a vCPU: a slice for the host, and one for the guest. Perfetto's flows
+ * don't lead from one machine to another; so both have the task's name, which makes the colour.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host_agent/export/perfetto/perfetto.h"
+#include "host_agent/util/error.h"
+
+int braid_perfetto_vcpus(struct braid_perfetto *x)
+{
+	int err = braid_vcpu_map_make(&x->map, x->walk.source);
+	size_t k;
+
+	if (err)
+		return err;
+	x->vcpus = calloc(x->map.nr + 1, sizeof(*x->vcpus));
+	if (!x->vcpus)
+		return braid_out_of_memory();
+	for (k = 0; k < x->map.nr; k++)
+		x->vcpus[k] = (struct braid_perfetto_vcpu){
+			.tid = x->map.spans[k].tid,
+			.vcpu = x->map.spans[k].vcpu,
+			.guest = &x->machines[x->map.spans[k].guest->number],
+		};
+	return 0;
+}
+
+/* The vCPU of a thread at a time: a guest that returned has its thread twice. */
+static struct braid_perfetto_vcpu *find(struct braid_perfetto *x, s32 tid, s64 ns)
+{
+	const struct braid_vcpu_span *span = braid_vcpu_map_find(&x->map, tid, ns);
+
+	return span ? &x->vcpus[span - x->map.spans] : NULL;
+}
+
+int braid_perfetto_guest_track(struct braid_perfetto *x, struct braid_perfetto_machine *host,
+			       struct braid_perfetto_machine *guest)
+{
+	char name[BRAID_PERFETTO_NAME];
+
+	snprintf(name, sizeof(name), "Guest %s on its host", guest->name);
+	return braid_perfetto_track(x, host, &guest->vcpus_track, 0, name,
+				    "What the guest's vCPUs did; and when the host's threads ran them, from kvm_entry to kvm_exit. A slice of a thread has the name of the task that the vCPU was seen to run last.");
+}
+
+/* The tracks of a vCPU, when it is first seen to run. */
+static int put_tracks(struct braid_perfetto *x, struct braid_perfetto_vcpu *v)
+{
+	const char *guest = v->guest->name;
+	char name[BRAID_PERFETTO_NAME];
+	int err;
+
+	err = braid_perfetto_guest_track(x, v->host, v->guest);
+	snprintf(name, sizeof(name), "%s vCPU %u, thread %d", guest, v->vcpu, v->tid);
+	if (!err)
+		err = braid_perfetto_track(x, v->host, &v->host_track, v->guest->vcpus_track, name,
+					   NULL);
+	snprintf(name, sizeof(name), "%s vCPU %u in guest mode", guest, v->vcpu);
+	if (!err && v->guest->wanted)
+		err = braid_perfetto_track(x, v->guest, &v->guest_track, 0, name,
+					   "When the host ran this vCPU, from kvm_entry to kvm_exit. A slice has the name of the task that the vCPU was seen to run last.");
+	return err;
+}
+
+static int put_end(struct braid_perfetto *x, struct braid_perfetto_vcpu *v, s64 ns,
+		   const char *exit)
+{
+	struct braid_perfetto_event event = { .type = BRAID__TRACK_EVENT__TYPE__SLICE_END };
+	int err;
+
+	v->open = false;
+	event.track = v->host_track;
+	braid_perfetto_arg_string(&event, "exit", exit);
+	err = braid_perfetto_on_track(x, v->host, ns, &event);
+	if (err || !v->guest_track)
+		return err;
+	event.track = v->guest_track;
+	event.nr_args = 0;
+	return braid_perfetto_on_track(x, v->guest, ns, &event);
+}
+
+/* Strings are made for each task that a vCPU runs: too often for snprintf(). */
+static char *put_text(char *to, const char *text)
+{
+	return mempcpy(to, text, strnlen(text, BRAID_PERFETTO_MACHINE));
+}
+
+static void put_number(char *to, s64 number)
+{
+	if (number < 0)
+		*to++ = '-';
+	to[braid_text_digits(to, number < 0 ? -(u64)number : (u64)number)] = '\0';
+}
+
+/* The strings of a slice that begins, which are mostly those of the last one. */
+static void name_slice(struct braid_perfetto_vcpu *v, u32 cpu)
+{
+	static const struct braid_perfetto_task none = { 0 };
+	const struct braid_perfetto_machine *m = v->guest;
+	/* What the vCPU's guest was seen to run there last. */
+	const struct braid_perfetto_task *task = v->vcpu < m->nr_cpus ? &m->tasks[v->vcpu] : &none;
+	char *at;
+
+	if (!v->named || v->cpu != cpu)
+		put_number(put_text(v->where, "host CPU "), cpu);
+	v->cpu = cpu;
+	if (v->named && v->task.comm == task->comm && v->task.pid == task->pid)
+		return;
+	v->named = true;
+	v->task = *task;
+	at = put_text(v->name, task->comm ? task->comm : "vCPU ");
+	if (task->comm)
+		*at++ = '-';
+	put_number(at, task->comm ? task->pid : (s64)v->vcpu);
+	at = put_text(v->link, m->name);
+	*at++ = ' ';
+	strcpy(at, v->name);
+}
+
+static int put_begin(struct braid_perfetto *x, struct braid_perfetto_vcpu *v,
+		     const struct braid_item *item)
+{
+	struct braid_perfetto_event event = { .type = BRAID__TRACK_EVENT__TYPE__SLICE_BEGIN };
+	int err;
+
+	v->open = true;
+	name_slice(v, item->ring->cpu);
+	event.name = v->name;
+	event.link = v->link;
+	event.track = v->host_track;
+	braid_perfetto_arg_string(&event, "guest", v->guest->name);
+	braid_perfetto_arg_number(&event, "vcpu", v->vcpu);
+	braid_perfetto_arg_number(&event, "host_cpu", item->ring->cpu);
+	err = braid_perfetto_on_track(x, v->host, item->host_ns, &event);
+	if (err || !v->guest_track)
+		return err;
+	event.track = v->guest_track;
+	event.nr_args = 0;
+	braid_perfetto_arg_string(&event, "on", v->where);
+	braid_perfetto_arg_number(&event, "host_thread", v->tid);
+	return braid_perfetto_on_track(x, v->guest, item->host_ns, &event);
+}
+
+/* Of "vcpu 0 reason hlt rip ..." the word after "reason"; the whole text if absent. NULL: out of memory. */
+static const char *make_reason(struct braid_perfetto *x, const struct braid_item *item,
+			       const struct braid_event_type_info *info)
+{
+	static const char key[] = " reason ";
+	char *at;
+
+	x->text.bytes = 0;
+	braid_format_text_of(item, info, &x->text);
+	braid_text_putc(&x->text, '\0');
+	if (x->text.failed)
+		return NULL;
+	at = strstr(x->text.data, key);
+	if (!at)
+		return x->text.data;
+	at += sizeof(key) - 1;
+	at[strcspn(at, " ")] = '\0';
+	return at;
+}
+
+/* Likewise, mostly known: it is the same for the same number. */
+static const char *reason_of(struct braid_perfetto *x, const struct braid_item *item,
+			     const struct braid_event_type_info *info,
+			     const struct braid_perfetto_type *type)
+{
+	struct braid_perfetto_reason *known;
+	const char *text;
+	u64 number;
+
+	if (!braid_perfetto_type_reason(type, item, &number))
+		return make_reason(x, item, info);
+	known = &x->reasons[(number ^ number >> 32) % BRAID_PERFETTO_REASONS];
+	if (known->type == type && known->number == number)
+		return known->text;
+	text = make_reason(x, item, info);
+	if (!text || strlen(text) >= sizeof(known->text))
+		return text;
+	*known = (struct braid_perfetto_reason){ .type = type, .number = number };
+	return strcpy(known->text, text);
+}
+
+static int put_exit(struct braid_perfetto *x, struct braid_perfetto_vcpu *v,
+		    const struct braid_item *item, const struct braid_event_type_info *info,
+		    const struct braid_perfetto_type *type)
+{
+	const char *reason = reason_of(x, item, info, type);
+
+	return reason ? put_end(x, v, item->host_ns, reason) : braid_out_of_memory();
+}
+
+static int entry(struct braid_perfetto *x, struct braid_perfetto_vcpu *v,
+		 const struct braid_item *item)
+{
+	int err = 0;
+
+	if (!v->host)
+		v->host = &x->machines[item->stream->number];
+	if (!v->host_track)
+		err = put_tracks(x, v);
+	if (!err && v->open)
+		err = put_end(x, v, item->host_ns, "not seen");
+	return err ? err : put_begin(x, v, item);
+}
+
+int braid_perfetto_vcpu_event(struct braid_perfetto *x, const struct braid_item *item,
+			      const struct braid_event_type_info *info,
+			      const struct braid_perfetto_type *type)
+{
+	enum braid_perfetto_role role = braid_perfetto_type_role(type);
+	struct braid_perfetto_vcpu *v;
+
+	if (item->stream->kind == BRAID_STREAM_GUEST && !item->raw) {
+		struct braid_perfetto_machine *m = &x->machines[item->stream->number];
+		struct braid_perfetto_task *task = &m->tasks[item->ring->cpu];
+		s32 pid = braid_perfetto_type_next(type, item);
+
+		if (task->comm && task->pid == pid && item->counter >= task->from &&
+		    item->counter <= task->until)
+			return 0;
+		task->pid = pid;
+		task->comm = braid_format_comm_for(item, pid, &task->from, &task->until);
+		return 0;
+	}
+	if (role == BRAID_PERFETTO_PLAIN)
+		return 0;
+	v = find(x, braid_format_pid(item), item->host_ns);
+	if (!v)
+		return 0;
+	if (role == BRAID_PERFETTO_ENTRY)
+		return entry(x, v, item);
+	return v->open ? put_exit(x, v, item, info, type) : 0;
+}

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Statistics as tables for people. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "host_agent/export/stats/stats.h"
+#include "host_agent/export/text/line.h"
+
+#define MOST_TASKS	10u	/* of each stream */
+
+/* Seconds, to the microsecond; times of the clock that is shown, or lengths. */
+static void put_seconds(struct braid_text *t, s64 ns, int width)
+{
+	u64 us = (ns < 0 ? -(u64)ns : (u64)ns) / 1000;
+	char number[32];
+
+	snprintf(number, sizeof(number), "%s%llu.%06llu", ns < 0 ? "-" : "",
+		 (unsigned long long)(us / 1000000), (unsigned long long)(us % 1000000));
+	braid_text_printf(t, " %*s", width, number);
+}
+
+/* "  12.3 %", or blanks. */
+static void put_share(struct braid_text *t, u64 part, u64 whole)
+{
+	if (whole)
+		braid_text_printf(t, " %5.1f %%", 100.0 * part / whole);
+	else
+		braid_text_puts(t, "       ?");
+}
+
+static void put_lost(struct braid_text *t, const struct braid_stats_cpu *cpu)
+{
+	braid_text_printf(t, " %9llu%c", (unsigned long long)cpu->lost, cpu->some_lost ? '+' : ' ');
+}
+
+static void put_events(const struct braid_stats *s, struct braid_text *t)
+{
+	double seconds = (s->last_ns - s->first_ns) / 1e9;
+	const struct braid_stats_type **list;
+	size_t k, n, nr;
+
+	braid_text_printf(t, "\n%-16s %10s %12s  %s\n", "STREAM", "EVENTS", "EVENTS/s", "EVENT");
+	for (k = 0; k < s->source->nr_streams; k++) {
+		list = braid_stats_types_of(s, k, &nr);
+		for (n = 0; n < nr; n++)
+			braid_text_printf(t, "%-16s %10llu %12.1f  %s:%s\n",
+					  s->source->streams[k]->name,
+					  (unsigned long long)list[n]->events,
+					  seconds > 0 ? list[n]->events / seconds : 0.0,
+					  list[n]->info->system,
+					  braid_format_label(list[n]->info));
+		free(list);
+	}
+}
+
+static void put_cpus(const struct braid_stats *s, struct braid_text *t)
+{
+	const struct braid_stats_cpu *cpu;
+	size_t k, n;
+
+	braid_text_printf(t, "\n%-16s  CPU %10s %10s %15s %7s %7s %9s\n", "STREAM", "EVENTS", "LOST ",
+			  "TRACED", "BUSY", "IDLE", "SWITCHES");
+	for (k = 0; k < s->source->nr_streams; k++) {
+		for (n = 0; n < s->streams[k].nr_cpus; n++) {
+			cpu = &s->streams[k].cpus[n];
+			if (!cpu->events && !cpu->lost && !cpu->some_lost)
+				continue;
+			braid_text_printf(t, "%-16s  %03zu %10llu", s->source->streams[k]->name, n,
+					  (unsigned long long)cpu->events);
+			put_lost(t, cpu);
+			if (!cpu->switches) {	/* busy or idle: sched was not traced */
+				braid_text_printf(t, " %15s %7s %7s %9s\n", "unknown", "?", "?", "?");
+				continue;
+			}
+			put_seconds(t, cpu->busy_ns + cpu->idle_ns, 15);
+			put_share(t, cpu->busy_ns, cpu->busy_ns + cpu->idle_ns);
+			put_share(t, cpu->idle_ns, cpu->busy_ns + cpu->idle_ns);
+			braid_text_printf(t, " %8llu\n", (unsigned long long)cpu->switches);
+		}
+	}
+}
+
+static void put_tasks(const struct braid_stats *s, struct braid_text *t)
+{
+	const struct braid_stats_task **list;
+	size_t k, n, nr;
+
+	braid_text_printf(t, "\n%-16s %-16s %8s %15s %15s %9s\n", "STREAM", "TASK", "PID", "RAN",
+			  "WAITED TO RUN", "SWITCHES");
+	for (k = 0; k < s->source->nr_streams; k++) {
+		list = braid_stats_tasks_of(s, k, &nr);
+		for (n = 0; n < nr && n < MOST_TASKS && list[n]->runs_ns; n++) {
+			braid_text_printf(t, "%-16s %-16s %8d", s->source->streams[k]->name,
+					  *list[n]->comm ? list[n]->comm : "<...>", list[n]->pid);
+			put_seconds(t, list[n]->runs_ns, 15);
+			put_seconds(t, list[n]->waits_ns, 15);
+			braid_text_printf(t, " %9llu\n", (unsigned long long)list[n]->switches);
+		}
+		if (n < nr)
+			braid_text_printf(t, "%-16s and %zu more\n", s->source->streams[k]->name,
+					  nr - n);
+		free(list);
+	}
+}
+
+static int by_time(const void *a, const void *b)
+{
+	const struct braid_stats_reason *x = *(const struct braid_stats_reason *const *)a;
+	const struct braid_stats_reason *y = *(const struct braid_stats_reason *const *)b;
+
+	if (x->total_ns != y->total_ns)
+		return x->total_ns > y->total_ns ? -1 : 1;
+	return x->number < y->number ? -1 : x->number > y->number;
+}
+
+static void put_reasons(const struct braid_stats_kvm *kvm, struct braid_text *t)
+{
+	const struct braid_stats_reason **list = calloc(kvm->nr_reasons + 1, sizeof(*list));
+	size_t k;
+
+	for (k = 0; k < kvm->nr_reasons && list; k++)
+		list[k] = &kvm->reasons[k];
+	if (list)
+		qsort(list, kvm->nr_reasons, sizeof(*list), by_time);
+	for (k = 0; k < kvm->nr_reasons && list; k++) {
+		const struct braid_stats_reason *r = list[k];
+
+		braid_text_printf(t, "    %-32s %9llu", r->name, (unsigned long long)r->count);
+		put_seconds(t, r->total_ns, 15);
+		braid_text_printf(t, " %11.1f %11.1f\n",
+				  r->returned ? r->total_ns / 1e3 / r->returned : 0.0,
+				  r->max_ns / 1e3);
+	}
+	free(list);
+}
+
+/* One vCPU's thread, as the host saw it. @kvm: NULL without data from KVM. */
+static void put_vcpu(const struct braid_stats *s, const char *name, u32 vcpu,
+		     const struct braid_stats_task *task, struct braid_text *t)
+{
+	const struct braid_stats_kvm *kvm = task->kvm;
+
+	braid_text_printf(t, "%-16s ", name);
+	if (vcpu == ~0u)
+		braid_text_puts(t, "   ?");
+	else if (vcpu == BRAID_VCPU_ALL)
+		braid_text_puts(t, " all");
+	else
+		braid_text_printf(t, " %03u", vcpu);
+	braid_text_printf(t, " %8d", task->pid);
+	if (kvm)
+		put_seconds(t, kvm->guest_ns, 15);
+	else
+		braid_text_printf(t, " %15s", "?");
+	if (s->streams[task->stream].any_switch) {
+		put_seconds(t, task->runs_ns, 15);
+		put_seconds(t, task->waits_ns, 15);
+		put_seconds(t, task->sleeps_ns, 15);
+	} else {
+		braid_text_printf(t, " %15s %15s %15s", "?", "?", "?");
+	}
+	if (kvm)
+		braid_text_printf(t, " %9llu\n", (unsigned long long)kvm->exits);
+	else
+		braid_text_printf(t, " %9s\n", "?");
+	if (!kvm || !kvm->nr_reasons)
+		return;
+	braid_text_printf(t, "    %-32s %9s %15s %11s %11s\n", "exit reason", "count", "total, s",
+			  "mean, us", "longest, us");
+	put_reasons(kvm, t);
+}
+
+static void begin_vcpus(bool *any, struct braid_text *t)
+{
+	if (!*any)
+		braid_text_printf(t, "\n%-16s VCPU %8s %15s %15s %15s %15s %9s\n", "GUEST", "THREAD",
+				  "IN GUEST", "RAN", "STOLEN", "SLEPT", "EXITS");
+	*any = true;
+}
+
+static void put_vcpus(const struct braid_stats *s, struct braid_text *t)
+{
+	const struct braid_stats_task *task;
+	size_t k, n;
+	bool any = false;
+
+	for (k = 0; k < s->source->nr_streams; k++) {
+		const struct braid_stream *guest = s->source->streams[k];
+
+		for (n = 0; n < guest->nr_threads; n++) {
+			task = braid_stats_vcpu(s, guest->threads[n].tid);
+			if (!task)
+				continue;
+			begin_vcpus(&any, t);
+			put_vcpu(s, guest->name, guest->threads[n].vcpu, task, t);
+		}
+	}
+	/* Threads of guests that are not in the trace. */
+	for (n = 0; n < s->nr_tasks; n++) {
+		if (!s->tasks[n].kvm || braid_stats_is_covered(s, &s->tasks[n]))
+			continue;
+		begin_vcpus(&any, t);
+		put_vcpu(s, s->tasks[n].comm, s->tasks[n].kvm->vcpu, &s->tasks[n], t);
+	}
+}
+
+void braid_stats_text(const struct braid_stats *s, struct braid_text *t)
+{
+	const char *unknown;
+	size_t k;
+	u32 n;
+
+	braid_text_printf(t, "# %llu event%s, %llu lost%s, from", (unsigned long long)s->totals->events,
+			  s->totals->events == 1 ? "" : "s",
+			  (unsigned long long)s->totals->lost,
+			  s->totals->some_lost ? " plus an unknown number" : "");
+	put_seconds(t, s->first_ns, 0);
+	braid_text_puts(t, " to");
+	put_seconds(t, s->last_ns, 0);
+	braid_text_puts(t, " s; times are in seconds unless noted\n");
+	braid_line_put_windows(t, &s->walk);
+	for (k = 0; k < s->source->nr_streams; k++) {
+		braid_text_printf(t, "# %s: ", s->source->streams[k]->name);
+		braid_line_put_account(t, s->source->streams[k]);
+		braid_text_putc(t, '\n');
+		if (s->source->streams[k]->unconfirmed)
+			braid_text_printf(t, "# %s: " BRAID_LINE_UNCONFIRMED "\n",
+					  s->source->streams[k]->name);
+	}
+	for (k = 0; k < s->source->nr_streams; k++)
+		for (n = 0; s->streams[k].events &&
+		     (unknown = braid_stats_unknown(s, s->source->streams[k], n)); n++)
+			braid_text_printf(t, "# %s: unknown: %s\n", s->source->streams[k]->name,
+					  unknown);
+	if (s->tasks_left_out)
+		braid_text_printf(t, "# only %u tasks are shown; there are more\n",
+				  BRAID_STATS_MAX_TASKS);
+	put_events(s, t);
+	put_cpus(s, t);
+	put_tasks(s, t);
+	put_vcpus(s, t);
+}

@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* The timeline as JSON: one object a line. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "host_agent/export/text/form.h"
+#include "host_agent/export/text/line.h"
+
+void braid_json_string(struct braid_text *t, const char *key, const char *value)
+{
+	braid_text_puts(t, key);
+	braid_text_json(t, value, strlen(value));
+}
+
+static inline void put_bound(struct braid_text *t, u64 bound_ns)
+{
+	if (bound_ns == BRAID_BOUND_UNKNOWN)
+		braid_text_puts(t, ",\"bound_ns\":null");
+	else
+		braid_json_u64(t, ",\"bound_ns\":", bound_ns);
+}
+
+/* The usual one is omitted. */
+static void put_buffer(struct braid_text *t, const struct braid_ring *ring)
+{
+	const char *name = ring->cpu == BRAID_RING_NOTES ? "" : braid_ring_buffer_name(ring);
+
+	if (*name && strcmp(name, "trace"))
+		braid_json_string(t, ",\"buffer\":", name);
+}
+
+static void put_date(struct braid_line_export *x)
+{
+	if (!x->walk.options->realtime)
+		return;
+	braid_text_puts(&x->out, ",\"time\":\"");
+	braid_columns_put_date(x->columns, x->walk.ns, &x->out);
+	braid_text_putc(&x->out, '"');
+}
+
+static void begin(struct braid_line_export *x, const char *type, const struct braid_item *item)
+{
+	struct braid_text *t = &x->out;
+
+	braid_json_string(t, "{\"type\":", type);
+	braid_json_string(t, ",\"stream\":", item->stream->name);
+	braid_text_puts(t, ",\"ns\":");
+	braid_text_signed(t, x->walk.ns);
+	put_date(x);
+	if (item->ring->cpu != BRAID_RING_NOTES)
+		braid_json_u64(t, ",\"cpu\":", item->ring->cpu);
+	put_buffer(t, item->ring);
+}
+
+static void put_event(struct braid_line_export *x, const struct braid_item *item,
+		      const struct braid_event_type_info *info)
+{
+	struct braid_text *t = &x->out;
+
+	if (!x->json)
+		x->json = braid_json_parts_new();
+	if (!x->json) {
+		t->failed = true;
+		return;
+	}
+	braid_json_parts_stream(x->json, item->stream, t);
+	braid_text_signed(t, x->walk.ns);
+	put_date(x);
+	braid_json_parts_ring(x->json, item->ring, t);
+	put_bound(t, x->walk.bound_ns);
+	if (x->walk.options->uncertain && x->walk.uncertain)
+		braid_text_puts(t, ",\"uncertain\":true");
+	braid_json_u64(t, ",\"seq\":", item->seq);
+	braid_json_parts_task(x->json, x->columns, item, t);
+	braid_json_parts_type(x->json, info, t);
+	braid_format_json_of(item, info, t);
+	braid_text_puts(t, ",\"text\":");
+	braid_format_quoted_of(item, info, t);
+	braid_text_puts(t, "}\n");
+}
+
+static void put_lost(struct braid_line_export *x, const struct braid_item *item)
+{
+	begin(x, "lost", item);
+	if (item->lost_before == BRAID_LOST_SOME) {
+		braid_text_puts(&x->out, ",\"lost\":null");
+	} else {
+		braid_json_u64(&x->out, ",\"lost\":", item->lost_before);
+		braid_json_u64(&x->out, ",\"damaged\":", item->damaged_before);
+	}
+	braid_text_puts(&x->out, "}\n");
+}
+
+static void put_note(struct braid_line_export *x, const struct braid_item *item)
+{
+	begin(x, "note", item);
+	braid_text_puts(&x->out, ",\"text\":");
+	braid_text_json(&x->out, (const char *)item->payload, item->payload_bytes);
+	braid_text_puts(&x->out, "}\n");
+}
+
+void braid_json_vcpus(struct braid_text *t, const struct braid_stream *s)
+{
+	size_t k;
+
+	braid_text_puts(t, ",\"vcpus\":[");
+	for (k = 0; k < s->nr_threads; k++) {
+		const struct braid_vcpu_thread *row = &s->threads[k];
+
+		braid_text_puts(t, k ? ",{\"vcpu\":" : "{\"vcpu\":");
+		if (row->vcpu == BRAID_VCPU_ALL)
+			braid_text_puts(t, "null");
+		else
+			braid_text_u64(t, row->vcpu, 0, ' ');
+		braid_text_printf(t, ",\"tid\":%d", row->tid);
+		if (row->from_ns)
+			braid_json_u64(t, ",\"from_ns\":", row->from_ns);
+		braid_text_putc(t, '}');
+	}
+	braid_text_putc(t, ']');
+}
+
+static void put_clock(struct braid_line_export *x, const struct braid_stream *s)
+{
+	const struct braid_host_clocks *host = &x->walk.source->clocks;
+	const struct braid_clock *clock = &s->clock;
+	struct braid_text *t = &x->out;
+
+	braid_json_string(t, ",\"clock\":", braid_clock_kind_name(clock->kind));
+	put_bound(t, braid_walk_stream_bound(&x->walk, s));
+	if (s->kind == BRAID_STREAM_HOST) {
+		braid_json_string(t, ",\"trace_clock\":", *s->trace_clock ? s->trace_clock :
+			   host->trace.nr_tracks ? host->trace_name : x->walk.source->head.clock);
+		return;
+	}
+	if (braid_line_misses_clock(x, s))
+		braid_json_string(t, ",\"clock_asked\":", braid_clock_kind_name(x->walk.options->clock));
+	braid_json_string(t, ",\"reason\":", clock->reason);
+	if (s->tsc_unstable)
+		braid_text_puts(t, ",\"tsc_unstable\":true");
+	braid_json_u64(t, ",\"samples\":", clock->nr_samples);
+	braid_json_u64(t, ",\"epochs\":", braid_clock_epochs(clock));
+	braid_json_u64(t, ",\"counter_hz\":", s->counter_hz);
+	if (clock->kind == BRAID_CLOCK_EXCHANGE)
+		braid_text_printf(t, ",\"drift_ppm\":%.6f", braid_clock_drift(clock));
+	braid_json_vcpus(t, s);
+}
+
+static void put_identity(struct braid_text *t, const struct braid_stream *s)
+{
+	braid_json_string(t, "{\"type\":\"stream\",\"stream\":", s->name);
+	braid_json_string(t, ",\"kind\":", s->kind == BRAID_STREAM_HOST ? "host" : "guest");
+	braid_json_string(t, ",\"kernel\":", s->kernel_release);
+	braid_json_string(t, ",\"machine\":", s->machine);
+	braid_json_u64(t, ",\"cpus\":", s->nr_cpus);
+}
+
+void braid_json_account(struct braid_text *t, const struct braid_stream *stream)
+{
+	struct braid_stream_sum sum = braid_stream_sum_up(stream);
+
+	if (stream->unconfirmed)
+		braid_text_puts(t, ",\"unconfirmed\":true");
+	if (!sum.known)
+		return;
+	braid_json_u64(t, ",\"written\":", sum.written);
+	braid_json_u64(t, ",\"read\":", sum.read);
+	braid_json_u64(t, ",\"lost\":", sum.lost);
+	braid_json_u64(t, ",\"left\":", sum.left);
+}
+
+void braid_json_windows(struct braid_text *t, const struct braid_walk *w)
+{
+	size_t k;
+
+	if (!w->source->nr_windows)
+		return;
+	braid_text_puts(t, ",\"recorded\":[");
+	for (k = 0; k < w->source->nr_windows; k++) {
+		const struct braid_window *window = &w->source->windows[k];
+
+		if (window->again)
+			continue;
+		braid_text_printf(t, "%s{\"start_ns\":%lld", k ? "," : "",
+				  (long long)braid_walk_shown_ns(w, window->start_ns));
+		if (window->stop_ns != INT64_MAX)
+			braid_text_printf(t, ",\"stop_ns\":%lld",
+					  (long long)braid_walk_shown_ns(w, window->stop_ns));
+		braid_text_putc(t, '}');
+	}
+	braid_text_putc(t, ']');
+}
+
+static void put_stream(struct braid_line_export *x, const struct braid_stream *s)
+{
+	struct braid_text *t = &x->out;
+	const char *why = braid_end_reason_name(s->end_reason);
+
+	put_identity(t, s);
+	put_clock(x, s);
+	braid_json_account(t, s);
+	if (why)
+		braid_json_string(t, ",\"end\":", why);
+	braid_text_puts(t, "}\n");
+}
+
+void braid_json_head(struct braid_line_export *x)
+{
+	struct braid_text *t = &x->out;
+	size_t k;
+
+	braid_json_string(t, "{\"type\":\"header\",\"clock\":", x->walk.options->realtime ? "realtime" :
+		   x->walk.source->head.clock);
+	if (x->walk.options->realtime)
+		put_bound(t, x->walk.clock_bound_ns);
+	braid_json_string(t, ",\"host\":", x->walk.source->head.host_name);
+	braid_json_u64(t, ",\"start_ns\":", x->walk.source->head.start_host_ns);
+	braid_json_u64(t, ",\"start_realtime_ns\":", x->walk.source->head.start_realtime_ns);
+	braid_json_string(t, ",\"agent\":", x->walk.source->head.agent_version);
+	braid_json_windows(t, &x->walk);
+	braid_text_puts(t, "}\n");
+	for (k = 0; k < x->walk.source->nr_streams; k++)
+		put_stream(x, x->walk.source->streams[k]);
+}
+
+/* A stream of a source that grows; of its clock more is known at the end. */
+static void put_grown(struct braid_line_export *x, const struct braid_stream *s)
+{
+	put_identity(&x->out, s);
+	braid_text_puts(&x->out, "}\n");
+}
+
+static void put_late(struct braid_line_export *x, u64 ns)
+{
+	braid_json_u64(&x->out, "{\"type\":\"late\",\"by_ns\":", ns);
+	braid_text_puts(&x->out, "}\n");
+}
+
+static void put_hidden(struct braid_line_export *x)
+{
+	braid_json_u64(&x->out, "{\"type\":\"hidden\",\"lines\":", x->hidden);
+	braid_text_puts(&x->out, "}\n");
+}
+
+void braid_json_foot(struct braid_line_export *x)
+{
+	u64 faults = 0, back = 0, more;
+	size_t k;
+
+	for (k = 0; k < x->walk.source->nr_streams; k++) {
+		faults += braid_line_faults(x, x->walk.source->streams[k], &more);
+		back += more;
+	}
+	for (k = 0; x->walk.source->grows && k < x->walk.source->nr_streams; k++)
+		put_stream(x, x->walk.source->streams[k]);
+	braid_json_u64(&x->out, "{\"type\":\"end\",\"events\":", x->walk.totals->events);
+	braid_json_u64(&x->out, ",\"lost\":", x->walk.totals->lost);
+	braid_json_u64(&x->out, ",\"uncertain\":", x->walk.totals->uncertain);
+	if (x->walk.source->grows) {
+		braid_json_u64(&x->out, ",\"late\":", x->walk.totals->late);
+		braid_json_u64(&x->out, ",\"hidden\":", x->walk.totals->hidden);
+	}
+	if (faults)
+		braid_json_u64(&x->out, ",\"faults\":", faults);
+	if (back)
+		braid_json_u64(&x->out, ",\"times_back\":", back);
+	braid_text_puts(&x->out, x->walk.totals->some_lost ? ",\"more_lost\":true}\n" : "}\n");
+}
+
+int braid_export_json(FILE *to, struct braid_source *source,
+		      const struct braid_walk_options *options,
+		      struct braid_walk_totals *totals)
+{
+	static const struct braid_line_ops ops = {
+		.header = braid_json_head,
+		.event = put_event,
+		.lost = put_lost,
+		.note = put_note,
+		.footer = braid_json_foot,
+		.grown = put_grown,
+		.late = put_late,
+		.hidden = put_hidden,
+	};
+
+	return braid_line_run(&ops, to, source, options, totals);
+}

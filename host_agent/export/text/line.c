@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Writes what a form made of each item. */
+#include <errno.h>
+#include <string.h>
+
+#include "host_agent/export/text/line.h"
+#include "host_agent/util/error.h"
+#include "host_agent/util/monotonic.h"
+#include "host_agent/walk/ahead.h"
+
+#define FLUSH_BYTES	(64u << 10)
+
+const char *braid_end_reason_name(u32 reason)
+{
+	switch (reason) {
+	case BRAID_END_STOPPED:
+		return "recording stopped";
+	case BRAID_END_DOWN:
+		return "driver unloaded";
+	case BRAID_END_REINIT:
+		return "driver restarted";
+	case BRAID_END_GONE:
+		return "region gone";
+	case BRAID_END_BROKEN:
+		return "guest violated the protocol";
+	}
+	return NULL;
+}
+
+struct braid_stream_sum braid_stream_sum_up(const struct braid_stream *stream)
+{
+	struct braid_stream_sum sum = { .known = true };
+	u32 rings = 0;
+	size_t k;
+
+	for (k = 0; k < stream->nr_rings; k++) {
+		const struct braid_ring *ring = stream->rings[k];
+
+		if (ring->cpu == BRAID_RING_NOTES)
+			continue;
+		rings++;
+		sum.known &= ring->report.nr_parts > 0;
+		sum.read += ring->report.read;
+		sum.lost += ring->report.lost;
+		sum.left += ring->report.left;
+	}
+	sum.written = sum.read + sum.lost + sum.left;
+	sum.known &= rings > 0;
+	return sum;
+}
+
+void braid_line_put_account(struct braid_text *t, const struct braid_stream *stream)
+{
+	struct braid_stream_sum sum = braid_stream_sum_up(stream);
+
+	if (sum.known)
+		braid_text_printf(t, "written %llu = read %llu + lost %llu + left %llu",
+				  (unsigned long long)sum.written, (unsigned long long)sum.read,
+				  (unsigned long long)sum.lost, (unsigned long long)sum.left);
+	else
+		braid_text_printf(t, "accounting unknown: %s", *stream->trace_clock ?
+				  "a trace.dat has none" :
+				  "the recording was killed or still runs");
+}
+
+static void put_time(struct braid_text *t, s64 ns)
+{
+	u64 size = ns < 0 ? -(u64)ns : (u64)ns;
+
+	braid_text_printf(t, "%s%llu.%09llu", ns < 0 ? "-" : "",
+			  (unsigned long long)(size / BRAID_SECOND_NS),
+			  (unsigned long long)(size % BRAID_SECOND_NS));
+}
+
+void braid_line_put_windows(struct braid_text *t, const struct braid_walk *w)
+{
+	size_t k;
+
+	for (k = 0; k < w->source->nr_windows; k++) {
+		const struct braid_window *window = &w->source->windows[k];
+
+		if (window->again)
+			continue;
+		braid_text_puts(t, "# recorded from ");
+		put_time(t, braid_walk_shown_ns(w, window->start_ns));
+		if (window->stop_ns == INT64_MAX) {
+			braid_text_puts(t, " s on; the recording was killed or still runs\n");
+			continue;
+		}
+		braid_text_puts(t, " to ");
+		put_time(t, braid_walk_shown_ns(w, window->stop_ns));
+		braid_text_printf(t, " s: %.3f s\n", (window->stop_ns - window->start_ns) / 1e9);
+	}
+}
+
+bool braid_line_misses_clock(const struct braid_line_export *x, const struct braid_stream *stream)
+{
+	return x->walk.options->clock_asked && stream->kind == BRAID_STREAM_GUEST &&
+	       stream->clock.kind != x->walk.options->clock;
+}
+
+u64 braid_line_faults(const struct braid_line_export *x, const struct braid_stream *stream,
+		      u64 *back)
+{
+	bool all = x->walk.options->from.kind == BRAID_MOMENT_NONE;
+	u64 faults = 0;
+	size_t k;
+
+	*back = 0;
+	for (k = 0; all && k < stream->nr_rings; k++) {
+		faults += stream->rings[k]->walk.faults;
+		*back += stream->rings[k]->walk.back;
+	}
+	return faults;
+}
+
+static int flush(struct braid_line_export *x)
+{
+	if (x->out.failed)
+		return braid_out_of_memory();
+	errno = 0;
+	if (x->out.bytes && fwrite(x->out.data, 1, x->out.bytes, x->to) != x->out.bytes) {
+		if (errno == EPIPE)
+			return -EPIPE;
+		return braid_fail(errno ? -errno : -EIO, "cannot write the report: %s",
+				  strerror(errno ? errno : EIO));
+	}
+	x->out.bytes = 0;
+	return 0;
+}
+
+/* A line is complete: writes the buffered text. */
+static int put(struct braid_line_export *x)
+{
+	return x->out.bytes >= FLUSH_BYTES && !x->waits ? flush(x) : 0;
+}
+
+static void free_parts(struct braid_line_export *x)
+{
+	braid_columns_free(x->columns);
+	braid_json_parts_free(x->json);
+	braid_text_free(&x->out);
+}
+
+static void report_hidden(struct braid_line_export *x)
+{
+	if (x->hidden)
+		x->ops->hidden(x);
+	x->walk.totals->hidden += x->hidden;
+	x->hidden = 0;
+}
+
+/* Whether to write a line; those of a growing source may be dropped. */
+static bool begin_line(struct braid_line_export *x, const struct braid_item *item)
+{
+	const struct braid_walk_options *o = x->walk.options;
+
+	if (!x->walk.source->grows)
+		return true;
+	if (o->may_write && !o->may_write(o->live_arg)) {
+		x->hidden++;
+		return false;
+	}
+	report_hidden(x);
+	if (x->walk.late && item->host_ns < x->written_ns)
+		x->ops->late(x, (u64)x->walk.latest_ns - (u64)item->host_ns);
+	x->written_ns = item->host_ns;
+	return true;
+}
+
+static int put_event(void *arg, const struct braid_item *item,
+		     const struct braid_event_type_info *info)
+{
+	struct braid_line_export *x = arg;
+
+	if (begin_line(x, item))
+		x->ops->event(x, item, info);
+	return put(x);
+}
+
+static int put_lost(void *arg, const struct braid_item *item)
+{
+	struct braid_line_export *x = arg;
+
+	if (begin_line(x, item))
+		x->ops->lost(x, item);
+	return put(x);
+}
+
+static int put_note(void *arg, const struct braid_item *item)
+{
+	struct braid_line_export *x = arg;
+
+	if (begin_line(x, item))
+		x->ops->note(x, item);
+	return put(x);
+}
+
+/* For the present streams and formats. Return: 0, or -ENOMEM with braid_fail(). */
+static int make_columns(struct braid_line_export *x)
+{
+	braid_columns_free(x->columns);
+	braid_json_parts_free(x->json);
+	x->json = NULL;
+	x->columns = braid_columns_new(x->walk.source);
+	x->generation = x->walk.source->generation;
+	x->nr_streams = x->walk.source->nr_streams;
+	return x->columns ? 0 : braid_out_of_memory();
+}
+
+/* Reports new streams. */
+static int put_grown(void *arg)
+{
+	struct braid_line_export *x = arg;
+	size_t k = x->nr_streams;
+	int err = 0;
+
+	if (x->generation != x->walk.source->generation)
+		err = make_columns(x);
+	for (; k < x->nr_streams && !x->walk.options->no_header; k++)
+		x->ops->grown(x, x->walk.source->streams[k]);
+	return err;
+}
+
+/* No more for now: flush the output. */
+static int pause_lines(void *arg)
+{
+	struct braid_line_export *x = arg;
+	int err = flush(x);
+
+	if (!err && fflush(x->to))
+		err = errno == EPIPE ? -EPIPE :
+		      braid_fail(-errno, "cannot write the report: %s", strerror(errno));
+	return err;
+}
+
+static const struct braid_walk_ops walk_ops = {
+	.event = put_event,
+	.lost = put_lost,
+	.note = put_note,
+	.pause = pause_lines,
+	.grown = put_grown,
+};
+
+/* Two threads make the lines of two batches at the same time ----------------------------------- */
+
+struct pair {
+	struct braid_ahead ahead;
+	struct braid_line_export *x[BRAID_RELAY_RUNNERS];	/* by runner */
+};
+
+static int fill(void *arg, size_t runner)
+{
+	struct pair *p = arg;
+
+	return braid_ahead_fill(&p->ahead, runner);
+}
+
+static int select_items(void *arg, size_t runner)
+{
+	struct pair *p = arg;
+
+	return braid_ahead_select(&p->ahead, runner);
+}
+
+static int make_lines(void *arg, size_t runner)
+{
+	struct pair *p = arg;
+	struct braid_line_export *x = p->x[runner];
+
+	return braid_ahead_deliver(&p->ahead, runner, &x->walk, &walk_ops, x);
+}
+
+static int write_lines(void *arg, size_t runner)
+{
+	struct pair *p = arg;
+
+	return flush(p->x[runner]);
+}
+
+static int run_pair(struct braid_line_export *x)
+{
+	static const struct braid_relay_stage stages[] = {
+		{ .run = fill }, { .run = select_items }, { .run = make_lines, .at_once = true },
+		{ .run = write_lines },
+	};
+	struct braid_line_export second = {
+		.walk = x->walk, .ops = x->ops, .to = x->to, .waits = true,
+	};
+	struct pair p = { .x = { x, &second } };
+	int err = flush(x);
+
+	x->waits = true;
+	if (!err)
+		err = make_columns(&second);
+	if (!err)
+		err = braid_ahead_begin(&p.ahead, &x->walk);
+	if (!err)
+		err = braid_relay_run(stages, sizeof(stages) / sizeof(*stages), &p);
+	if (p.ahead.shown)
+		braid_ahead_end(&p.ahead);
+	free_parts(&second);
+	return err;
+}
+
+/* -------------------------------------------------------------------------------------------------- */
+
+static int run(struct braid_line_export *x)
+{
+	const struct braid_walk_options *o = x->walk.options;
+	int err;
+
+	err = make_columns(x);
+	if (err)
+		return err;
+	if (!o->no_header)
+		x->ops->header(x);
+	err = braid_ahead_can(&x->walk) ? run_pair(x) : braid_walk_run(&x->walk, &walk_ops, x);
+	if (err)
+		return err;
+	report_hidden(x);
+	if (!o->no_header)
+		x->ops->footer(x);
+	return pause_lines(x);
+}
+
+int braid_line_run(const struct braid_line_ops *ops, FILE *to, struct braid_source *source,
+		   const struct braid_walk_options *options,
+		   struct braid_walk_totals *totals)
+{
+	struct braid_line_export x = { .to = to, .ops = ops };
+	int err;
+
+	err = braid_walk_begin(&x.walk, source, options, totals);
+	if (!err)
+		err = run(&x);
+	free_parts(&x);
+	braid_walk_end(&x.walk);
+	return err;
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Texts that lines consist of, made once and found by a dense number: of a stream, ring or event type. */
+#ifndef BRAID_EXPORT_TEXT_PARTS_H
+#define BRAID_EXPORT_TEXT_PARTS_H
+
+#include "host_agent/util/text.h"
+
+struct braid_part {
+	char *text;		/* NULL: not made yet */
+	u32 bytes;
+};
+
+struct braid_parts {
+	struct braid_part *at;
+	size_t nr;
+};
+
+/** braid_parts_grow - the slow path of braid_parts_at() */
+struct braid_part *braid_parts_grow(struct braid_parts *parts, size_t number);
+
+/** braid_parts_at - the part of a number; NULL: out of memory */
+static inline struct braid_part *braid_parts_at(struct braid_parts *parts, size_t number)
+{
+	return number < parts->nr ? &parts->at[number] : braid_parts_grow(parts, number);
+}
+
+/** braid_parts_keep - @text, which the part owns from now on, is its text */
+void braid_parts_keep(struct braid_part *part, struct braid_text *text);
+
+/** braid_parts_put - append a part's text; NULL, or one without text: @out has failed */
+static inline void braid_parts_put(struct braid_text *out, const struct braid_part *part)
+{
+	if (part && part->text)
+		braid_text_put_blocks(out, part->text, part->bytes);
+	else
+		out->failed = true;
+}
+
+/** braid_parts_free - free all texts */
+void braid_parts_free(struct braid_parts *parts);
+
+#endif /* BRAID_EXPORT_TEXT_PARTS_H */

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Filters on events' fields: "EVENTS: EXPRESSION", as libtraceevent and trace-cmd have them. */
+#ifndef BRAID_WALK_FILTER_H
+#define BRAID_WALK_FILTER_H
+
+#include <regex.h>
+
+#include "host_agent/format/format.h"
+
+#define BRAID_FILTER_NODES	128u
+#define BRAID_FILTER_EVENTS	32u
+
+enum braid_filter_kind {
+	BRAID_FILTER_OR,
+	BRAID_FILTER_AND,
+	BRAID_FILTER_NOT,
+	BRAID_FILTER_NUMBER,	/* field OP number */
+	BRAID_FILTER_FIELD,	/* field OP field, both numbers */
+	BRAID_FILTER_TEXT,	/* field OP "text" */
+};
+
+enum braid_filter_op {
+	BRAID_FILTER_EQ, BRAID_FILTER_NE, BRAID_FILTER_LT, BRAID_FILTER_GT, BRAID_FILTER_LE,
+	BRAID_FILTER_GE, BRAID_FILTER_BITS, BRAID_FILTER_REGEX, BRAID_FILTER_NOT_REGEX,
+	BRAID_FILTER_GLOB,
+};
+
+/* One step of an expression. */
+struct braid_filter_node {
+	enum braid_filter_kind kind;
+	enum braid_filter_op op;
+	u16 left, right;	/* OR, AND; NOT: left */
+	char *field;
+	char *text;		/* TEXT: what to compare with; FIELD: the other field's name */
+	__int128 number;	/* any of 64 bits, signed or not */
+	bool compiled;
+	regex_t regex;
+};
+
+struct braid_filter {
+	char *text;		/* as it was given, for complaints; sanitized */
+	struct braid_filter_event {
+		bool has_system;
+		regex_t system;
+		regex_t name;
+		bool has_name;
+	} events[BRAID_FILTER_EVENTS];
+	u32 nr_events;
+	struct braid_filter_node nodes[BRAID_FILTER_NODES];
+	u32 nr_nodes;		/* 0: all events of those names */
+	u32 root;
+};
+
+/*
+ * The places of a filter's fields in one event type. A node whose field is missing, or of another
+ * type, is false.
+ */
+struct braid_filter_binding {
+	struct braid_filter_place {
+		const struct braid_field *field;
+		enum { BRAID_PLACE_NONE, BRAID_PLACE_NUMBER, BRAID_PLACE_STRING,
+		       BRAID_PLACE_FUNCTION, BRAID_PLACE_CPU, BRAID_PLACE_COMM } sort;
+	} places[2 * BRAID_FILTER_NODES];	/* of each node, and of its other field */
+};
+
+/**
+ * braid_filter_parse - understand a filter
+ * @out: set on success
+ * @text: "EVENTS: EXPRESSION", or EVENTS alone
+ *
+ * Return: 0, -EINVAL or -ENOMEM with braid_fail().
+ */
+int braid_filter_parse(struct braid_filter **out, const char *text);
+
+/** braid_filter_free - free; NULL is fine */
+void braid_filter_free(struct braid_filter *filter);
+
+/** braid_filter_names - whether a filter applies to an event or sub-event of this name */
+bool braid_filter_names(const struct braid_filter *filter, const char *system, const char *name);
+
+/**
+ * braid_filter_bind - find a filter's fields in one event type
+ * @filter: the filter
+ * @event: the parsed event type
+ * @binding: filled
+ *
+ * Return: the number of nodes that can be evaluated.
+ */
+u32 braid_filter_bind(const struct braid_filter *filter, const struct braid_layout *layout,
+		      struct braid_filter_binding *binding);
+
+/**
+ * braid_filter_match - whether an event passes a filter
+ * @filter: one that applies to its type
+ * @binding: of its type
+ * @item: the event, whose payload braid_format_fields() passed
+ */
+bool braid_filter_match(const struct braid_filter *filter,
+			const struct braid_filter_binding *binding, const struct braid_item *item);
+
+#endif /* BRAID_WALK_FILTER_H */
