@@ -67,7 +67,7 @@ complain "a function over 60 lines" "$(
 complain "a document is named by a number" "$(
 	git grep -nE "\bS[04]\b|\bS[0-4]'s\b|(Source:|as in|in) S[0-4]\b|: S[0-4] -" -- '*.[ch]' 'docs/*.md' ':!docs/ring.md' ':!tests/model')"
 complain "a file without an SPDX line" "$(
-	git ls-files '*.c' '*.h' '*.py' '*.sh' Makefile guest_driver/Kbuild .ci/run |
+	git ls-files '*.c' '*.h' '*.py' '*.sh' '*.mk' Makefile guest_driver/Kbuild .ci/run |
 		while read -r file; do
 			head -3 "$file" | grep -q SPDX-License-Identifier || echo "$file"
 		done)"

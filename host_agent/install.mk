@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Installs the agent, the library, and the driver if it was built.
+
+PYTHON_TO	= $(shell python/where.sh $(PREFIX))
+DOC_TO		= $(DESTDIR)$(PREFIX)/share/doc/tracebraid
+
+.PHONY: install
+install: agent library
+	install -D -m 755 $(B)/tracebraid $(DESTDIR)$(PREFIX)/bin/tracebraid
+	install -D -m 644 host_agent/tracebraid.bash \
+		$(DESTDIR)$(PREFIX)/share/bash-completion/completions/tracebraid
+	install -d $(DESTDIR)$(PREFIX)/lib/systemd/system
+	sed 's|@PREFIX@|$(PREFIX)|' host_agent/tracebraid-memory.service.in \
+		>$(DESTDIR)$(PREFIX)/lib/systemd/system/tracebraid-memory.service
+	install -D -m 755 $(B)/$(SONAME) $(DESTDIR)$(PREFIX)/lib/$(SONAME)
+	ln -sf $(SONAME) $(DESTDIR)$(PREFIX)/lib/libtracebraid.so
+	install -m 644 $(B)/libtracebraid.a $(DESTDIR)$(PREFIX)/lib/libtracebraid.a
+	install -d $(DESTDIR)$(PREFIX)/lib/pkgconfig
+	sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|; s|@PKGS@|$(READING_PKGS)|' \
+		host_agent/library/tracebraid.pc.in >$(DESTDIR)$(PREFIX)/lib/pkgconfig/tracebraid.pc
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/include/tracebraid $(PUBLIC_H)
+	$(if $(PYTHON_TO),install -d $(DESTDIR)$(PYTHON_TO)/tracebraid && \
+		install -m 644 python/tracebraid/*.py $(PUBLIC_H) $(DESTDIR)$(PYTHON_TO)/tracebraid/)
+	install -d $(DESTDIR)$(PREFIX)/share/man/man1
+	install -m 644 $(MAN_PAGES) $(DESTDIR)$(PREFIX)/share/man/man1/
+	install -D -m 644 $(B)/man/libtracebraid.3 $(DESTDIR)$(PREFIX)/share/man/man3/libtracebraid.3
+	@for name in $$(sed -n 's/^\.SS \(tracebraid_.*\)/\1/p' $(B)/man/libtracebraid.3); do \
+		echo ".so man3/libtracebraid.3" >$(DESTDIR)$(PREFIX)/share/man/man3/$$name.3; \
+	done
+	install -D -m 644 -t $(DOC_TO)/docs docs/*.md docs/*.png
+	install -D -m 644 -t $(DOC_TO)/docs/examples docs/examples/*
+	install -m 644 README.md CHANGELOG.md $(DOC_TO)/
+	@if [ -e $(B)/guest-$(KREL)/tracebraid.ko ]; then \
+		set -x; install -d $(DESTDIR)/lib/modules/$(KREL)/updates; \
+		install -m 644 $(B)/guest-$(KREL)/tracebraid*.ko $(DESTDIR)/lib/modules/$(KREL)/updates/; \
+		$(if $(DESTDIR),,depmod $(KREL);) \
+	fi
+	@$(if $(PYTHON_TO),,echo "Not installed: the Python module. Install python3, then run make install again.")
+	@$(if $(DESTDIR),,ldconfig; ldconfig -p | grep -q $(PREFIX)/lib/$(SONAME) || \
+		echo "Programs find the library with LD_LIBRARY_PATH=$(PREFIX)/lib")
+	@$(if $(DESTDIR),,printf '%s\n' 'Next, give a guest memory for its trace:' \
+		'  tracebraid attach DOMAIN            a libvirt domain' \
+		'  tracebraid create /dev/shm/NAME     another QEMU: prints its options' \
+		'In the guest, from a clone: make dkms && modprobe tracebraid. Then, here: tracebraid list')
+
+# Of any version and release of Python. What DKMS has in a guest: dkms remove tracebraid/VERSION --all.
+.PHONY: uninstall
+uninstall:
+	rm -f $(DESTDIR)$(PREFIX)/bin/tracebraid $(DESTDIR)$(PREFIX)/share/bash-completion/completions/tracebraid \
+		$(DESTDIR)$(PREFIX)/lib/systemd/system/tracebraid-memory.service \
+		$(DESTDIR)$(PREFIX)/lib/libtracebraid.* $(DESTDIR)$(PREFIX)/lib/pkgconfig/tracebraid.pc \
+		$(DESTDIR)$(PREFIX)/share/man/man1/tracebraid.1 $(DESTDIR)$(PREFIX)/share/man/man1/tracebraid-*.1 \
+		$(DESTDIR)$(PREFIX)/share/man/man3/libtracebraid.3 $(DESTDIR)$(PREFIX)/share/man/man3/tracebraid_*.3
+	rm -rf $(DESTDIR)$(PREFIX)/include/tracebraid $(DOC_TO) \
+		$(wildcard $(DESTDIR)$(PREFIX)/lib/python*/*-packages/tracebraid)
+	@$(if $(DESTDIR),,ldconfig)
+	@for module in $(wildcard $(DESTDIR)/lib/modules/*/updates/tracebraid.ko); do \
+		(set -x; rm -f "$$module" "$${module%.ko}_virtio.ko"); \
+		krel=$${module%/updates/*}; $(if $(DESTDIR),,depmod "$${krel##*/}";) \
+	done
+
+# In a guest: the driver for each kernel that it has, and for each that it will get.
+.PHONY: dkms
+dkms:
+	@$(if $(DESTDIR),mkdir -p $(DESTDIR)/usr/src && guest_driver/dkms.sh $(DESTDIR)/usr/src, \
+		guest_driver/dkms_install.sh /usr/src /lib/modules)
