@@ -16,7 +16,7 @@ static u32 more(u32 nr, u32 most)
 	return most <= BRAID_STATES_MAX_CPUS && most > nr ? most : nr;
 }
 
-/* How many CPUs the host's rings are of, or the host has, too. */
+/* Number of host CPUs: those with rings or, if @all, every CPU. */
 static u32 count(const struct braid_source *source, bool all)
 {
 	const struct braid_stream *stream;

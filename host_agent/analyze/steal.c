@@ -120,7 +120,7 @@ static int take_span(void *arg, const struct braid_state_span *span)
 
 /* Output ------------------------------------------------------------------------------------- */
 
-/* The first is there by --by=task only. */
+/* The first column appears only with --by=task. */
 static const struct braid_column matrix_columns[] = {
 	{ "TASK", "task", BRAID_CELL_TEXT }, { "VICTIM", "victim", BRAID_CELL_TEXT },
 	{ "CULPRIT", "culprit", BRAID_CELL_TEXT }, { "TOTAL", "total_ns", BRAID_CELL_DURATION },

@@ -114,7 +114,7 @@ static void take_mark(void *arg, const struct braid_mark *mark)
 	{ "ASLEEP", "asleep_ns", BRAID_CELL_DURATION },			\
 	{ "UNKNOWN", "unknown_ns", BRAID_CELL_DURATION }
 
-/* The first is there by --by=task only. */
+/* The first column appears only with --by=task. */
 static const struct braid_column columns[] = {
 	{ "TASK", "task", BRAID_CELL_TEXT }, { "VCPU", "vcpu", BRAID_CELL_TEXT },
 	{ "COUNT", "count", BRAID_CELL_COUNT }, { "TOTAL", "total_ns", BRAID_CELL_DURATION },

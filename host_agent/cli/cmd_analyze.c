@@ -48,8 +48,7 @@ static const struct braid_option options[] = {
 	  "group rows by vcpu (default), task, syscall or function of the guest, or by guest",
 	  .values = "vcpu task syscall function guest" },
 	{ 0, "folded", NULL, .take = braid_trace_take, .help =
-	  "print stacks for flamegraph.pl and speedscope; --by function changes them, other --by "
-	  "values do not" },
+	  "print stacks for flamegraph.pl and speedscope; of --by, only function has an effect" },
 	{ 0, "weight", "WHAT", .take = braid_trace_take, .help =
 	  "weight of a folded stack: time in ns (default) or count", .values = "time count" },
 	{ 0, "since", "TIME", .take = braid_trace_take, .help =

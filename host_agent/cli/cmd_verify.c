@@ -40,7 +40,7 @@ const struct braid_cli_command braid_command_verify = {
 	.text =
 	"Checks a capture: chunks and checksums, order of times and of sequence numbers, formats, "
 	"ids, clock samples, accounting; and whether each event of a guest happened while its vCPU "
-	"executed, if the host recorded kvm_entry and kvm_exit. Prints one line for each fault, and the contents of each "
+	"executed, if the host recorded kvm_entry and kvm_exit. Prints one line for each fault, and counts for each "
 	"stream. FILE may be -, standard input, up to 1 GiB. REGION is a running guest as "
 	"`tracebraid list` shows it: the guest's name or the region's file.",
 	.options = options, .operands = "@region",

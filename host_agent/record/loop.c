@@ -124,7 +124,7 @@ static void listen_to_guests(struct braid_recording *r, u64 *ns)
 	}
 }
 
-/* Each only while someone takes what it has: it would be ready again and again. */
+/* Watch a descriptor only while someone reads it; otherwise epoll spins. */
 static void listen_to_others(struct braid_recording *r)
 {
 	bool runs = r->start_ns && !r->end_ns;

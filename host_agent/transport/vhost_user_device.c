@@ -68,11 +68,13 @@ static u32 check_chunks(const struct braid_vhost_endpoint *p,
 
 		if (!c->bytes || (c->address | c->bytes) % BRAID_PAGE_BYTES ||
 		    c->address + c->bytes < c->address) {
-			braid_fail(-EINVAL, "a chunk that is not page-aligned");
+			braid_fail(-EINVAL, "chunk %u is not page-aligned: %llu bytes at 0x%llx", k,
+				   (unsigned long long)c->bytes, (unsigned long long)c->address);
 			return BRAID_VIRTIO_BAD;
 		}
 		if (k && chunks[k - 1].address + chunks[k - 1].bytes > c->address) {
-			braid_fail(-EINVAL, "chunks that overlap");
+			braid_fail(-EINVAL, "chunk %u overlaps the one before it, at 0x%llx", k,
+				   (unsigned long long)c->address);
 			return BRAID_VIRTIO_BAD;
 		}
 		if (c->bytes > p->region_bytes_max - total) {

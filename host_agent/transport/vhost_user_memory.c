@@ -29,7 +29,9 @@ static int check_slot(struct braid_vhost_memory_slot *slot)
 	if (!r->bytes || r->guest_address + r->bytes < r->guest_address ||
 	    r->user_address + r->bytes < r->user_address || r->offset + r->bytes < r->offset ||
 	    (s64)(r->offset + r->bytes) < 0)
-		return braid_fail(-EPROTO, "a memory table with an invalid range");
+		return braid_fail(-EPROTO, "memory table: invalid range: %llu bytes at guest address 0x%llx, file offset 0x%llx",
+				  (unsigned long long)r->bytes, (unsigned long long)r->guest_address,
+				  (unsigned long long)r->offset);
 	/* A file elsewhere could block in its file system at each call. */
 	if (braid_untrusted_fd_kind(slot->fd) != BRAID_FD_MEMORY || fstat(slot->fd, &st) ||
 	    fstatfs(slot->fd, &fs))
@@ -41,7 +43,8 @@ static int check_slot(struct braid_vhost_memory_slot *slot)
 		slot->page_bytes = fs.f_bsize;
 	if (slot->page_bytes < BRAID_PAGE_BYTES || slot->page_bytes > MAX_PAGE_BYTES ||
 	    (slot->page_bytes & (slot->page_bytes - 1)))
-		return braid_fail(-EPROTO, "memory with an invalid page size");
+		return braid_fail(-EPROTO, "memory with an invalid page size: %llu",
+				  (unsigned long long)slot->page_bytes);
 	return 0;
 }
 
@@ -145,7 +148,8 @@ int braid_vhost_window_open(struct braid_vhost_window *w, const struct braid_vho
 		if (address >= r->user_address && at < r->bytes && bytes <= r->bytes - at)
 			return map_window(w, &memory->slots[k], r->offset + at, bytes);
 	}
-	return braid_fail(-ERANGE, "a virtqueue outside of its memory");
+	return braid_fail(-ERANGE, "virtqueue at 0x%llx: outside of the memory table",
+			  (unsigned long long)address);
 }
 
 void braid_vhost_window_close(struct braid_vhost_window *w)
@@ -236,7 +240,8 @@ int braid_vhost_memory_copy(const struct braid_vhost_memory *memory, u64 address
 		extent = bytes - done;
 		slot = find_guest(memory, address + done, &extent, &offset);
 		if (!slot)
-			return braid_fail(-ERANGE, "a buffer outside of its memory");
+			return braid_fail(-ERANGE, "buffer at 0x%llx: outside of the memory table",
+					  (unsigned long long)(address + done));
 		err = map_window(&w, slot, offset, extent);
 		if (err)
 			return err;
@@ -284,7 +289,8 @@ static int map_extent(const struct braid_vhost_memory_slot *slot, u64 offset, u6
 				  "a chunk that does not begin at a page of its memory's file" :
 				  "a chunk that is not a whole huge page; load its driver early, while large chunks are available");
 	if (fstat(slot->fd, &st) || (u64)st.st_size < offset + bytes)
-		return braid_fail(-EFAULT, "a chunk after the end of its memory's file");
+		return braid_fail(-EFAULT, "chunk ends at 0x%llx of its memory's file, which has 0x%llx bytes",
+				  (unsigned long long)(offset + bytes), (unsigned long long)st.st_size);
 	if (mmap(at, bytes, PROT_READ | PROT_WRITE, flags | MAP_FIXED, slot->fd, offset) ==
 	    MAP_FAILED)
 		return braid_fail(-errno, "a chunk that cannot be mapped: %s", strerror(errno));
@@ -307,7 +313,8 @@ static int map_extents(const struct braid_vhost_memory *memory,
 			if (slot)
 				err = map_extent(slot, offset, extent, base + at, at, flags);
 			else
-				err = braid_fail(-ERANGE, "a chunk outside of its memory");
+				err = braid_fail(-ERANGE, "chunk %u, at 0x%llx: outside of the memory table",
+						 k, (unsigned long long)(chunks[k].address + done));
 		}
 	}
 	return err;

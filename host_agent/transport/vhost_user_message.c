@@ -123,5 +123,6 @@ int braid_vhost_send(int socket, const struct braid_vhost_header *header, const 
 		return 0;
 	if (n < 0 && (errno == EPIPE || errno == ECONNRESET))
 		return braid_fail(-ECONNRESET, "it has closed its socket, or the channel to it");
-	return braid_fail(-EPROTO, "it does not read what is sent to it");
+	return braid_fail(-EPROTO, "it does not read its socket: of %zu bytes %zd were sent", bytes,
+			  n > 0 ? n : 0);
 }

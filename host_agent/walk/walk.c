@@ -198,7 +198,7 @@ int braid_walk_skip(struct braid_walk *w, s64 ns)
 	return braid_merge_skip(w->merge, ns);
 }
 
-/* The first item of all is before the selected time: so may be many. Return: 0, or -errno. */
+/* If the first item precedes the range, many may: skip them. Return: 0, or -errno. */
 static int skip(struct braid_walk *w)
 {
 	s64 from_ns, to_ns;

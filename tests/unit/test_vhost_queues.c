@@ -390,7 +390,7 @@ static void test_files(void)
 	result = front_end_announce(&vm.front, &chunk, 1);
 	CHECK_EQ(front_end_await(&vm.front, BRAID_VIRTIO_CONTROLQ), 4);
 	CHECK_EQ(*result, BRAID_VIRTIO_REFUSED);
-	CHECK(strstr(braid_failure(), "after the end"));
+	CHECK(strstr(braid_failure(), "of its memory's file"));
 	bad_vm_end();
 
 	bad_vm_begin(0);
