@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* On a terminal that is not of UTF-8: the agent's output in ASCII. */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "host_agent/cli/cli.h"
+#include "host_agent/util/io.h"
 
 /*
  * Characters printed by the agent itself; all others, in names of guests' tasks for instance,
@@ -38,22 +38,6 @@ static bool is_utf8(void)
 	return value && (strcasestr(value, "utf-8") || strcasestr(value, "utf8"));
 }
 
-static bool write_all(int fd, const char *data, size_t bytes)
-{
-	ssize_t n;
-
-	while (bytes) {
-		n = write(fd, data, bytes);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return false;
-		data += n;
-		bytes -= n;
-	}
-	return true;
-}
-
 /* How many bytes a character has that begins so. */
 static size_t length_of(char first)
 {
@@ -72,7 +56,7 @@ static bool put_held(struct terminal *t)
 		    !memcmp(known[k].utf8, t->held, t->nr_held))
 			ascii = known[k].ascii;
 	t->nr_held = 0;
-	return write_all(t->fd, ascii, strlen(ascii));
+	return !braid_write_all(t->fd, ascii, strlen(ascii));
 }
 
 static ssize_t convert(void *cookie, const char *data, size_t bytes)
@@ -83,7 +67,7 @@ static ssize_t convert(void *cookie, const char *data, size_t bytes)
 	for (k = 0; k < bytes; k++) {
 		if (!(data[k] & 0x80) && !t->nr_held)
 			continue;
-		if (!write_all(t->fd, data + plain, t->nr_held ? 0 : k - plain))
+		if (braid_write_all(t->fd, data + plain, t->nr_held ? 0 : k - plain))
 			return -1;
 		if ((data[k] & 0xc0) != 0x80 && t->nr_held && !put_held(t))
 			return -1;	/* cut short */
@@ -95,7 +79,7 @@ static ssize_t convert(void *cookie, const char *data, size_t bytes)
 		if (t->nr_held == length_of(t->held[0]) && !put_held(t))
 			return -1;
 	}
-	if (!t->nr_held && !write_all(t->fd, data + plain, bytes - plain))
+	if (!t->nr_held && braid_write_all(t->fd, data + plain, bytes - plain))
 		return -1;
 	return bytes;
 }
