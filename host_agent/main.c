@@ -61,7 +61,7 @@ static int unknown_command(const char *word)
 }
 
 /* For programs, such as completion: the commands, or the table of one. */
-static int describe(const char *name)
+static int main_describe(const char *name)
 {
 	size_t k;
 
@@ -132,7 +132,7 @@ int main(int argc, char **argv)
 		return flushed(EXIT_SUCCESS);
 	}
 	if (!strcmp(argv[1], "--describe"))
-		return flushed(describe(argv[2]));
+		return flushed(main_describe(argv[2]));
 	command = command_called(argv[1]);
 	return command ? flushed(command->run(argc - 1, argv + 1)) : unknown_command(argv[1]);
 }

@@ -12,7 +12,7 @@
 #define MAX_MEASURES	(1u << 12)
 #define MAX_CULPRITS	(MAX_MEASURES * 3 / 4)	/* later ones are together one of unknown name */
 
-static bool same(const void *in, u32 number, const void *of)
+static bool compare_same(const void *in, u32 number, const void *of)
 {
 	const struct braid_measure_key *found = &((const struct braid_measure *)in)[number].key;
 	const struct braid_measure_key *key = of;
@@ -21,7 +21,7 @@ static bool same(const void *in, u32 number, const void *of)
 	       found->id == key->id && found->culprit == key->culprit;
 }
 
-static u32 hash_of(const struct braid_measure_key *key)
+static u32 compare_hash_of(const struct braid_measure_key *key)
 {
 	const u64 parts[] = {
 		(u64)key->stream << 32 | (u32)key->kind, key->id, key->culprit,
@@ -30,16 +30,16 @@ static u32 hash_of(const struct braid_measure_key *key)
 	return braid_hash_of(parts, sizeof(parts), 0);
 }
 
-static u32 find(const struct braid_measures *m, const struct braid_measure_key *key)
+static u32 compare_find(const struct braid_measures *m, const struct braid_measure_key *key)
 {
-	return braid_hash_find(&m->by_key, hash_of(key), same, m->all, key);
+	return braid_hash_find(&m->by_key, compare_hash_of(key), compare_same, m->all, key);
 }
 
 /* Return: 0, with *out NULL when there are too many; or -ENOMEM with braid_fail(). */
 static int measure_of(struct braid_measures *m, const struct braid_measure_key *key,
 		      struct braid_measure **out)
 {
-	u32 number = find(m, key);
+	u32 number = compare_find(m, key);
 	int err;
 
 	*out = NULL;
@@ -51,14 +51,14 @@ static int measure_of(struct braid_measures *m, const struct braid_measure_key *
 					    (struct braid_measure){ .key = *key }))
 			return braid_out_of_memory();
 		number = m->nr - 1;
-		braid_hash_put(&m->by_key, hash_of(key), number);
+		braid_hash_put(&m->by_key, compare_hash_of(key), number);
 	}
 	*out = &m->all[number];
 	return 0;
 }
 
 /* Two bins become one. */
-static void widen(struct braid_measures *m)
+static void compare_widen(struct braid_measures *m)
 {
 	const u32 half = BRAID_COMPARE_BINS / 2;
 	size_t n;
@@ -76,7 +76,7 @@ static void widen(struct braid_measures *m)
 }
 
 /* Of recorded time, what precedes a time: what is between recordings is in no bin. */
-static u64 place_of(struct braid_measures *m, s64 ns)
+static u64 compare_place_of(struct braid_measures *m, s64 ns)
 {
 	if (!m->width_ns) {
 		m->width_ns = FIRST_WIDTH_NS;
@@ -89,16 +89,17 @@ static u64 place_of(struct braid_measures *m, s64 ns)
 static u32 bin_of(struct braid_measures *m, u64 at)
 {
 	while (at / m->width_ns >= BRAID_COMPARE_BINS)
-		widen(m);
+		compare_widen(m);
 	if (at / m->width_ns >= m->nr_bins)
 		m->nr_bins = at / m->width_ns + 1;
 	return at / m->width_ns;
 }
 
-static int count(struct braid_measures *m, const struct braid_measure_key *key, s64 at_ns, u64 by)
+static int compare_count(struct braid_measures *m, const struct braid_measure_key *key, s64 at_ns,
+			 u64 by)
 {
 	struct braid_measure *measure;
-	u32 bin = bin_of(m, place_of(m, at_ns));
+	u32 bin = bin_of(m, compare_place_of(m, at_ns));
 	int err = measure_of(m, key, &measure);
 
 	if (measure)
@@ -110,7 +111,7 @@ static int count(struct braid_measures *m, const struct braid_measure_key *key, 
 static int take_time(struct braid_measures *m, const struct braid_measure_key *key, s64 from_ns,
 		     s64 to_ns)
 {
-	u64 from = place_of(m, from_ns), to = place_of(m, to_ns), end;
+	u64 from = compare_place_of(m, from_ns), to = compare_place_of(m, to_ns), end;
 	struct braid_measure *measure;
 	u32 last = bin_of(m, to ? to - 1 : 0), k = bin_of(m, from);
 	int err = measure_of(m, key, &measure);
@@ -133,7 +134,7 @@ static struct braid_measure_key key_of_culprit(const struct braid_measures *m, u
 	return (struct braid_measure_key){ BRAID_MEASURE_CULPRIT, stream, id, culprit->kind };
 }
 
-static int take_span(void *arg, const struct braid_state_span *span)
+static int compare_take_span(void *arg, const struct braid_state_span *span)
 {
 	struct braid_measures *m = arg;
 	u32 stream = m->s->vcpus[span->vcpu].guest->number;
@@ -151,14 +152,14 @@ static int take_span(void *arg, const struct braid_state_span *span)
 	    !(m->o.compares & 1u << BRAID_MEASURE_CULPRIT))
 		return err;
 	key = key_of_culprit(m, stream, &span->culprit);
-	if (m->nr >= MAX_CULPRITS && find(m, &key) == BRAID_HASH_NONE) {
+	if (m->nr >= MAX_CULPRITS && compare_find(m, &key) == BRAID_HASH_NONE) {
 		key.culprit = BRAID_CULPRIT_UNKNOWN;
 		key.id = 0;
 	}
 	return take_time(m, &key, span->from_ns, span->to_ns);
 }
 
-static int take_exit(void *arg, const struct braid_exit *exit)
+static int compare_take_exit(void *arg, const struct braid_exit *exit)
 {
 	struct braid_measures *m = arg;
 	struct braid_measure_key key = {
@@ -168,13 +169,13 @@ static int take_exit(void *arg, const struct braid_exit *exit)
 
 	if (!braid_analysis_wants(m->s, &m->o, exit->vcpu, exit->task))
 		return 0;
-	err = count(m, &key, exit->from_ns, 1);
+	err = compare_count(m, &key, exit->from_ns, 1);
 	key.kind = BRAID_MEASURE_REASON;
 	key.id = exit->reason;
-	return err ? err : count(m, &key, exit->from_ns, 1);
+	return err ? err : compare_count(m, &key, exit->from_ns, 1);
 }
 
-static int take_queued(void *arg, const struct braid_queue_wait *wait)
+static int compare_take_queued(void *arg, const struct braid_queue_wait *wait)
 {
 	struct braid_measures *m = arg;
 	struct braid_measure_key key = {
@@ -184,12 +185,13 @@ static int take_queued(void *arg, const struct braid_queue_wait *wait)
 
 	if (!wait->woken || !braid_analysis_wants(m->s, &m->o, wait->vcpu, wait->pid))
 		return 0;
-	err = count(m, &key, wait->to_ns, 1);
+	err = compare_count(m, &key, wait->to_ns, 1);
 	key.kind = BRAID_MEASURE_WAIT;
-	return err ? err : count(m, &key, wait->to_ns, wait->to_ns - wait->from_ns);
+	return err ? err : compare_count(m, &key, wait->to_ns, wait->to_ns - wait->from_ns);
 }
 
-static int begin(void *state, struct braid_states *s, const struct braid_analysis_options *options)
+static int compare_begin(void *state, struct braid_states *s,
+			 const struct braid_analysis_options *options)
 {
 	struct braid_measures *m = state;
 
@@ -198,7 +200,7 @@ static int begin(void *state, struct braid_states *s, const struct braid_analysi
 	return 0;
 }
 
-static void free_state(void *state)
+static void compare_free_state(void *state)
 {
 	struct braid_measures *m = state;
 
@@ -210,7 +212,7 @@ const struct braid_analysis braid_analysis_compare = {
 	.name = "compare",
 	.help = "two captures side by side",
 	.state_bytes = sizeof(struct braid_measures),
-	.begin = begin,
-	.states = { .span = take_span, .queued = take_queued, .exit = take_exit },
-	.free = free_state,
+	.begin = compare_begin,
+	.states = { .span = compare_take_span, .queued = compare_take_queued, .exit = compare_take_exit },
+	.free = compare_free_state,
 };

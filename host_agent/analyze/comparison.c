@@ -204,7 +204,7 @@ static int by_chance(const void *a, const void *b)
  * Of many unchanged measures, some are far apart by chance: the more measures, the less likely by chance a change must be
  * (Holm). So in ALPHA of all comparisons of one cause at most, any measure appears as changed.
  */
-static void judge(struct comparison *c)
+static void comparison_judge(struct comparison *c)
 {
 	size_t k, left = 0;
 
@@ -431,7 +431,7 @@ int braid_comparison_write(struct braid_measures *now, struct braid_measures *ot
 	if (!err) {
 		estimate(&c);
 		if (c.nr)
-			judge(&c);
+			comparison_judge(&c);
 		if (c.nr)
 			qsort(c.rows, c.nr, sizeof(*c.rows), compare_rows);
 		write_certainty(&c, out);

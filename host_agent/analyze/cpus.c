@@ -17,7 +17,7 @@ static u32 more(u32 nr, u32 most)
 }
 
 /* Number of host CPUs: those with rings or, if @all, every CPU. */
-static u32 count(const struct braid_source *source, bool all)
+static u32 cpus_count(const struct braid_source *source, bool all)
 {
 	const struct braid_stream *stream;
 	u32 nr = 0;
@@ -65,8 +65,8 @@ int braid_cpus_begin(struct braid_states *s)
 {
 	u32 k;
 
-	s->nr_cpus = count(s->source, false);
-	s->nr_silent = count(s->source, true);
+	s->nr_cpus = cpus_count(s->source, false);
+	s->nr_silent = cpus_count(s->source, true);
 	s->cpus = calloc((size_t)s->nr_cpus + 1, sizeof(*s->cpus));
 	if (!s->cpus)
 		return -ENOMEM;

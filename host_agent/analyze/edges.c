@@ -5,7 +5,7 @@
 #include "host_agent/analyze/private.h"
 
 /* At the same time, stops come before starts. */
-static int by_time(const void *a, const void *b)
+static int edges_by_time(const void *a, const void *b)
 {
 	const struct braid_edge *x = a, *y = b;
 
@@ -24,7 +24,7 @@ static void show_next(struct braid_states *s)
 void braid_edges_sort(struct braid_states *s)
 {
 	if (s->nr_edges)
-		qsort(s->edges, s->nr_edges, sizeof(*s->edges), by_time);
+		qsort(s->edges, s->nr_edges, sizeof(*s->edges), edges_by_time);
 	show_next(s);
 }
 
@@ -84,7 +84,7 @@ static int stop_host(struct braid_states *s, s64 ns)
 }
 
 /* Subscribers see a guest's vCPUs as they were up to then. */
-static int cut(struct braid_states *s, u32 stream, s64 ns)
+static int edges_cut(struct braid_states *s, u32 stream, s64 ns)
 {
 	const struct braid_guest_state *guest = &s->guests[stream];
 	int err = 0;
@@ -127,7 +127,7 @@ static int take_stops(struct braid_states *s, s64 due_ns)
 	       s->edges[s->edge].kind != BRAID_EDGE_STARTS && !err; s->edge++) {
 		host |= s->edges[s->edge].kind == BRAID_EDGE_HOST_STOPS;
 		if (s->edges[s->edge].kind == BRAID_EDGE_GUEST_STOPS)
-			err = cut(s, s->edges[s->edge].which, ns);
+			err = edges_cut(s, s->edges[s->edge].which, ns);
 	}
 	if (!err && host)
 		err = stop_host(s, ns);

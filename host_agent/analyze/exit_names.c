@@ -85,7 +85,7 @@ static const struct reason svm[] = {
 	{ 0xffffffff, "invalid_guest_state" },
 };
 
-static const char *find(const struct reason *reasons, size_t nr, unsigned int number)
+static const char *exit_names_find(const struct reason *reasons, size_t nr, unsigned int number)
 {
 	size_t k;
 
@@ -100,11 +100,11 @@ void braid_exit_name(u64 reason, char name[BRAID_NAME_TEXT])
 	const char *found = NULL;
 
 	if (!(reason >> 32))
-		found = find(arm, sizeof(arm) / sizeof(arm[0]), reason);
+		found = exit_names_find(arm, sizeof(arm) / sizeof(arm[0]), reason);
 	else if (reason >> 32 == ISA_VMX)	/* bits above: a failed entry, an enclave */
-		found = find(vmx, sizeof(vmx) / sizeof(vmx[0]), reason & 0xffff);
+		found = exit_names_find(vmx, sizeof(vmx) / sizeof(vmx[0]), reason & 0xffff);
 	else if (reason >> 32 == ISA_SVM)
-		found = find(svm, sizeof(svm) / sizeof(svm[0]), (u32)reason);
+		found = exit_names_find(svm, sizeof(svm) / sizeof(svm[0]), (u32)reason);
 	if (found)
 		snprintf(name, BRAID_NAME_TEXT, "%s", found);
 	else

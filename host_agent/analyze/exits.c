@@ -29,13 +29,13 @@ static bool by_calls(const struct braid_analysis_options *o)
 }
 
 /* Whether events of the guest decide what exits are counted for, so that its clock matters. */
-static bool by_guest(const struct braid_analysis_options *o)
+static bool exits_by_guest(const struct braid_analysis_options *o)
 {
 	return o->by_task || o->by_call || o->folded || o->one_task;
 }
 
-static int take_event(void *state, const struct braid_item *item,
-		      const struct braid_event_type_info *info)
+static int exits_take_event(void *state, const struct braid_item *item,
+			    const struct braid_event_type_info *info)
 {
 	struct exits *x = state;
 	u32 number = braid_states_vcpu_of(x->s, item);
@@ -43,7 +43,7 @@ static int take_event(void *state, const struct braid_item *item,
 	struct of_vcpu *of;
 
 	(void)info;
-	if (number == BRAID_NO_VCPU || !by_guest(&x->o))
+	if (number == BRAID_NO_VCPU || !exits_by_guest(&x->o))
 		return 0;
 	v = &x->s->vcpus[number];
 	of = &x->vcpus[number];
@@ -63,7 +63,7 @@ static u64 detail_of(struct exits *x, const struct braid_exit *exit)
 	return by_calls(&x->o) ? exit->call : 0;
 }
 
-static int take_exit(void *arg, const struct braid_exit *exit)
+static int exits_take_exit(void *arg, const struct braid_exit *exit)
 {
 	struct exits *x = arg;
 	struct braid_sum_key key = {
@@ -77,7 +77,7 @@ static int take_exit(void *arg, const struct braid_exit *exit)
 	if (!braid_analysis_wants(x->s, &x->o, exit->vcpu, exit->task))
 		return 0;
 	key.detail = detail_of(x, exit);
-	if (by_guest(&x->o))
+	if (exits_by_guest(&x->o))
 		braid_near_exit(&x->vcpus[exit->vcpu].near, exit->from_ns, exit->to_ns - exit->from_ns,
 				x->s->vcpus[exit->vcpu].guest->bound_ns);
 	err = braid_sums_add(&x->sums, &key, exit->to_ns - exit->from_ns, exit->from_ns, &sum);
@@ -184,7 +184,8 @@ static void put_names(const struct exits *x, const struct braid_sum *cell, struc
 	braid_table_text(t, cell->key.vcpu == BRAID_NO_VCPU ? "" : name);
 }
 
-static void put_row(const struct exits *x, const struct braid_sum *cell, struct braid_table *t)
+static void exits_put_row(const struct exits *x, const struct braid_sum *cell,
+			  struct braid_table *t)
 {
 	put_names(x, cell, t);
 	braid_table_number(t, cell->count);
@@ -254,7 +255,7 @@ static void write_missing(const struct exits *x, struct braid_text *out)
 	}
 }
 
-static void write_head(const struct exits *x, bool more, struct braid_text *out)
+static void exits_write_head(const struct exits *x, bool more, struct braid_text *out)
 {
 	char total[24], near[24];
 	u64 near_ns = 0;
@@ -268,7 +269,7 @@ static void write_head(const struct exits *x, bool more, struct braid_text *out)
 				  (unsigned long long)x->sums.count, x->sums.count == 1 ? "" : "s", total,
 				  more ? "; rows sorted by TOTAL minus HALTED" : "");
 		braid_duration_text(near_ns, near);
-		if (by_guest(&x->o))
+		if (exits_by_guest(&x->o))
 			braid_text_printf(out, "# %s of that may belong to another task or system call: the guest switched within the clocks' error bounds of the exit\n",
 					  near);
 		braid_text_putc(out, '\n');
@@ -276,14 +277,14 @@ static void write_head(const struct exits *x, bool more, struct braid_text *out)
 		braid_text_printf(out, ",\"count\":%llu,\"total_ns\":%llu,\"near_change_ns\":",
 				  (unsigned long long)x->sums.count,
 				  (unsigned long long)x->sums.total_ns);
-		if (by_guest(&x->o))
+		if (exits_by_guest(&x->o))
 			braid_text_printf(out, "%llu,", (unsigned long long)near_ns);
 		else
 			braid_text_puts(out, "null,");	/* not asked */
 	}
 }
 
-static void write(void *state, struct braid_text *out)
+static void exits_write(void *state, struct braid_text *out)
 {
 	struct exits *x = state;
 	struct braid_column columns[MOST_COLUMNS];
@@ -301,18 +302,18 @@ static void write(void *state, struct braid_text *out)
 	}
 	/* Programs get all rows. */
 	for (k = 0; k < x->sums.nr && (k < x->o.top || x->o.form != BRAID_TABLE_TEXT); k++)
-		put_row(x, x->sums.all[k], &table);
+		exits_put_row(x, x->sums.all[k], &table);
 	braid_certainty_write(x->s, &x->o, out);
 	write_missing(x, out);
-	write_head(x, k < x->sums.nr, out);
+	exits_write_head(x, k < x->sums.nr, out);
 	braid_table_write(&table, x->o.form, out);
 	braid_table_free(&table);
 }
 
 /* Life --------------------------------------------------------------------------------------- */
 
-static int begin(void *state, struct braid_states *s,
-		 const struct braid_analysis_options *options)
+static int exits_begin(void *state, struct braid_states *s,
+		       const struct braid_analysis_options *options)
 {
 	struct exits *x = state;
 	u32 k;
@@ -328,7 +329,7 @@ static int begin(void *state, struct braid_states *s,
 }
 
 /* Without what is asked for there is nothing to show. */
-static int end(void *state)
+static int exits_end(void *state)
 {
 	const struct exits *x = state;
 	bool any_call = false, any_switch = false;
@@ -350,7 +351,7 @@ static int end(void *state)
 	return 0;
 }
 
-static void free_state(void *state)
+static void exits_free_state(void *state)
 {
 	struct exits *x = state;
 
@@ -365,10 +366,10 @@ const struct braid_analysis braid_analysis_exits = {
 	.by_task = true, .by_call = true, .folds = true, .of_task = true,
 	.compares = 1u << BRAID_MEASURE_EXITS | 1u << BRAID_MEASURE_REASON,
 	.state_bytes = sizeof(struct exits),
-	.begin = begin,
-	.states = { .exit = take_exit },
-	.event = take_event,
-	.end = end,
-	.write = write,
-	.free = free_state,
+	.begin = exits_begin,
+	.states = { .exit = exits_take_exit },
+	.event = exits_take_event,
+	.end = exits_end,
+	.write = exits_write,
+	.free = exits_free_state,
 };

@@ -16,7 +16,7 @@ struct braid_held {
 	u32 next;		/* + 1; 0: none */
 };
 
-static int hand_on(const struct braid_states *s, const struct braid_state_span *span)
+static int held_hand_on(const struct braid_states *s, const struct braid_state_span *span)
 {
 	return s->ops && s->ops->span ? s->ops->span(s->arg, span) : 0;
 }
@@ -36,7 +36,7 @@ static bool joins(const struct braid_state_span *a, const struct braid_state_spa
 }
 
 /* A span that is not free any more; 0: there are too many. Return: 0 or -ENOMEM. */
-static int take(struct braid_states *s, u32 *number)
+static int held_take(struct braid_states *s, u32 *number)
 {
 	*number = s->free_held;
 	if (*number) {
@@ -56,14 +56,14 @@ int braid_held_add(struct braid_states *s, struct braid_vcpu *v,
 {
 	struct braid_state_span last = *span;
 	u32 number;
-	int err = take(s, &number);
+	int err = held_take(s, &number);
 
 	if (err)
 		return err;
 	if (!number) {
 		err = braid_held_release(s, v, true);
 		make_unknown(&last);
-		return err ? err : hand_on(s, &last);
+		return err ? err : held_hand_on(s, &last);
 	}
 	s->held[number - 1] = (struct braid_held){ .span = last };
 	if (v->last_held)
@@ -91,11 +91,11 @@ int braid_held_release(struct braid_states *s, struct braid_vcpu *v, bool moved)
 			open.to_ns = held->span.to_ns;
 			open.to_bound_ns = held->span.to_bound_ns;
 		} else {
-			err = err || !open.to_ns ? err : hand_on(s, &open);
+			err = err || !open.to_ns ? err : held_hand_on(s, &open);
 			open = held->span;
 		}
 		held->next = s->free_held;
 		s->free_held = number;
 	}
-	return err || !open.to_ns ? err : hand_on(s, &open);
+	return err || !open.to_ns ? err : held_hand_on(s, &open);
 }

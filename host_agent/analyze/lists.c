@@ -28,7 +28,7 @@ static void leave(struct braid_states *s, struct braid_vcpu *v)
 	v->list = BRAID_LIST_NONE;
 }
 
-static void enter(struct braid_states *s, struct braid_vcpu *v, int list)
+static void lists_enter(struct braid_states *s, struct braid_vcpu *v, int list)
 {
 	u32 *first;
 
@@ -51,7 +51,7 @@ static void advance(struct braid_states *s, struct braid_host_cpu *cpu)
 	if (cpu->first_behind == BRAID_NO_VCPU || cpu->nr_waiters == BRAID_MAX_WAITERS)
 		return;
 	leave(s, v);
-	enter(s, v, BRAID_LIST_WAITS);
+	lists_enter(s, v, BRAID_LIST_WAITS);
 }
 
 void braid_list_vcpu(struct braid_states *s, struct braid_vcpu *v, int thread, u32 cpu)
@@ -63,9 +63,9 @@ void braid_list_vcpu(struct braid_states *s, struct braid_vcpu *v, int thread, u
 	v->thread = thread;
 	v->cpu = cpu;
 	if (cpu < s->nr_cpus && thread == BRAID_THREAD_ON)
-		enter(s, v, BRAID_LIST_ON);
+		lists_enter(s, v, BRAID_LIST_ON);
 	else if (cpu < s->nr_cpus && thread == BRAID_THREAD_WAITS)
-		enter(s, v, s->cpus[cpu].nr_waiters < BRAID_MAX_WAITERS ? BRAID_LIST_WAITS :
+		lists_enter(s, v, s->cpus[cpu].nr_waiters < BRAID_MAX_WAITERS ? BRAID_LIST_WAITS :
 									   BRAID_LIST_BEHIND);
 	if (left)
 		advance(s, left);

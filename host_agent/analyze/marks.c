@@ -27,7 +27,7 @@ void braid_marks_begin(struct braid_states *s)
 		s->only_guest = NULL;
 }
 
-static void hand_on(struct braid_states *s, const struct braid_mark *mark)
+static void marks_hand_on(struct braid_states *s, const struct braid_mark *mark)
 {
 	if (mark->kind != BRAID_MARK_LOST && mark->kind != BRAID_MARK_LOST_GUEST)
 		braid_list_touch(s, mark->vcpu);
@@ -38,8 +38,8 @@ static void hand_on(struct braid_states *s, const struct braid_mark *mark)
 void braid_mark(struct braid_states *s, enum braid_mark_kind kind, u32 vcpu, s64 ns,
 		u64 bound_ns, u64 value)
 {
-	hand_on(s, &(struct braid_mark){
-		.kind = kind, .vcpu = vcpu, .ns = ns, .bound_ns = bound_ns, .value = value,
+	marks_hand_on(s, &(struct braid_mark){
+		      .kind = kind, .vcpu = vcpu, .ns = ns, .bound_ns = bound_ns, .value = value,
 	});
 }
 
@@ -54,7 +54,7 @@ static bool in_interrupt(const struct braid_item *item, u32 flags)
 }
 
 /* Where the number is in the sorted list, or belongs. */
-static size_t place_of(const struct braid_guest_state *guest, s64 id)
+static size_t marks_place_of(const struct braid_guest_state *guest, s64 id)
 {
 	size_t from = 0, to = guest->nr_ids;
 
@@ -72,7 +72,7 @@ static size_t place_of(const struct braid_guest_state *guest, s64 id)
 /* The vCPU of a guest with this number of KVM's; BRAID_NO_VCPU: none is known. */
 static u32 find_id(const struct braid_guest_state *guest, s64 id)
 {
-	size_t at = place_of(guest, id);
+	size_t at = marks_place_of(guest, id);
 
 	return at < guest->nr_ids && guest->ids[at].id == id ? guest->ids[at].vcpu : BRAID_NO_VCPU;
 }
@@ -80,7 +80,7 @@ static u32 find_id(const struct braid_guest_state *guest, s64 id)
 int braid_mark_set_id(struct braid_states *s, struct braid_vcpu *v, s64 id)
 {
 	struct braid_guest_state *guest = &s->guests[v->guest->number];
-	size_t at = place_of(guest, id);
+	size_t at = marks_place_of(guest, id);
 	struct braid_kvm_id one = { .id = id, .vcpu = v - s->vcpus };
 
 	if (v->kvm_id != -1 || id < 0 || (at < guest->nr_ids && guest->ids[at].id == id))
@@ -113,7 +113,7 @@ static void take_raise(struct braid_states *s, const struct braid_vcpu *v,
 	mark.vcpu = guest ? find_id(guest, id) : BRAID_NO_VCPU;
 	mark.value = vector;
 	if (mark.vcpu != BRAID_NO_VCPU)
-		hand_on(s, &mark);
+		marks_hand_on(s, &mark);
 }
 
 void braid_mark_take_kvm(struct braid_states *s, struct braid_vcpu *v, const struct braid_item *item,

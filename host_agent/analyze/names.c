@@ -6,7 +6,7 @@
 #include "host_agent/analyze/analysis.h"
 
 /* Names are made for each slice of an export: too often for snprintf(). Return: the name's end. */
-static char *add(char *at, const char *text, size_t most)
+static char *names_add(char *at, const char *text, size_t most)
 {
 	size_t bytes = strnlen(text, most);
 
@@ -28,10 +28,10 @@ void braid_vcpu_name(const struct braid_states *s, u32 vcpu, char name[BRAID_NAM
 {
 	const struct braid_stream *guest = s->vcpus[vcpu].guest;
 
-	name = add(name, guest->name, 63);
+	name = names_add(name, guest->name, 63);
 	if (guest->life > 1)
-		name = add(add_number(add(name, " (", 2), guest->life), ")", 1);
-	add_number(add(name, "/vCPU ", 6), s->vcpus[vcpu].number);
+		name = names_add(add_number(names_add(name, " (", 2), guest->life), ")", 1);
+	add_number(names_add(name, "/vCPU ", 6), s->vcpus[vcpu].number);
 }
 
 bool braid_tasks_known(const struct braid_states *s, u32 stream)
@@ -49,11 +49,11 @@ void braid_task_name(const struct braid_states *s, u32 stream, s32 pid,
 	if (pid == BRAID_PID_NOT_TRACED)
 		strcpy(name, s->guests[stream].reboots ? "not traced (booting)" : "not traced");
 	else if (pid == BRAID_PID_UNKNOWN || !braid_tasks_known(s, stream))
-		add(name, "?", 1);
+		names_add(name, "?", 1);
 	else if (!pid)
-		add(name, "idle", 4);
+		names_add(name, "idle", 4);
 	else
-		add(add_number(add(add(name, comm, strlen(comm)), "[", 1), pid), "]", 1);
+		names_add(add_number(names_add(names_add(name, comm, strlen(comm)), "[", 1), pid), "]", 1);
 }
 
 void braid_sum_vcpu_name(const struct braid_states *s, const struct braid_sum_key *key,
@@ -131,9 +131,9 @@ static void name_thread(const struct braid_states *s, s32 tid, char name[BRAID_N
 
 	braid_task_name(s, host_of(s), tid, task);
 	if (owner)
-		name = add(add(name, owner->kind == BRAID_STREAM_HOST ? "recorder" : owner->name,
-			       63), "/", 1);
-	add(name, task, owner ? 60 : BRAID_NAME_TEXT - 1);
+		name = names_add(names_add(name, owner->kind == BRAID_STREAM_HOST ? "recorder" : owner->name,
+					   63), "/", 1);
+	names_add(name, task, owner ? 60 : BRAID_NAME_TEXT - 1);
 }
 
 void braid_culprit_name(const struct braid_states *s, const struct braid_culprit *culprit,
@@ -153,7 +153,7 @@ void braid_culprit_name(const struct braid_states *s, const struct braid_culprit
 		     !braid_tasks_known(s, s->vcpus[culprit->vcpu].guest->number)))
 			break;
 		braid_task_name(s, s->vcpus[culprit->vcpu].guest->number, culprit->task, task);
-		add(add(name + strlen(name), ": ", 2), task, 40);
+		names_add(names_add(name + strlen(name), ": ", 2), task, 40);
 		break;
 	case BRAID_CULPRIT_TASK:
 		name_thread(s, culprit->id, name);

@@ -18,7 +18,7 @@ struct sets {
 	u32 nr;				/* of it */
 };
 
-static int by_start(const void *a, const void *b)
+static int observe_by_start(const void *a, const void *b)
 {
 	const struct braid_observed *x = a, *y = b;
 
@@ -31,7 +31,7 @@ static void unite(struct sets *sets)
 	struct braid_observed *all = sets->some;
 	u32 k, n = 0;
 
-	qsort(all, sets->nr, sizeof(*all), by_start);
+	qsort(all, sets->nr, sizeof(*all), observe_by_start);
 	for (k = 1; k < sets->nr; k++) {
 		if (all[k].start_ns > all[n].stop_ns)
 			all[++n] = all[k];
@@ -50,7 +50,7 @@ static void add_up(struct braid_observed *w, u32 nr)
 				 (u64)w[k - 1].to_ns - (u64)w[k - 1].from_ns : 0);
 }
 
-static void add(struct sets *sets, size_t window)
+static void observe_add(struct sets *sets, size_t window)
 {
 	if (sets->each[window].stop_ns != INT64_MIN)
 		sets->some[sets->nr++] = sets->each[window];
@@ -114,7 +114,7 @@ static int take_whole(struct sets *sets)
 
 	sets->nr = 0;
 	for (k = 0; k < s->source->nr_windows; k++)
-		add(sets, k);
+		observe_add(sets, k);
 	unite(sets);
 	s->windowed = sets->nr;
 	s->recorded = calloc(sets->nr + 1, sizeof(*s->recorded));
@@ -163,7 +163,7 @@ static int find_hosts(const struct braid_source *source, bool *known)
 }
 
 /* The host's recordings; what precedes an overwritten page of trace-cmd's is not known. */
-static int take_host(struct sets *sets)
+static int observe_take_host(struct sets *sets)
 {
 	struct braid_states *s = sets->s;
 	const struct braid_source *source = s->source;
@@ -178,7 +178,7 @@ static int take_host(struct sets *sets)
 	sets->nr = 0;
 	for (k = 0; k < source->nr_windows; k++)
 		if (source->windows[k].host)
-			add(sets, k);
+			observe_add(sets, k);
 	unite(sets);
 	s->starts = err ? NULL : calloc(sets->nr + 1, sizeof(*s->starts));
 	if (!s->starts)
@@ -200,7 +200,7 @@ struct of_guest {
 	size_t window;
 };
 
-static int by_guest(const void *a, const void *b)
+static int observe_by_guest(const void *a, const void *b)
 {
 	const struct of_guest *x = a, *y = b;
 
@@ -210,7 +210,7 @@ static int by_guest(const void *a, const void *b)
 }
 
 /* The recordings of a guest. Return: 0 or -ENOMEM with braid_fail(). */
-static int take_guest(struct sets *sets, u32 stream)
+static int observe_take_guest(struct sets *sets, u32 stream)
 {
 	struct braid_states *s = sets->s;
 	struct braid_guest_state *guest = &s->guests[stream];
@@ -238,12 +238,12 @@ static int take_guests(struct sets *sets, struct of_guest *all)
 	for (k = 0; k < s->source->nr_windows; k++)
 		for (n = 0; n < s->source->windows[k].nr_guests; n++)
 			all[nr++] = (struct of_guest){ s->source->windows[k].guests[n]->number, k };
-	qsort(all, nr, sizeof(*all), by_guest);
+	qsort(all, nr, sizeof(*all), observe_by_guest);
 	for (k = 0; k < nr && !err; k = n) {
 		sets->nr = 0;
 		for (n = k; n < nr && all[n].stream == all[k].stream; n++)
-			add(sets, all[n].window);
-		err = take_guest(sets, all[k].stream);
+			observe_add(sets, all[n].window);
+		err = observe_take_guest(sets, all[k].stream);
 	}
 	return err;
 }
@@ -270,7 +270,7 @@ int braid_observe_begin(struct braid_states *s)
 		err = take_whole(&sets);
 	}
 	if (!err)
-		err = take_host(&sets);
+		err = observe_take_host(&sets);
 	if (!err)
 		err = take_guests(&sets, all);
 	free(sets.each);
@@ -282,7 +282,7 @@ int braid_observe_begin(struct braid_states *s)
 /* vCPUs ------------------------------------------------------------------------------------ */
 
 /* Its observation in its guest's present window. */
-static void place(const struct braid_states *s, struct braid_vcpu *v)
+static void observe_place(const struct braid_states *s, struct braid_vcpu *v)
 {
 	const struct braid_guest_state *guest = &s->guests[v->guest->number];
 	const struct braid_observed *w = &guest->windows[guest->window];
@@ -310,7 +310,7 @@ void braid_observe_vcpu(struct braid_states *s, u32 vcpu, const struct braid_str
 	/* A later incarnation: until then the vCPU counts for the one before. */
 	if (guest->before && braid_states_takes(guest->found_ns))
 		v->first_ns = guest->found_ns;
-	place(s, v);
+	observe_place(s, v);
 }
 
 void braid_states_limit(struct braid_states *s, s64 from_ns, s64 to_ns)
@@ -332,7 +332,7 @@ void braid_states_limit(struct braid_states *s, s64 from_ns, s64 to_ns)
 			s->windows[k].to_ns = to_ns;
 	}
 	for (k = 0; k < s->nr_vcpus; k++)
-		place(s, &s->vcpus[k]);
+		observe_place(s, &s->vcpus[k]);
 }
 
 void braid_states_cut(struct braid_states *s)
@@ -408,14 +408,14 @@ int braid_observe_next(struct braid_states *s, u32 stream)
 		err = close_window(s, v);
 		if (!err && v->out)
 			err = cut_exit(s, v);
-		place(s, v);
+		observe_place(s, v);
 		v->now.from_ns = v->since_ns = v->begin_ns;
 		v->now.from_bound_ns = v->since_bound_ns = 0;
 	}
 	return err;
 }
 
-static int check(const struct braid_vcpu *v)
+static int observe_check(const struct braid_vcpu *v)
 {
 	u64 sum = 0;
 	u32 k;
@@ -451,7 +451,7 @@ int braid_observe_close(struct braid_states *s)
 		if (!err && s->vcpus[k].out)	/* no entry follows */
 			err = braid_vcpu_report_exit(s, &s->vcpus[k], s->vcpus[k].end_ns);
 		if (!err)
-			err = check(&s->vcpus[k]);
+			err = observe_check(&s->vcpus[k]);
 	}
 	return err;
 }

@@ -36,7 +36,7 @@ static bool runs(enum braid_vcpu_state state)
 }
 
 /* Room for one more run. Return: 0 or -ENOMEM. */
-static int grow(struct braid_recent_lane *lane)
+static int recent_runs_grow(struct braid_recent_lane *lane)
 {
 	u32 capacity = lane->capacity ? 2 * lane->capacity : FIRST_RUNS;
 	struct run *runs;
@@ -63,7 +63,7 @@ int braid_recent_runs_span(struct braid_recent_runs *b, const struct braid_state
 		last->to_ns = span->to_ns;
 		return 0;
 	}
-	if (grow(lane))
+	if (recent_runs_grow(lane))
 		return braid_out_of_memory();
 	lane->runs[lane->nr++ % lane->capacity] = (struct run){
 		.task = span->task, .from_ns = span->from_ns, .to_ns = span->to_ns,

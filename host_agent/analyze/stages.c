@@ -9,7 +9,7 @@
 #define FIRST_SYSTEM	0xecu	/* vectors from here on are no devices', on Linux */
 #define NONE		INT64_MIN
 
-static bool wants(const struct braid_stages *x, u32 vcpu)
+static bool stages_wants(const struct braid_stages *x, u32 vcpu)
 {
 	return braid_analysis_wants(x->s, &x->o, vcpu, x->o.task);
 }
@@ -18,15 +18,16 @@ static bool wants(const struct braid_stages *x, u32 vcpu)
  * One more from @from_ns to @to_ns, as far as that is observed; the time between two clocks may be
  * too small by their bound.
  */
-static void add(struct braid_stages *x, u32 vcpu, enum braid_stage_kind kind, s64 from_ns, s64 to_ns,
-		u64 bound_ns)
+static void stages_add(struct braid_stages *x, u32 vcpu, enum braid_stage_kind kind, s64 from_ns,
+		       s64 to_ns,
+		       u64 bound_ns)
 {
 	const struct braid_vcpu *v = &x->s->vcpus[vcpu];
 	struct braid_stage *stage = &x->all[v->guest->number * BRAID_NR_STAGES + kind];
 	u64 ns, limit = 1000;
 	u32 k;
 
-	if (to_ns < v->begin_ns || from_ns > v->end_ns || !wants(x, vcpu))
+	if (to_ns < v->begin_ns || from_ns > v->end_ns || !stages_wants(x, vcpu))
 		return;
 	from_ns = from_ns > v->begin_ns ? from_ns : v->begin_ns;
 	to_ns = to_ns < v->end_ns ? to_ns : v->end_ns;
@@ -43,11 +44,11 @@ static void add(struct braid_stages *x, u32 vcpu, enum braid_stage_kind kind, s6
 }
 
 /* From a moment that is used up by this, if there is one. */
-static void finish(struct braid_stages *x, const struct braid_mark *mark,
-		   enum braid_stage_kind kind, s64 *from_ns)
+static void stages_finish(struct braid_stages *x, const struct braid_mark *mark,
+			  enum braid_stage_kind kind, s64 *from_ns)
 {
 	if (*from_ns != NONE)
-		add(x, mark->vcpu, kind, *from_ns, mark->ns, mark->bound_ns);
+		stages_add(x, mark->vcpu, kind, *from_ns, mark->ns, mark->bound_ns);
 	*from_ns = NONE;
 }
 
@@ -78,14 +79,14 @@ static void take_raise(const struct braid_stages *x, struct braid_stage_vcpu *v,
 static void take_inject(struct braid_stages *x, struct braid_stage_vcpu *v,
 			const struct braid_mark *mark)
 {
-	finish(x, mark, BRAID_STAGE_ON_CPU_INJECTED, &v->on_cpu_ns);
-	finish(x, mark, v->if_alone[mark->value] ? BRAID_STAGE_RAISED_INJECTED_IF_ALONE :
-	       BRAID_STAGE_RAISED_INJECTED, &v->raised_ns[mark->value]);
+	stages_finish(x, mark, BRAID_STAGE_ON_CPU_INJECTED, &v->on_cpu_ns);
+	stages_finish(x, mark, v->if_alone[mark->value] ? BRAID_STAGE_RAISED_INJECTED_IF_ALONE :
+		      BRAID_STAGE_RAISED_INJECTED, &v->raised_ns[mark->value]);
 	v->injected_ns = mark->ns;
 	v->vector = mark->value;
 }
 
-static bool is_of(u32 handler, u32 vector)
+static bool stages_is_of(u32 handler, u32 vector)
 {
 	return handler == BRAID_MARK_DEVICE ? vector < FIRST_SYSTEM : handler == vector;
 }
@@ -100,8 +101,8 @@ static void take_entry(struct braid_stages *x, struct braid_stage_vcpu *v,
 	v->first_raise_ns = NONE;
 	if (!injected)
 		return;
-	finish(x, mark, BRAID_STAGE_INJECTED_ENTERED, &v->injected_ns);
-	v->entered_ns = v->handled && is_of(v->handler, v->vector) &&
+	stages_finish(x, mark, BRAID_STAGE_INJECTED_ENTERED, &v->injected_ns);
+	v->entered_ns = v->handled && stages_is_of(v->handler, v->vector) &&
 			(u64)(mark->ns - v->handler_ns) < v->handler_bound_ns ? NONE : mark->ns;
 }
 
@@ -112,8 +113,8 @@ static void take_handler(struct braid_stages *x, struct braid_stage_vcpu *v,
 	v->handler = mark->value;
 	v->handler_ns = mark->ns;
 	v->handler_bound_ns = mark->bound_ns;
-	if (is_of(v->handler, v->vector))
-		finish(x, mark, BRAID_STAGE_ENTERED_HANDLER, &v->entered_ns);
+	if (stages_is_of(v->handler, v->vector))
+		stages_finish(x, mark, BRAID_STAGE_ENTERED_HANDLER, &v->entered_ns);
 }
 
 static void take_halted(const struct braid_stages *x, struct braid_stage_vcpu *v,
@@ -142,13 +143,13 @@ void braid_stages_mark(struct braid_stages *x, const struct braid_mark *mark)
 		take_raise(x, v, mark);
 		break;
 	case BRAID_MARK_WOKEN:
-		finish(x, mark, v->first_if_alone ? BRAID_STAGE_RAISED_WOKEN_IF_ALONE :
-		       BRAID_STAGE_RAISED_WOKEN, &v->first_raise_ns);
+		stages_finish(x, mark, v->first_if_alone ? BRAID_STAGE_RAISED_WOKEN_IF_ALONE :
+			      BRAID_STAGE_RAISED_WOKEN, &v->first_raise_ns);
 		v->woken_ns = mark->ns;
 		break;
 	case BRAID_MARK_ON_CPU:
 		v->on_cpu_ns = v->woken_ns == NONE ? NONE : mark->ns;
-		finish(x, mark, BRAID_STAGE_WOKEN_ON_CPU, &v->woken_ns);
+		stages_finish(x, mark, BRAID_STAGE_WOKEN_ON_CPU, &v->woken_ns);
 		break;
 	case BRAID_MARK_INJECTED:
 		take_inject(x, v, mark);
@@ -167,7 +168,8 @@ void braid_stages_mark(struct braid_stages *x, const struct braid_mark *mark)
 		break;
 	case BRAID_MARK_WAKES:
 		if (v->in_handler)
-			add(x, mark->vcpu, BRAID_STAGE_HANDLER_WAKES, v->handler_ns, mark->ns, 0);
+			stages_add(x, mark->vcpu, BRAID_STAGE_HANDLER_WAKES, v->handler_ns,
+				   mark->ns, 0);
 		break;
 	case BRAID_MARK_LOST:
 		forget_host(v);
@@ -197,7 +199,7 @@ void braid_stages_span(struct braid_stages *x, const struct braid_state_span *sp
 void braid_stages_queued(struct braid_stages *x, const struct braid_queue_wait *wait)
 {
 	if (wait->woken)
-		add(x, wait->vcpu, BRAID_STAGE_WAKES_RUNS, wait->from_ns, wait->to_ns, 0);
+		stages_add(x, wait->vcpu, BRAID_STAGE_WAKES_RUNS, wait->from_ns, wait->to_ns, 0);
 }
 
 static void merge(struct braid_stage *to, const struct braid_stage *from)

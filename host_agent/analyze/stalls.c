@@ -20,7 +20,7 @@ struct stalls {
 	struct braid_tally culprits;	/* of each vCPU's open gap */
 };
 
-static int by_length(const void *a, const void *b)
+static int stalls_by_length(const void *a, const void *b)
 {
 	const struct braid_gap *x = a, *y = b;
 
@@ -50,7 +50,7 @@ static bool is_sleep(const struct braid_state_span *span)
 	       (span->state == BRAID_VCPU_SLEEPS && span->task);
 }
 
-static int take_span(void *arg, const struct braid_state_span *span)
+static int stalls_take_span(void *arg, const struct braid_state_span *span)
 {
 	struct stalls *x = arg;
 	struct braid_gap *g = &x->open[span->vcpu];
@@ -98,13 +98,13 @@ static int take_gap(struct stalls *x, u32 vcpu, s64 ns)
 		return err;
 	braid_tally_shares(&x->culprits, vcpu, &g->culprits);
 	braid_longest_add(&x->longest, g);
-	if (!worst->to_ns || by_length(worst, g) < 0)
+	if (!worst->to_ns || stalls_by_length(worst, g) < 0)
 		*worst = *g;
 	return 0;
 }
 
-static int take_event(void *state, const struct braid_item *item,
-		      const struct braid_event_type_info *info)
+static int stalls_take_event(void *state, const struct braid_item *item,
+			     const struct braid_event_type_info *info)
 {
 	struct stalls *x = state;
 	u32 vcpu = braid_states_vcpu_of(x->s, item);
@@ -268,7 +268,7 @@ static bool needs_kvm(enum braid_vcpu_state state)
 	       state == BRAID_VCPU_HALTED || state == BRAID_VCPU_BLOCKED;
 }
 
-static void put_row(const struct stalls *x, const struct braid_gap *g, struct braid_table *t)
+static void stalls_put_row(const struct stalls *x, const struct braid_gap *g, struct braid_table *t)
 {
 	static const enum braid_vcpu_state order[] = {
 		BRAID_VCPU_GUEST, BRAID_VCPU_KVM, BRAID_VCPU_VMM, BRAID_VCPU_RUNS,
@@ -302,7 +302,7 @@ static void put_row(const struct stalls *x, const struct braid_gap *g, struct br
 	braid_text_free(&line);
 }
 
-static void write(void *state, struct braid_text *out)
+static void stalls_write(void *state, struct braid_text *out)
 {
 	struct stalls *x = state;
 	const struct braid_gap *all = (const struct braid_gap *)x->longest.items;
@@ -324,7 +324,7 @@ static void write(void *state, struct braid_text *out)
 		return;
 	}
 	for (k = 0; k < x->longest.nr; k++)
-		put_row(x, &all[k], &table);
+		stalls_put_row(x, &all[k], &table);
 	if (x->o.form == BRAID_TABLE_JSON)
 		braid_text_putc(out, ',');
 	braid_table_write(&table, x->o.form, out);
@@ -340,8 +340,8 @@ const struct braid_gap *braid_stalls_worst(const void *state, u32 stream)
 
 /* Life --------------------------------------------------------------------------------------- */
 
-static int begin(void *state, struct braid_states *s,
-		 const struct braid_analysis_options *options)
+static int stalls_begin(void *state, struct braid_states *s,
+			const struct braid_analysis_options *options)
 {
 	struct stalls *x = state;
 	int err;
@@ -358,11 +358,12 @@ static int begin(void *state, struct braid_states *s,
 		return err;
 	for (k = 0; k < s->nr_vcpus; k++)
 		begin_gap(x, k, INT64_MIN);
-	return braid_longest_begin(&x->longest, x->o.top, sizeof(struct braid_gap), by_length);
+	return braid_longest_begin(&x->longest, x->o.top, sizeof(struct braid_gap),
+				   stalls_by_length);
 }
 
 /* Its guest's recording ends; what hangs then has no next event. */
-static int cut(void *arg, u32 vcpu, s64 ns)
+static int stalls_cut(void *arg, u32 vcpu, s64 ns)
 {
 	struct stalls *x = arg;
 	int err = 0;
@@ -375,18 +376,18 @@ static int cut(void *arg, u32 vcpu, s64 ns)
 	return err;
 }
 
-static int end(void *state)
+static int stalls_end(void *state)
 {
 	struct stalls *x = state;
 	int err = 0;
 	u32 k;
 
 	for (k = 0; k < x->s->nr_vcpus && !err; k++)
-		err = cut(x, k, x->s->vcpus[k].end_ns);
+		err = stalls_cut(x, k, x->s->vcpus[k].end_ns);
 	return err;
 }
 
-static void free_state(void *state)
+static void stalls_free_state(void *state)
 {
 	struct stalls *x = state;
 
@@ -401,10 +402,10 @@ const struct braid_analysis braid_analysis_stalls = {
 	.help = "the longest times without an event of a vCPU that had work, and what happened meanwhile",
 	.of_task = true,
 	.state_bytes = sizeof(struct stalls),
-	.begin = begin,
-	.states = { .span = take_span, .cut = cut },
-	.event = take_event,
-	.end = end,
-	.write = write,
-	.free = free_state,
+	.begin = stalls_begin,
+	.states = { .span = stalls_take_span, .cut = stalls_cut },
+	.event = stalls_take_event,
+	.end = stalls_end,
+	.write = stalls_write,
+	.free = stalls_free_state,
 };

@@ -90,8 +90,8 @@ static struct first *first_of(struct pass *p, s64 tid)
 
 /* Events ------------------------------------------------------------------------------------ */
 
-static void take_switch(struct pass *p, u32 cpu, const struct braid_item *item,
-			const struct braid_role_info *info)
+static void start_take_switch(struct pass *p, u32 cpu, const struct braid_item *item,
+			      const struct braid_role_info *info)
 {
 	struct first *f;
 	s64 prev, next;
@@ -128,8 +128,8 @@ static void take_place(struct pass *p, const struct braid_item *item,
 	}
 }
 
-static void take_kvm(struct pass *p, const struct braid_item *item,
-		     const struct braid_role_info *info)
+static void start_take_kvm(struct pass *p, const struct braid_item *item,
+			   const struct braid_role_info *info)
 {
 	struct first *f = first_of(p, braid_format_pid(item));
 	s64 slept = 0;
@@ -167,7 +167,7 @@ static void take_current(struct pass *p, const struct braid_item *item)
 }
 
 /* Return: 0, or -errno with braid_fail(). */
-static int take(struct pass *p, const struct braid_item *item)
+static int start_take(struct pass *p, const struct braid_item *item)
 {
 	const struct braid_event_type_info *type = braid_format_event(p->format, item);
 	const struct braid_role_info *info = type ? braid_roles_find(&p->roles, type) : NULL;
@@ -178,7 +178,7 @@ static int take(struct pass *p, const struct braid_item *item)
 		take_current(p, item);
 	switch (info->role) {
 	case BRAID_ROLE_SWITCH:
-		take_switch(p, item->ring->cpu, item, info);
+		start_take_switch(p, item->ring->cpu, item, info);
 		break;
 	case BRAID_ROLE_WAKEUP:
 	case BRAID_ROLE_MIGRATE:
@@ -188,7 +188,7 @@ static int take(struct pass *p, const struct braid_item *item)
 	case BRAID_ROLE_KVM_EXIT:
 	case BRAID_ROLE_KVM_USER:
 	case BRAID_ROLE_KVM_HALTED:
-		take_kvm(p, item, info);
+		start_take_kvm(p, item, info);
 		break;
 	default:
 		break;
@@ -221,7 +221,7 @@ static bool lost_first(struct pass *p)
 }
 
 /* Up to the first loss. Return: 0, or -errno with braid_fail(). */
-static int walk(void *arg)
+static int start_walk(void *arg)
 {
 	struct pass *p = arg;
 	const struct braid_ring *last = NULL;
@@ -241,7 +241,7 @@ static int walk(void *arg)
 		last = item->ring;
 		left--;
 		if (item->host_ns >= p->from_ns)
-			ret = take(p, item);
+			ret = start_take(p, item);
 	}
 	braid_merge_end(merge);
 	braid_source_rewind(&p->part);
@@ -288,7 +288,7 @@ static int hand_on_cpus(struct pass *p, const struct braid_stream *host, struct 
 }
 
 /* Keeps what is known. Return: 0, or -ENOMEM with braid_fail(). */
-static int hand_on(struct pass *p, u32 which)
+static int start_hand_on(struct pass *p, u32 which)
 {
 	struct braid_states *s = p->s;
 	struct braid_start *to = &s->starts[which];
@@ -325,7 +325,7 @@ int braid_states_silently(struct braid_source *source, int (*pass)(void *arg), v
 	return err;
 }
 
-static int by_start(const void *a, const void *b)
+static int start_by_start(const void *a, const void *b)
 {
 	const struct braid_window *x = *(const struct braid_window *const *)a;
 	const struct braid_window *y = *(const struct braid_window *const *)b;
@@ -343,7 +343,7 @@ static void find_windows(struct pass *p)
 	for (k = 0; k < source->nr_windows; k++)
 		if (source->windows[k].host)
 			p->windows[p->nr_windows++] = &source->windows[k];
-	qsort(p->windows, p->nr_windows, sizeof(*p->windows), by_start);
+	qsort(p->windows, p->nr_windows, sizeof(*p->windows), start_by_start);
 }
 
 /*
@@ -379,8 +379,8 @@ static int find_one(struct pass *p, u32 which)
 	p->wakeups = braid_stream_has_event(first->host, "sched_wakeup");
 	p->moves = braid_stream_has_event(first->host, "sched_migrate_task");
 	p->entries = braid_stream_has_event(first->host, "kvm_entry");
-	err = braid_states_silently(s->source, walk, p);
-	return err ? err : hand_on(p, which);
+	err = braid_states_silently(s->source, start_walk, p);
+	return err ? err : start_hand_on(p, which);
 }
 
 int braid_start_find(struct braid_states *s)

@@ -50,7 +50,7 @@ static void set_current(struct braid_host_cpu *cpu, s64 tid, u32 vcpu)
 	cpu->left = BRAID_PID_UNKNOWN;
 }
 
-static u32 number_of(const struct braid_states *s, const struct braid_vcpu *v)
+static u32 states_number_of(const struct braid_states *s, const struct braid_vcpu *v)
 {
 	return v ? (u32)(v - s->vcpus) : BRAID_NO_VCPU;
 }
@@ -60,8 +60,8 @@ static int refresh(struct braid_states *s, struct braid_vcpu *v, s64 ns)
 	return v ? braid_vcpu_refresh(s, v, ns, 0) : 0;
 }
 
-static int take_switch(struct braid_states *s, u32 number, const struct braid_item *item,
-		       const struct braid_role_info *info)
+static int states_take_switch(struct braid_states *s, u32 number, const struct braid_item *item,
+			      const struct braid_role_info *info)
 {
 	struct braid_host_cpu *cpu = &s->cpus[number];
 	struct braid_vcpu *from, *to;
@@ -87,12 +87,12 @@ static int take_switch(struct braid_states *s, u32 number, const struct braid_it
 	}
 	if (to) {
 		braid_vcpu_set_thread(s, to, BRAID_THREAD_ON, number);
-		braid_mark(s, BRAID_MARK_ON_CPU, number_of(s, to), item->host_ns, 0, 0);
+		braid_mark(s, BRAID_MARK_ON_CPU, states_number_of(s, to), item->host_ns, 0, 0);
 	}
 	err = braid_task_note_comm(s, item, info, next);
 	if (err)
 		return err;
-	set_current(cpu, next, number_of(s, to));
+	set_current(cpu, next, states_number_of(s, to));
 	cpu->left = prev;
 	cpu->irqs = 0;
 	cpu->softirq = false;
@@ -122,7 +122,7 @@ static int take_place(struct braid_states *s, const struct braid_item *item,
 	if (!braid_role_number(info, 1, item, &cpu) || cpu < 0 || cpu > BRAID_STATES_MAX_CPUS)
 		cpu = v->cpu;
 	if (wakeup && (v->now.state == BRAID_VCPU_HALTED || v->now.state == BRAID_VCPU_SLEEPS))
-		braid_mark(s, BRAID_MARK_WOKEN, number_of(s, v), item->host_ns, 0, 0);
+		braid_mark(s, BRAID_MARK_WOKEN, states_number_of(s, v), item->host_ns, 0, 0);
 	if (wakeup)
 		braid_vcpu_note_waker(s, v, item);
 	thread = wakeup ? BRAID_THREAD_WAITS : (int)v->thread;
@@ -172,14 +172,14 @@ static void leave_guest(struct braid_states *s, struct braid_vcpu *v,
 	v->exits += item->host_ns >= v->begin_ns && item->host_ns <= v->end_ns;
 	v->out = true;
 	v->exit = (struct braid_exit){
-		.vcpu = number_of(s, v), .task = v->in_gap ? BRAID_PID_UNKNOWN : v->task,
+		.vcpu = states_number_of(s, v), .task = v->in_gap ? BRAID_PID_UNKNOWN : v->task,
 		.call = known ? v->call : BRAID_CALL_UNKNOWN, .level = 1, .ip = ip,
 		.reason = v->reason, .from_ns = item->host_ns,
 	};
 }
 
-static int take_kvm(struct braid_states *s, const struct braid_item *item,
-		    const struct braid_role_info *info)
+static int states_take_kvm(struct braid_states *s, const struct braid_item *item,
+			   const struct braid_role_info *info)
 {
 	struct braid_vcpu *v = vcpu_of(s, braid_format_pid(item), item->host_ns);
 	s64 id;
@@ -197,7 +197,7 @@ static int take_kvm(struct braid_states *s, const struct braid_item *item,
 		if (err)
 			return err;
 		v->ipi = -1;
-		braid_mark(s, BRAID_MARK_ENTERED, number_of(s, v), item->host_ns, 0, 0);
+		braid_mark(s, BRAID_MARK_ENTERED, states_number_of(s, v), item->host_ns, 0, 0);
 	}
 	if (info->role == BRAID_ROLE_KVM_EXIT) {
 		leave_guest(s, v, item, info);
@@ -208,7 +208,7 @@ static int take_kvm(struct braid_states *s, const struct braid_item *item,
 	err = refresh(s, v, item->host_ns);
 	/* The exit's states are counted from here, or up to here, also if the state goes on. */
 	if (!err && v->out && info->role != BRAID_ROLE_KVM_USER)
-		err = braid_states_settle(s, number_of(s, v), item->host_ns);
+		err = braid_states_settle(s, states_number_of(s, v), item->host_ns);
 	if (info->role == BRAID_ROLE_KVM_EXIT)
 		memcpy(v->exit.ns, v->ns, sizeof(v->ns));
 	if (!err && info->role == BRAID_ROLE_KVM_ENTRY && v->out)
@@ -235,15 +235,15 @@ static int take_current(struct braid_states *s, u32 number, const struct braid_i
 
 	if (tid == BRAID_PID_UNKNOWN)
 		return 0;
-	set_current(&s->cpus[number], tid, number_of(s, v));
+	set_current(&s->cpus[number], tid, states_number_of(s, v));
 	if (v)
 		braid_vcpu_set_thread(s, v, BRAID_THREAD_ON, number);
 	err = refresh(s, v, item->host_ns);
 	return err ? err : braid_vcpu_refresh_waiters(s, number, item->host_ns, 0);
 }
 
-static int take_host(struct braid_states *s, const struct braid_item *item,
-		     const struct braid_role_info *info)
+static int states_take_host(struct braid_states *s, const struct braid_item *item,
+			    const struct braid_role_info *info)
 {
 	u32 number = item->ring->cpu;
 	int err;
@@ -262,14 +262,14 @@ static int take_host(struct braid_states *s, const struct braid_item *item,
 	case BRAID_ROLE_NONE:
 		return 0;
 	case BRAID_ROLE_SWITCH:
-		return take_switch(s, number, item, info);
+		return states_take_switch(s, number, item, info);
 	case BRAID_ROLE_WAKEUP:
 	case BRAID_ROLE_MIGRATE:
 		return take_place(s, item, info);
 	case BRAID_ROLE_KVM_ENTRY:
 	case BRAID_ROLE_KVM_EXIT:
 	case BRAID_ROLE_KVM_USER:
-		return take_kvm(s, item, info);
+		return states_take_kvm(s, item, info);
 	case BRAID_ROLE_KVM_NESTED:
 		take_nested(s, item);
 		return 0;
@@ -292,8 +292,8 @@ static int take_host(struct braid_states *s, const struct braid_item *item,
 
 /* Guests ------------------------------------------------------------------------------------ */
 
-static int take_guest(struct braid_states *s, const struct braid_item *item,
-		      const struct braid_role_info *info)
+static int states_take_guest(struct braid_states *s, const struct braid_item *item,
+			     const struct braid_role_info *info)
 {
 	const struct braid_guest_state *guest = &s->guests[item->stream->number];
 	u32 number = guest->first_vcpu + item->ring->cpu;
@@ -446,8 +446,8 @@ int braid_states_event(struct braid_states *s, const struct braid_item *item,
 	s->last_payload = item->payload;
 	if (s->begin_ns == INT64_MAX)
 		braid_states_limit(s, item->host_ns, INT64_MAX);
-	return item->stream->kind == BRAID_STREAM_HOST ? take_host(s, item, role) :
-							 take_guest(s, item, role);
+	return item->stream->kind == BRAID_STREAM_HOST ? states_take_host(s, item, role) :
+							 states_take_guest(s, item, role);
 }
 
 int braid_states_begin(struct braid_states *s, struct braid_source *source,

@@ -23,7 +23,7 @@ struct steal {
 	struct braid_tally culprits;	/* of these */
 	struct braid_sums sums;		/* by vCPU, culprit, perhaps task */
 	struct braid_longest longest;	/* struct episode */
-	struct braid_stolen *guests;	/* by stream's number; valid after end() */
+	struct braid_stolen *guests;	/* by stream's number; valid after steal_end() */
 	u64 total_ns, episodes;
 };
 
@@ -33,7 +33,7 @@ static s64 length(const struct episode *e)
 }
 
 /* Of those that are equally long the earlier one counts as longer. */
-static int by_length(const void *a, const void *b)
+static int steal_by_length(const void *a, const void *b)
 {
 	const struct episode *x = a, *y = b;
 
@@ -76,7 +76,7 @@ static int add_shares(struct steal *x, const struct episode *e)
 }
 
 /* An episode is over. */
-static int count(struct steal *x, struct episode *e)
+static int steal_count(struct steal *x, struct episode *e)
 {
 	int err = e->to_ns ? add_shares(x, e) : 0;
 
@@ -92,7 +92,7 @@ static int count(struct steal *x, struct episode *e)
 	return 0;
 }
 
-static int take_span(void *arg, const struct braid_state_span *span)
+static int steal_take_span(void *arg, const struct braid_state_span *span)
 {
 	struct steal *x = arg;
 	struct episode *e = &x->open[span->vcpu];
@@ -100,7 +100,7 @@ static int take_span(void *arg, const struct braid_state_span *span)
 	int err = 0;
 
 	if (e->to_ns && (span->state != BRAID_VCPU_STOLEN || span->from_ns != e->to_ns))
-		err = count(x, e);
+		err = steal_count(x, e);
 	if (err || span->state != BRAID_VCPU_STOLEN ||
 	    !braid_analysis_wants(x->s, &x->o, span->vcpu, span->task))
 		return err;
@@ -146,7 +146,7 @@ static int by_total(const void *a, const void *b)
 }
 
 /* The rest of the matrix, as one row: the rows add up to the whole. */
-static void put_rest(const struct steal *x, struct braid_table *t, size_t first)
+static void steal_put_rest(const struct steal *x, struct braid_table *t, size_t first)
 {
 	struct braid_sum *rest = calloc(1, sizeof(*rest));
 	char name[BRAID_NAME_TEXT];
@@ -205,7 +205,7 @@ static void put_matrix(struct steal *x, struct braid_table *t)
 		braid_table_number(t, cell->worst_at_ns);
 	}
 	if (nr < x->sums.nr)
-		put_rest(x, t, nr);
+		steal_put_rest(x, t, nr);
 }
 
 static void put_longest(struct steal *x, struct braid_table *t)
@@ -290,7 +290,7 @@ static void write_folded(const struct steal *x, struct braid_text *out)
 	}
 }
 
-static void write(void *state, struct braid_text *out)
+static void steal_write(void *state, struct braid_text *out)
 {
 	struct steal *x = state;
 	struct braid_table matrix = {
@@ -336,7 +336,7 @@ static void write(void *state, struct braid_text *out)
 
 /* Guests ------------------------------------------------------------------------------------- */
 
-static bool is_of(const struct steal *x, u32 vcpu, u32 stream)
+static bool steal_is_of(const struct steal *x, u32 vcpu, u32 stream)
 {
 	return vcpu != BRAID_NO_VCPU && x->s->vcpus[vcpu].guest->number == stream;
 }
@@ -388,15 +388,15 @@ static void sum_guests(struct steal *x)
 			g->culprit_ns = sum;
 			g->culprit = culprit;
 		}
-		if (culprit->kind == BRAID_CULPRIT_VCPU && is_of(x, culprit->vcpu, stream))
+		if (culprit->kind == BRAID_CULPRIT_VCPU && steal_is_of(x, culprit->vcpu, stream))
 			g->own_ns += cell->total_ns;
 	}
 }
 
 /* Life --------------------------------------------------------------------------------------- */
 
-static int begin(void *state, struct braid_states *s,
-		 const struct braid_analysis_options *options)
+static int steal_begin(void *state, struct braid_states *s,
+		       const struct braid_analysis_options *options)
 {
 	struct steal *x = state;
 	int err;
@@ -411,23 +411,23 @@ static int begin(void *state, struct braid_states *s,
 		return braid_out_of_memory();
 	err = braid_tally_begin(&x->culprits, s->nr_vcpus);
 	return err ? err : braid_longest_begin(&x->longest, x->o.top, sizeof(struct episode),
-					       by_length);
+					       steal_by_length);
 }
 
-static int end(void *state)
+static int steal_end(void *state)
 {
 	struct steal *x = state;
 	int err = 0;
 	u32 k;
 
 	for (k = 0; k < x->s->nr_vcpus && !err; k++)
-		err = count(x, &x->open[k]);
+		err = steal_count(x, &x->open[k]);
 	if (!err)
 		sum_guests(x);
 	return err;
 }
 
-static void free_state(void *state)
+static void steal_free_state(void *state)
 {
 	struct steal *x = state;
 
@@ -449,9 +449,9 @@ const struct braid_analysis braid_analysis_steal = {
 	.by_task = true, .by_guest = true, .folds = true, .of_task = true,
 	.compares = 1u << BRAID_MEASURE_CULPRIT,
 	.state_bytes = sizeof(struct steal),
-	.begin = begin,
-	.states = { .span = take_span },
-	.end = end,
-	.write = write,
-	.free = free_state,
+	.begin = steal_begin,
+	.states = { .span = steal_take_span },
+	.end = steal_end,
+	.write = steal_write,
+	.free = steal_free_state,
 };

@@ -17,7 +17,7 @@ struct summary {
 	struct braid_queue_wait *worst;	/* of each stream; to_ns 0: none */
 };
 
-static int take_span(void *arg, const struct braid_state_span *span)
+static int summary_take_span(void *arg, const struct braid_state_span *span)
 {
 	struct summary *x = arg;
 	int err = braid_analysis_steal.states.span(x->steal, span);
@@ -25,7 +25,7 @@ static int take_span(void *arg, const struct braid_state_span *span)
 	return err ? err : braid_analysis_stalls.states.span(x->stalls, span);
 }
 
-static int take_queued(void *arg, const struct braid_queue_wait *wait)
+static int summary_take_queued(void *arg, const struct braid_queue_wait *wait)
 {
 	struct summary *x = arg;
 	struct braid_queue_wait *worst = &x->worst[x->s->vcpus[wait->vcpu].guest->number];
@@ -44,8 +44,8 @@ static int take_cut(void *arg, u32 vcpu, s64 ns)
 	return braid_analysis_stalls.states.cut(x->stalls, vcpu, ns);
 }
 
-static int take_event(void *state, const struct braid_item *item,
-		      const struct braid_event_type_info *info)
+static int summary_take_event(void *state, const struct braid_item *item,
+			      const struct braid_event_type_info *info)
 {
 	struct summary *x = state;
 
@@ -136,7 +136,7 @@ static const struct braid_column columns[] = {
 	{ "TOP CULPRIT", "top_culprit", BRAID_CELL_TEXT },
 };
 
-static void put_row(const struct summary *x, const struct row *row, struct braid_table *t)
+static void summary_put_row(const struct summary *x, const struct row *row, struct braid_table *t)
 {
 	bool known = x->s->any_switch || x->s->any_kvm;
 	char name[BRAID_NAME_TEXT], guest[BRAID_STREAM_LABEL];
@@ -206,7 +206,7 @@ static void put_next(const struct summary *x, const struct row *row, struct brai
 	}
 }
 
-static void write(void *state, struct braid_text *out)
+static void summary_write(void *state, struct braid_text *out)
 {
 	struct summary *x = state;
 	struct braid_table table = {
@@ -222,7 +222,7 @@ static void write(void *state, struct braid_text *out)
 		fill_row(x, x->s->source->streams[k], &row);
 		if (!row.nr_vcpus)
 			continue;
-		put_row(x, &row, &table);
+		summary_put_row(x, &row, &table);
 		put_next(x, &row, &next);
 	}
 	braid_certainty_write(x->s, &x->o, out);
@@ -241,8 +241,8 @@ static void write(void *state, struct braid_text *out)
 
 /* Life --------------------------------------------------------------------------------------- */
 
-static int begin(void *state, struct braid_states *s,
-		 const struct braid_analysis_options *options)
+static int summary_begin(void *state, struct braid_states *s,
+			 const struct braid_analysis_options *options)
 {
 	struct summary *x = state;
 	int err;
@@ -258,7 +258,7 @@ static int begin(void *state, struct braid_states *s,
 	return err ? err : braid_analysis_stalls.begin(x->stalls, s, options);
 }
 
-static int end(void *state)
+static int summary_end(void *state)
 {
 	struct summary *x = state;
 	int err = braid_analysis_steal.end(x->steal);
@@ -266,7 +266,7 @@ static int end(void *state)
 	return err ? err : braid_analysis_stalls.end(x->stalls);
 }
 
-static void free_state(void *state)
+static void summary_free_state(void *state)
 {
 	struct summary *x = state;
 
@@ -284,10 +284,10 @@ const struct braid_analysis braid_analysis_summary = {
 	.help = "one line for each guest, and which analysis to run next",
 	.compares = 1u << BRAID_MEASURE_STATE | 1u << BRAID_MEASURE_EXITS | 1u << BRAID_MEASURE_WAIT,
 	.state_bytes = sizeof(struct summary),
-	.begin = begin,
-	.states = { .span = take_span, .queued = take_queued, .cut = take_cut },
-	.event = take_event,
-	.end = end,
-	.write = write,
-	.free = free_state,
+	.begin = summary_begin,
+	.states = { .span = summary_take_span, .queued = summary_take_queued, .cut = take_cut },
+	.event = summary_take_event,
+	.end = summary_end,
+	.write = summary_write,
+	.free = summary_free_state,
 };

@@ -7,7 +7,7 @@
 #include "host_agent/util/array.h"
 #include "host_agent/util/error.h"
 
-static bool same(const void *in, u32 number, const void *key)
+static bool sums_same(const void *in, u32 number, const void *key)
 {
 	const struct braid_sum_key *a = &((struct braid_sum *const *)in)[number]->key, *b = key;
 
@@ -16,7 +16,7 @@ static bool same(const void *in, u32 number, const void *key)
 	       braid_culprit_same(&a->culprit, &b->culprit);
 }
 
-static u32 hash_of(const struct braid_sum_key *key)
+static u32 sums_hash_of(const struct braid_sum_key *key)
 {
 	const u64 parts[] = {
 		(u64)key->vcpu << 32 | (u32)key->task, key->reason, key->detail,
@@ -30,12 +30,13 @@ static u32 hash_of(const struct braid_sum_key *key)
 static int sum_of(struct braid_sums *x, const struct braid_sum_key *key, struct braid_sum **out)
 {
 	static const struct braid_sum_key late = { .vcpu = BRAID_NO_VCPU };
-	u32 hash = hash_of(key), number = braid_hash_find(&x->by_key, hash, same, x->all, key);
+	u32 hash = sums_hash_of(key), number = braid_hash_find(&x->by_key, hash, sums_same, x->all,
+							       key);
 
 	if (number == BRAID_HASH_NONE && x->nr >= BRAID_MAX_SUMS - 1) {
 		key = &late;
-		hash = hash_of(key);
-		number = braid_hash_find(&x->by_key, hash, same, x->all, key);
+		hash = sums_hash_of(key);
+		number = braid_hash_find(&x->by_key, hash, sums_same, x->all, key);
 	}
 	if (number != BRAID_HASH_NONE) {
 		*out = x->all[number];

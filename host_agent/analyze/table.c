@@ -38,7 +38,7 @@ void braid_duration_text(s64 ns, char text[24])
 	strcpy(at, units[k].unit);
 }
 
-static void put(struct braid_table *t, struct braid_cell cell)
+static void table_put(struct braid_table *t, struct braid_cell cell)
 {
 	if (braid_array_push(t->cells, t->nr_cells, t->capacity, cell))
 		t->failed = true;
@@ -49,12 +49,12 @@ void braid_table_text(struct braid_table *t, const char *value)
 	size_t at = t->texts.bytes;
 
 	braid_text_put(&t->texts, value, strlen(value) + 1);
-	put(t, (struct braid_cell){ .text = at });
+	table_put(t, (struct braid_cell){ .text = at });
 }
 
 void braid_table_number(struct braid_table *t, s64 value)
 {
-	put(t, (struct braid_cell){ .number = value });
+	table_put(t, (struct braid_cell){ .number = value });
 }
 
 static const char *show(const struct braid_table *t, size_t cell, char buffer[CELL_BYTES])

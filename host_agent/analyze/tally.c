@@ -18,7 +18,7 @@ int braid_tally_begin(struct braid_tally *t, u32 nr_vcpus)
 	return t->lanes ? 0 : braid_out_of_memory();
 }
 
-static u32 hash_of(u32 vcpu, const struct braid_culprit *c)
+static u32 tally_hash_of(u32 vcpu, const struct braid_culprit *c)
 {
 	const u64 parts[] = {
 		(u64)vcpu << 32 | (u32)c->id, (u64)c->vcpu << 32 | (u32)c->task, c->kind,
@@ -56,7 +56,9 @@ int braid_tally_add(struct braid_tally *t, u32 vcpu, const struct braid_culprit 
 {
 	struct braid_tally_lane *lane = &t->lanes[vcpu];
 	const struct key key = { vcpu, culprit };
-	u32 hash = hash_of(vcpu, culprit), number = braid_hash_find(&t->table, hash, is_of_key, t->cells, &key);
+	u32 hash = tally_hash_of(vcpu, culprit), number = braid_hash_find(&t->table, hash,
+									  is_of_key, t->cells,
+									  &key);
 
 	if (number != BRAID_HASH_NONE) {
 		t->cells[number].share.ns += ns;
@@ -106,7 +108,9 @@ void braid_tally_clear(struct braid_tally *t, u32 vcpu)
 
 	for (number = lane->first; number; number = next) {
 		next = t->cells[number - 1].next;
-		braid_hash_remove(&t->table, hash_of(vcpu, &t->cells[number - 1].share.culprit), number - 1);
+		braid_hash_remove(&t->table, tally_hash_of(vcpu,
+							   &t->cells[number - 1].share.culprit),
+							   number - 1);
 		t->cells[number - 1].next = t->first_free;
 		t->first_free = number;
 	}

@@ -21,7 +21,7 @@ static s64 within(const struct braid_states *s, const struct braid_guest_task *t
 }
 
 /* What it did in its guest's queue, or blocked, up to now. */
-static void settle(const struct braid_states *s, struct braid_guest_task *task, s64 now_ns)
+static void task_settle(const struct braid_states *s, struct braid_guest_task *task, s64 now_ns)
 {
 	u64 ns = within(s, task, now_ns) - within(s, task, task->since_ns);
 
@@ -44,7 +44,7 @@ static void turn(struct braid_states *s, struct braid_guest_task *task, int stat
 	if (!task->seen)
 		task->begin_ns = item->host_ns;
 	else if (!task->exited)
-		settle(s, task, item->host_ns);
+		task_settle(s, task, item->host_ns);
 	task->seen = true;
 	task->exited = false;	/* if it had: its pid is another task's now */
 	task->state = state;
@@ -297,7 +297,7 @@ void braid_task_forget(struct braid_states *s, u32 stream, s64 ns)
 		guest->first_known = task->next_known;
 		task->known = false;
 		if (!task->exited && task->gaps == guest->gaps)
-			settle(s, task, ns);
+			task_settle(s, task, ns);
 		task->state = BRAID_GUEST_TASK_UNKNOWN;
 		task->call = BRAID_CALL_UNKNOWN;
 	}
@@ -326,7 +326,7 @@ void braid_task_end(struct braid_states *s)
 		if (!task->seen)
 			continue;
 		if (!task->exited && task->gaps == s->guests[task->stream].gaps)
-			settle(s, task, INT64_MAX);
+			task_settle(s, task, INT64_MAX);
 		task->begin_ns = within_all(s, task, task->begin_ns);
 		task->end_ns = within_all(s, task, task->exited ? task->end_ns : INT64_MAX);
 	}

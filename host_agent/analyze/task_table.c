@@ -12,12 +12,12 @@ struct key {
 	s32 pid;
 };
 
-static u32 hash_of(u32 stream, s32 pid)
+static u32 task_table_hash_of(u32 stream, s32 pid)
 {
 	return braid_hash_of_number((u64)stream << 32 | (u32)pid);
 }
 
-static bool same(const void *in, u32 number, const void *of)
+static bool task_table_same(const void *in, u32 number, const void *of)
 {
 	const struct braid_guest_task *task = (const struct braid_guest_task *)in + number;
 	const struct key *key = of;
@@ -25,10 +25,11 @@ static bool same(const void *in, u32 number, const void *of)
 	return task->stream == key->stream && task->pid == key->pid;
 }
 
-static struct braid_guest_task *find(const struct braid_states *s, u32 stream, s32 pid)
+static struct braid_guest_task *task_table_find(const struct braid_states *s, u32 stream, s32 pid)
 {
 	const struct key key = { stream, pid };
-	u32 number = braid_hash_find(&s->by_pid, hash_of(stream, pid), same, s->tasks, &key);
+	u32 number = braid_hash_find(&s->by_pid, task_table_hash_of(stream, pid), task_table_same,
+				     s->tasks, &key);
 
 	return number == BRAID_HASH_NONE ? NULL : &s->tasks[number];
 }
@@ -36,7 +37,7 @@ static struct braid_guest_task *find(const struct braid_states *s, u32 stream, s
 const struct braid_guest_task *braid_states_task(const struct braid_states *s, u32 stream,
 						 s32 pid)
 {
-	return find(s, stream, pid);
+	return task_table_find(s, stream, pid);
 }
 
 int braid_task_of(struct braid_states *s, u32 stream, s32 pid, struct braid_guest_task **out)
@@ -46,7 +47,7 @@ int braid_task_of(struct braid_states *s, u32 stream, s32 pid, struct braid_gues
 	};
 	int err;
 
-	*out = find(s, stream, pid);
+	*out = task_table_find(s, stream, pid);
 	if (*out && (*out)->gaps != task.gaps) {
 		(*out)->gaps = task.gaps;
 		(*out)->state = BRAID_GUEST_TASK_UNKNOWN;
@@ -61,7 +62,7 @@ int braid_task_of(struct braid_states *s, u32 stream, s32 pid, struct braid_gues
 	}
 	if (err || braid_array_push(s->tasks, s->nr_tasks, s->tasks_capacity, task))
 		return braid_out_of_memory();
-	braid_hash_put(&s->by_pid, hash_of(stream, pid), s->nr_tasks - 1);
+	braid_hash_put(&s->by_pid, task_table_hash_of(stream, pid), s->nr_tasks - 1);
 	*out = &s->tasks[s->nr_tasks - 1];
 	return 0;
 }
@@ -70,7 +71,7 @@ void braid_task_take_span(struct braid_states *s, const struct braid_state_span 
 {
 	const struct braid_vcpu *v = &s->vcpus[span->vcpu];
 	struct braid_guest_task *task = span->task == BRAID_PID_UNKNOWN ? NULL :
-					find(s, v->guest->number, span->task);
+					task_table_find(s, v->guest->number, span->task);
 
 	if (task)
 		task->ns[span->state] += span->to_ns - span->from_ns;
@@ -78,7 +79,8 @@ void braid_task_take_span(struct braid_states *s, const struct braid_state_span 
 
 void braid_task_add_bound(struct braid_states *s, u32 stream, s32 pid, u64 ns)
 {
-	struct braid_guest_task *task = pid == BRAID_PID_UNKNOWN ? NULL : find(s, stream, pid);
+	struct braid_guest_task *task = pid == BRAID_PID_UNKNOWN ? NULL : task_table_find(s, stream,
+											  pid);
 
 	if (task)
 		task->bound_sum_ns += ns;

@@ -67,7 +67,7 @@ static s64 shown(const struct braid_states *s, enum braid_vcpu_state state, u64 
 	       BRAID_CELL_NONE : (s64)ns;
 }
 
-static void put_vcpu(const struct times *x, u32 vcpu, struct braid_table *t)
+static void times_put_vcpu(const struct times *x, u32 vcpu, struct braid_table *t)
 {
 	const struct braid_vcpu *v = &x->s->vcpus[vcpu];
 	char name[BRAID_NAME_TEXT];
@@ -144,7 +144,7 @@ static bool wants_task(const struct times *x, const struct braid_guest_task *tas
 	       braid_analysis_wants(x->s, &o, guest->first_vcpu, task->pid);
 }
 
-static int end(void *state)
+static int times_end(void *state)
 {
 	struct times *x = state;
 	size_t k;
@@ -161,7 +161,7 @@ static int end(void *state)
 	return 0;
 }
 
-static void write(void *state, struct braid_text *out)
+static void times_write(void *state, struct braid_text *out)
 {
 	struct times *x = state;
 	bool people = x->o.form == BRAID_TABLE_TEXT;
@@ -179,7 +179,7 @@ static void write(void *state, struct braid_text *out)
 		put_task(x, x->tasks[k], &table);
 	for (n = 0; n < x->s->nr_vcpus && !x->o.by_task; n++)
 		if (braid_analysis_wants(x->s, &x->o, n, x->o.task))
-			put_vcpu(x, n, &table);
+			times_put_vcpu(x, n, &table);
 	braid_certainty_write(x->s, &x->o, out);
 	braid_text_puts(out, x->o.form == BRAID_TABLE_JSON ? "," : people ? "\n" : "");
 	braid_table_write(&table, x->o.form, out);
@@ -189,7 +189,8 @@ static void write(void *state, struct braid_text *out)
 	braid_table_free(&table);
 }
 
-static int begin(void *state, struct braid_states *s, const struct braid_analysis_options *options)
+static int times_begin(void *state, struct braid_states *s,
+		       const struct braid_analysis_options *options)
 {
 	struct times *x = state;
 
@@ -198,7 +199,7 @@ static int begin(void *state, struct braid_states *s, const struct braid_analysi
 	return 0;
 }
 
-static void free_state(void *state)
+static void times_free_state(void *state)
 {
 	struct times *x = state;
 
@@ -211,8 +212,8 @@ const struct braid_analysis braid_analysis_states = {
 	.by_task = true, .of_task = true,
 	.compares = 1u << BRAID_MEASURE_STATE,
 	.state_bytes = sizeof(struct times),
-	.begin = begin,
-	.end = end,
-	.write = write,
-	.free = free_state,
+	.begin = times_begin,
+	.end = times_end,
+	.write = times_write,
+	.free = times_free_state,
 };

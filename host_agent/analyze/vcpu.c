@@ -133,7 +133,7 @@ static void compute(const struct braid_states *s, const struct braid_vcpu *v,
 		span->reason = v->reason;
 }
 
-static bool same(const struct braid_state_span *a, const struct braid_state_span *b)
+static bool vcpu_same(const struct braid_state_span *a, const struct braid_state_span *b)
 {
 	return a->state == b->state && a->task == b->task && a->reason == b->reason &&
 	       a->cpu == b->cpu && braid_culprit_same(&a->culprit, &b->culprit);
@@ -181,7 +181,7 @@ int braid_vcpu_refresh(struct braid_states *s, struct braid_vcpu *v, s64 now_ns,
 	compute(s, v, &next);
 	holds = next.state == BRAID_VCPU_STOLEN && v->thread == BRAID_THREAD_WAITS &&
 		!s->any_migrate;
-	if (same(&v->now, &next) && v->holds == holds)
+	if (vcpu_same(&v->now, &next) && v->holds == holds)
 		return 0;
 	err = close_span(s, v, now_ns, bound_ns);
 	if (!err && !holds)

@@ -27,7 +27,7 @@ struct wake {
 	struct braid_stages stages;
 };
 
-static int by_length(const void *a, const void *b)
+static int wake_by_length(const void *a, const void *b)
 {
 	const struct wait *x = a, *y = b;
 	s64 x_ns = x->to_ns - x->from_ns, y_ns = y->to_ns - y->from_ns;
@@ -54,7 +54,7 @@ static void find_causes(const struct braid_queue_wait *wait, u64 ns[NR_CAUSES])
 		ns[causes[k]] += wait->ns[k];
 }
 
-static int take_queued(void *arg, const struct braid_queue_wait *wait)
+static int wake_take_queued(void *arg, const struct braid_queue_wait *wait)
 {
 	struct wake *x = arg;
 	struct wait w = {
@@ -78,7 +78,7 @@ static int take_queued(void *arg, const struct braid_queue_wait *wait)
 		sum->ns[k] += w.ns[k];
 	/* Most waits are short: which tasks ran is not needed. */
 	if (wait->known && (x->longest.nr < x->longest.max ||
-			    (x->longest.nr && by_length(x->longest.items, &w) < 0)))
+			    (x->longest.nr && wake_by_length(x->longest.items, &w) < 0)))
 		err = braid_states_settle(x->s, wait->vcpu, wait->to_ns) ?:
 		      braid_recent_runs_find(&x->runs, wait->vcpu, wait->queue_from_ns, wait->to_ns,
 					     &w.ran_instead);
@@ -89,7 +89,7 @@ static int take_queued(void *arg, const struct braid_queue_wait *wait)
 	return 0;
 }
 
-static int take_span(void *arg, const struct braid_state_span *span)
+static int wake_take_span(void *arg, const struct braid_state_span *span)
 {
 	struct wake *x = arg;
 
@@ -139,7 +139,7 @@ static int by_total(const void *a, const void *b)
 	return x->worst_at_ns < y->worst_at_ns ? -1 : x->worst_at_ns > y->worst_at_ns;
 }
 
-static void put_name(const struct wake *x, u32 vcpu, s32 pid, bool task, struct braid_table *t)
+static void wake_put_name(const struct wake *x, u32 vcpu, s32 pid, bool task, struct braid_table *t)
 {
 	char name[BRAID_NAME_TEXT];
 
@@ -185,8 +185,8 @@ static void put_wait(const struct wake *x, const struct wait *w, struct braid_ta
 
 	braid_table_number(t, w->from_ns);
 	braid_table_number(t, w->to_ns - w->from_ns);
-	put_name(x, w->vcpu, w->pid, true, t);
-	put_name(x, w->vcpu, w->pid, false, t);
+	wake_put_name(x, w->vcpu, w->pid, true, t);
+	wake_put_name(x, w->vcpu, w->pid, false, t);
 	for (k = 0; k < NR_CAUSES; k++)
 		put_cause(x, k, w->ns[k], t);
 	if (w->ran_instead.nr || x->o.form == BRAID_TABLE_JSON)
@@ -199,7 +199,7 @@ static void put_wait(const struct wake *x, const struct wait *w, struct braid_ta
 	braid_text_free(&line);
 }
 
-static void write_head(const struct wake *x, bool more, struct braid_text *out)
+static void wake_write_head(const struct wake *x, bool more, struct braid_text *out)
 {
 	char total[24];
 
@@ -239,7 +239,7 @@ static const char *empty_text(const struct braid_states *s)
 			  "No guest has wakeups and switches; record with -e sched.";
 }
 
-static void write(void *state, struct braid_text *out)
+static void wake_write(void *state, struct braid_text *out)
 {
 	struct wake *x = state;
 	const struct wait *longest = (const struct wait *)x->longest.items;
@@ -259,7 +259,7 @@ static void write(void *state, struct braid_text *out)
 	for (k = 0; k < x->sums.nr && (k < x->o.top || x->o.form != BRAID_TABLE_TEXT); k++)
 		put_cell(x, x->sums.all[k], &table);
 	braid_certainty_write(x->s, &x->o, out);
-	write_head(x, k < x->sums.nr, out);
+	wake_write_head(x, k < x->sums.nr, out);
 	braid_longest_sort(&x->longest);
 	for (k = 0; k < x->longest.nr; k++)
 		put_wait(x, &longest[k], &worst);
@@ -278,8 +278,8 @@ static void write(void *state, struct braid_text *out)
 
 /* Life --------------------------------------------------------------------------------------- */
 
-static int begin(void *state, struct braid_states *s,
-		 const struct braid_analysis_options *options)
+static int wake_begin(void *state, struct braid_states *s,
+		      const struct braid_analysis_options *options)
 {
 	struct wake *x = state;
 	int err;
@@ -289,10 +289,11 @@ static int begin(void *state, struct braid_states *s,
 	err = braid_stages_begin(&x->stages, s, options);
 	if (!err)
 		err = braid_recent_runs_begin(&x->runs, s->nr_vcpus);
-	return err ? err : braid_longest_begin(&x->longest, x->o.top, sizeof(struct wait), by_length);
+	return err ? err : braid_longest_begin(&x->longest, x->o.top, sizeof(struct wait),
+					       wake_by_length);
 }
 
-static void free_state(void *state)
+static void wake_free_state(void *state)
 {
 	struct wake *x = state;
 
@@ -309,8 +310,8 @@ const struct braid_analysis braid_analysis_wake = {
 	.by_task = true, .of_task = true,
 	.compares = 1u << BRAID_MEASURE_WAIT | 1u << BRAID_MEASURE_WOKEN,
 	.state_bytes = sizeof(struct wake),
-	.begin = begin,
-	.states = { .span = take_span, .queued = take_queued, .mark = take_mark },
-	.write = write,
-	.free = free_state,
+	.begin = wake_begin,
+	.states = { .span = wake_take_span, .queued = wake_take_queued, .mark = take_mark },
+	.write = wake_write,
+	.free = wake_free_state,
 };

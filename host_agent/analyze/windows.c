@@ -39,7 +39,7 @@ struct braid_windows_vcpu {
 	struct candidate low, high;
 };
 
-static void flush(struct braid_windows *x, u32 vcpu)
+static void windows_flush(struct braid_windows *x, u32 vcpu)
 {
 	const struct braid_vcpu *of = &x->s->vcpus[vcpu];
 	struct braid_windows_found *f = &x->found[of->guest->number];
@@ -72,7 +72,7 @@ static void take_sample(struct braid_windows *x, u32 vcpu, const struct pending 
 	if ((from <= p->lo && to >= p->hi) || from < 0 || to < from)
 		return;		/* nothing new; or not possible */
 	if (slice != v->slice)
-		flush(x, vcpu);
+		windows_flush(x, vcpu);
 	v->slice = slice;
 	if (!v->low.found || from - p->ns > v->low.by_ns)
 		v->low = (struct candidate){ .s = s, .by_ns = from - p->ns, .found = true };
@@ -109,7 +109,7 @@ static bool left(const struct braid_windows *x, u32 vcpu, s64 ns)
 }
 
 /* The next window of a vCPU begins: what waits for that is decided, or in this one. */
-static void enter(struct braid_windows *x, u32 vcpu, s64 ns)
+static void windows_enter(struct braid_windows *x, u32 vcpu, s64 ns)
 {
 	const struct braid_vcpu *of = &x->s->vcpus[vcpu];
 	struct braid_windows_found *f = &x->found[of->guest->number];
@@ -146,11 +146,11 @@ static void take_mark(void *arg, const struct braid_mark *mark)
 	struct braid_windows *x = arg;
 
 	if (mark->kind == BRAID_MARK_ENTERED)
-		enter(x, mark->vcpu, mark->ns);
+		windows_enter(x, mark->vcpu, mark->ns);
 }
 
 /* The first one of a window says most of its entry, later ones of its exit. */
-static void keep(struct braid_windows_vcpu *v, const struct pending *p)
+static void windows_keep(struct braid_windows_vcpu *v, const struct pending *p)
 {
 	if (v->nr_pending < MAX_PENDING)
 		v->pending[v->nr_pending++] = *p;
@@ -158,8 +158,8 @@ static void keep(struct braid_windows_vcpu *v, const struct pending *p)
 		v->pending[1 + v->next++ % (MAX_PENDING - 1)] = *p;
 }
 
-static int take_event(void *state, const struct braid_item *item,
-		      const struct braid_event_type_info *info)
+static int windows_take_event(void *state, const struct braid_item *item,
+			      const struct braid_event_type_info *info)
 {
 	struct braid_windows *x = state;
 	u32 number = braid_states_vcpu_of(x->s, item);
@@ -184,13 +184,14 @@ static int take_event(void *state, const struct braid_item *item,
 	p.entry_ns = v->entry_ns;
 	x->found[item->stream->number].judged += p.placed;
 	if (!p.placed || (v->entered && v->before_ns < p.lo))
-		keep(v, &p);
+		windows_keep(v, &p);
 	return x->failed ? braid_out_of_memory() : 0;
 }
 
 /* Life --------------------------------------------------------------------------------------- */
 
-static int begin(void *state, struct braid_states *s, const struct braid_analysis_options *options)
+static int windows_begin(void *state, struct braid_states *s,
+			 const struct braid_analysis_options *options)
 {
 	struct braid_windows *x = state;
 
@@ -204,26 +205,26 @@ static int begin(void *state, struct braid_states *s, const struct braid_analysi
 }
 
 /* Without some of its entries, exits may be missing, too: none of its windows is certain. */
-static void drop(struct braid_windows_found *f)
+static void windows_drop(struct braid_windows_found *f)
 {
 	free(f->samples);
 	*f = (struct braid_windows_found){ .entries_missing = true };
 }
 
-static int end(void *state)
+static int windows_end(void *state)
 {
 	struct braid_windows *x = state;
 	u32 k;
 
 	for (k = 0; k < x->s->nr_vcpus; k++)
-		flush(x, k);
+		windows_flush(x, k);
 	for (k = 0; k < x->s->source->nr_streams; k++)
 		if (x->s->guests[k].entries_missing)
-			drop(&x->found[k]);
+			windows_drop(&x->found[k]);
 	return x->failed ? braid_out_of_memory() : 0;
 }
 
-static void free_state(void *state)
+static void windows_free_state(void *state)
 {
 	struct braid_windows *x = state;
 	size_t k;
@@ -236,9 +237,9 @@ static void free_state(void *state)
 
 const struct braid_analysis braid_analysis_windows = {
 	.state_bytes = sizeof(struct braid_windows),
-	.begin = begin,
+	.begin = windows_begin,
 	.states = { .mark = take_mark },
-	.event = take_event,
-	.end = end,
-	.free = free_state,
+	.event = windows_take_event,
+	.end = windows_end,
+	.free = windows_free_state,
 };

@@ -7,7 +7,8 @@
 #include "host_agent/util/io.h"
 
 /* Return: the block, NULL: it is not here. *oldest: what to replace then. */
-static struct braid_block *find(struct braid_blocks *b, u64 number, struct braid_block **oldest)
+static struct braid_block *blocks_find(struct braid_blocks *b, u64 number,
+				       struct braid_block **oldest)
 {
 	struct braid_block *block;
 
@@ -25,7 +26,7 @@ static struct braid_block *find(struct braid_blocks *b, u64 number, struct braid
 static struct braid_block *load(struct braid_blocks *b, int fd, u64 number)
 {
 	u64 *seen = &b->seen[number % BRAID_BLOCKS_SEEN];
-	struct braid_block *oldest, *block = find(b, number, &oldest);
+	struct braid_block *oldest, *block = blocks_find(b, number, &oldest);
 	ssize_t n;
 
 	if (block || *seen != number) {

@@ -37,7 +37,7 @@ struct capture_file {
 	bool reserved;		/* the buffer's free end is in use: nothing may go there before it */
 };
 
-static struct capture_file *of(struct braid_capture_writer *w)
+static struct capture_file *file_of(struct braid_capture_writer *w)
 {
 	return (struct capture_file *)w;
 }
@@ -96,16 +96,16 @@ static int check_flusher(struct capture_file *f, int err)
 }
 
 /* Waits until all is in the file. */
-static int settle(struct braid_capture_writer *w)
+static int file_settle(struct braid_capture_writer *w)
 {
-	struct capture_file *f = of(w);
+	struct capture_file *f = file_of(w);
 
 	return f->flusher ? check_flusher(f, braid_flusher_settle(f->flusher)) : w->ops->flush(w);
 }
 
-static int flush(struct braid_capture_writer *w)
+static int file_flush(struct braid_capture_writer *w)
 {
-	struct capture_file *f = of(w);
+	struct capture_file *f = file_of(w);
 	size_t done = 0;
 	ssize_t n;
 
@@ -140,7 +140,7 @@ static int put_large(struct capture_file *f, const struct braid_chunk *chunk,
 {
 	static const u8 zero[8];
 	u32 padding = -chunk->payload_bytes & 7;
-	int err = settle(&f->base);
+	int err = file_settle(&f->base);
 
 	if (err)
 		return err;
@@ -159,7 +159,7 @@ static int put_large(struct capture_file *f, const struct braid_chunk *chunk,
 }
 
 /* Where the next chunk, of @total bytes, goes; NULL with braid_fail(). */
-static u8 *place(struct capture_file *f, size_t total)
+static u8 *file_place(struct capture_file *f, size_t total)
 {
 	u8 *at;
 
@@ -169,7 +169,7 @@ static u8 *place(struct capture_file *f, size_t total)
 			check_flusher(f, braid_flusher_error(f->flusher));
 		return at;
 	}
-	if (total > BUFFER_BYTES + SLACK_BYTES - f->used && flush(&f->base))
+	if (total > BUFFER_BYTES + SLACK_BYTES - f->used && file_flush(&f->base))
 		return NULL;
 	return f->buffer + f->used;
 }
@@ -183,7 +183,7 @@ static int put_piece(struct capture_file *f, const void *data, u32 bytes)
 
 	for (; bytes; bytes -= n, from += n) {
 		n = bytes < BUFFER_BYTES ? bytes : BUFFER_BYTES;
-		at = place(f, n);
+		at = file_place(f, n);
 		if (!at)
 			return f->base.error;
 		memcpy(at, from, n);
@@ -265,7 +265,7 @@ static void index_chunk(struct capture_file *f, const struct braid_chunk *chunk,
 static int put_chunk(struct braid_capture_writer *w, u16 type, u32 stream, const void *head,
 		     u32 head_bytes, const void *body, u32 body_bytes)
 {
-	struct capture_file *f = of(w);
+	struct capture_file *f = file_of(w);
 	struct braid_chunk chunk = {
 		.magic = BRAID_CHUNK_MAGIC,
 		.type = type,
@@ -286,7 +286,7 @@ static int put_chunk(struct braid_capture_writer *w, u16 type, u32 stream, const
 		return put_in_pieces(f, &chunk, head, head_bytes, body, body_bytes);
 	if (total > BUFFER_BYTES + SLACK_BYTES)
 		return put_large(f, &chunk, head, head_bytes, body, body_bytes);
-	at = place(f, total);
+	at = file_place(f, total);
 	if (!at)
 		return w->error;
 	in_place = body && body == at + sizeof(chunk) + head_bytes;
@@ -303,7 +303,7 @@ static int put_chunk(struct braid_capture_writer *w, u16 type, u32 stream, const
 	}
 	f->used += total;
 	/* A body in place may be needed by the caller still: the next call flushes. */
-	return f->used >= BUFFER_BYTES && !in_place ? flush(w) : 0;
+	return f->used >= BUFFER_BYTES && !in_place ? file_flush(w) : 0;
 }
 
 /* The INDEX chunks that are due; @all: what there is. */
@@ -322,7 +322,7 @@ static int put_index(struct capture_file *f, bool all)
 	return err;
 }
 
-static int put_end(struct capture_file *f)
+static int file_put_end(struct capture_file *f)
 {
 	struct braid_chunk_end end = { 0 };
 	const struct braid_index_block *blocks;
@@ -339,24 +339,24 @@ static int put_end(struct capture_file *f)
 				     blocks ? sizeof(end) : 0, NULL, 0);
 }
 
-static int put(struct braid_capture_writer *w, u16 type, u32 stream, const void *head,
-	       u32 head_bytes, const void *body, u32 body_bytes)
+static int file_put(struct braid_capture_writer *w, u16 type, u32 stream, const void *head,
+		    u32 head_bytes, const void *body, u32 body_bytes)
 {
-	struct capture_file *f = of(w);
+	struct capture_file *f = file_of(w);
 	int err;
 
 	if (w->error)
-		return flush(w);
+		return file_flush(w);
 	if (type == BRAID_CHUNK_FILE_END)
-		return put_end(f);
+		return file_put_end(f);
 	err = f->reserved ? 0 : put_index(f, false);
 	f->reserved = false;
 	return err ? err : put_chunk(w, type, stream, head, head_bytes, body, body_bytes);
 }
 
-static void *reserve(struct braid_capture_writer *w, u32 head_bytes, u32 bytes)
+static void *file_reserve(struct braid_capture_writer *w, u32 head_bytes, u32 bytes)
 {
-	struct capture_file *f = of(w);
+	struct capture_file *f = file_of(w);
 	size_t total = sizeof(struct braid_chunk) + (size_t)head_bytes + bytes + 8;
 	u8 *at;
 
@@ -365,12 +365,12 @@ static void *reserve(struct braid_capture_writer *w, u32 head_bytes, u32 bytes)
 		return NULL;
 	}
 	if (w->error || (f->used && f->used + total >= BUFFER_BYTES)) {
-		if (flush(w))
+		if (file_flush(w))
 			return NULL;
 	}
 	if (!f->reserved && put_index(f, false))
 		return NULL;
-	at = place(f, total);
+	at = file_place(f, total);
 	f->reserved = at;
 	return at ? at + sizeof(struct braid_chunk) + head_bytes : NULL;
 }
@@ -384,7 +384,7 @@ static bool full(const struct braid_capture_writer *w)
 
 static int publish(struct braid_capture_writer *w)
 {
-	struct capture_file *f = of(w);
+	struct capture_file *f = file_of(w);
 	int err;
 
 	if (f->is_stdout)
@@ -393,7 +393,7 @@ static int publish(struct braid_capture_writer *w)
 	 * A file that is renamed has its first chunk; a device such as /dev/full had its name
 	 * before.
 	 */
-	err = w->error || !*f->output.part ? 0 : settle(w);
+	err = w->error || !*f->output.part ? 0 : file_settle(w);
 	return err ? err : braid_output_publish(&f->output);
 }
 
@@ -407,8 +407,8 @@ static int sync_at_end(const struct capture_file *f)
 
 static int close_file(struct braid_capture_writer *w)
 {
-	struct capture_file *f = of(w);
-	int err = f->flusher ? check_flusher(f, braid_flusher_finish(f->flusher)) : settle(w);
+	struct capture_file *f = file_of(w);
+	int err = f->flusher ? check_flusher(f, braid_flusher_finish(f->flusher)) : file_settle(w);
 
 	if (!err)
 		err = sync_at_end(f);
@@ -422,9 +422,9 @@ static int close_file(struct braid_capture_writer *w)
 	return err;
 }
 
-static void release(struct braid_capture_writer *w)
+static void file_release(struct braid_capture_writer *w)
 {
-	struct capture_file *f = of(w);
+	struct capture_file *f = file_of(w);
 
 	if (w->error)	/* data up to there was reported as good */
 		publish(w);
@@ -436,19 +436,19 @@ static void release(struct braid_capture_writer *w)
 	free(f);
 }
 
-static struct capture_file *make_file(const char *path)
+static struct capture_file *file_make_file(const char *path)
 {
 	static const struct braid_capture_ops ops = {
-		.put = put,
-		.reserve = reserve,
-		.flush = flush,
-		.settle = settle,
+		.put = file_put,
+		.reserve = file_reserve,
+		.flush = file_flush,
+		.settle = file_settle,
 		.publish = publish,
 		.close = close_file,
 		.bytes = bytes,
 		.written = bytes_written,
 		.full = full,
-		.free = release,
+		.free = file_release,
 	};
 	struct capture_file *f = calloc(1, sizeof(*f));
 
@@ -469,10 +469,10 @@ static struct capture_file *make_file(const char *path)
 static int put_head(struct braid_capture_writer **out, struct capture_file *f,
 		    const struct braid_chunk_file *head)
 {
-	int err = put(&f->base, BRAID_CHUNK_FILE, 0, head, sizeof(*head), NULL, 0);
+	int err = file_put(&f->base, BRAID_CHUNK_FILE, 0, head, sizeof(*head), NULL, 0);
 
 	if (err)
-		release(&f->base);
+		file_release(&f->base);
 	else
 		*out = &f->base;
 	return err;
@@ -482,7 +482,7 @@ int braid_capture_create_queued(struct braid_capture_writer **out, const char *p
 				const struct braid_chunk_file *head, struct braid_flusher *flusher)
 {
 	bool is_stdout = !strcmp(path, "-");
-	struct capture_file *f = make_file(is_stdout ? "standard output" : path);
+	struct capture_file *f = file_make_file(is_stdout ? "standard output" : path);
 	int err;
 
 	if (!f)
@@ -498,13 +498,13 @@ int braid_capture_create_queued(struct braid_capture_writer **out, const char *p
 	f->flusher = flusher;
 	if (!err)
 		return put_head(out, f, head);
-	release(&f->base);
+	file_release(&f->base);
 	return err;
 }
 
 void braid_capture_keep_former(struct braid_capture_writer *w)
 {
-	of(w)->output.keep_former = true;
+	file_of(w)->output.keep_former = true;
 }
 
 int braid_capture_create(struct braid_capture_writer **out, const char *path,
@@ -516,7 +516,7 @@ int braid_capture_create(struct braid_capture_writer **out, const char *path,
 int braid_capture_create_at(struct braid_capture_writer **out, int fd, const char *path,
 			    const struct braid_chunk_file *head)
 {
-	struct capture_file *f = make_file(path);
+	struct capture_file *f = file_make_file(path);
 
 	if (!f) {
 		close(fd);

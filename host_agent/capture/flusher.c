@@ -151,7 +151,7 @@ static bool await_bytes(struct process *p)
 }
 
 /* Return: 0: all is written; or -errno. */
-static int take_all(struct process *p)
+static int flusher_take_all(struct process *p)
 {
 	const u8 *data;
 	ssize_t n;
@@ -204,7 +204,7 @@ void braid_flusher_run(struct braid_flusher *b, int socket, braid_flusher_write_
 		err = p.packer ? 0 : -ENOMEM;
 	}
 	if (!err)
-		err = take_all(&p);
+		err = flusher_take_all(&p);
 	if (!err && p.packer)
 		err = finish_file(&p);
 	if (err)

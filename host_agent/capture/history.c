@@ -57,7 +57,7 @@ struct braid_history *braid_history_new(void)
 	return calloc(1, sizeof(struct braid_history));
 }
 
-static void drop(struct braid_history *history, struct history_list *list, size_t index)
+static void history_drop(struct braid_history *history, struct history_list *list, size_t index)
 {
 	u64 bytes = sizeof(struct history_chunk) + list->items[index]->bytes;
 
@@ -74,7 +74,7 @@ static void forget(struct braid_history *history, struct history_stream *s)
 
 	for (c = 0; c < HISTORY_CLASSES; c++) {
 		for (k = 0; k < s->lists[c].nr; k++)
-			drop(history, &s->lists[c], k);
+			history_drop(history, &s->lists[c], k);
 		free(s->lists[c].items);
 	}
 	*s = history->streams[--history->nr];
@@ -109,7 +109,7 @@ static enum history_class class_of(u16 type)
 	return HISTORY_NOT;	/* other chunks that a file needs are written again for each */
 }
 
-static struct history_stream *find(struct braid_history *history, u32 stream)
+static struct history_stream *history_find(struct braid_history *history, u32 stream)
 {
 	size_t k;
 
@@ -147,7 +147,7 @@ static void halve_past(struct braid_history *history, struct history_stream *s)
 
 	for (k = 0; k < past->nr; k++)
 		if (toss(history, 1))
-			drop(history, past, k);
+			history_drop(history, past, k);
 	close_ranks(past);
 	s->halvings++;
 }
@@ -161,7 +161,7 @@ static void make_past(struct braid_history *history, struct history_stream *s, s
 
 	if (!toss(history, s->halvings) ||
 	    braid_array_push(past->items, past->nr, past->capacity, chunk)) {
-		drop(history, from, index);
+		history_drop(history, from, index);
 		return;
 	}
 	from->items[index] = NULL;
@@ -180,15 +180,16 @@ static void drop_oldest(struct braid_history *history, struct history_stream *s,
 		if (class == HISTORY_SAMPLES)
 			make_past(history, s, k);
 		else
-			drop(history, list, k);
+			history_drop(history, list, k);
 	}
 	close_ranks(list);
 	while (s->lists[HISTORY_PAST].bytes > limit)
 		halve_past(history, s);
 }
 
-static struct history_chunk *make(u16 type, const void *head, u32 head_bytes, const void *body,
-				  u32 body_bytes)
+static struct history_chunk *history_make(u16 type, const void *head, u32 head_bytes,
+					  const void *body,
+					  u32 body_bytes)
 {
 	struct history_chunk *chunk = malloc(sizeof(*chunk) + head_bytes + body_bytes);
 
@@ -218,7 +219,7 @@ int braid_history_put(struct braid_history *history, u16 type, u32 stream, const
 		      u32 head_bytes, const void *body, u32 body_bytes)
 {
 	u64 limit = limit_of(history, stream);
-	struct history_stream *s = find(history, stream);
+	struct history_stream *s = history_find(history, stream);
 	enum history_class class = class_of(type);
 	struct history_list *list;
 	struct history_chunk *chunk;
@@ -235,7 +236,7 @@ int braid_history_put(struct braid_history *history, u16 type, u32 stream, const
 		s = &history->streams[history->nr - 1];
 	}
 	list = &s->lists[class];
-	chunk = make(type, head, head_bytes, body, body_bytes);
+	chunk = history_make(type, head, head_bytes, body, body_bytes);
 	if (!chunk || braid_array_push(list->items, list->nr, list->capacity, chunk)) {
 		free(chunk);
 		return braid_out_of_memory();
@@ -255,7 +256,7 @@ u64 braid_history_bytes(const struct braid_history *history)
 int braid_history_replay(const struct braid_history *history, u32 stream,
 			 struct braid_capture_writer *to)
 {
-	const struct history_stream *s = find((struct braid_history *)history, stream);
+	const struct history_stream *s = history_find((struct braid_history *)history, stream);
 	int err = 0, c;
 	size_t k;
 

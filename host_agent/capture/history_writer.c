@@ -17,7 +17,7 @@ struct history_writer {
 	u8 *scratch;				/* for bodies that go to no file */
 };
 
-static struct history_writer *of(struct braid_capture_writer *w)
+static struct history_writer *history_writer_of(struct braid_capture_writer *w)
 {
 	return (struct history_writer *)w;
 }
@@ -25,21 +25,23 @@ static struct history_writer *of(struct braid_capture_writer *w)
 /* The file that is written to also; NULL without one, or after one failed. */
 static struct braid_capture_writer *tee_of(struct braid_capture_writer *w)
 {
-	return w->tee_error ? NULL : of(w)->also;
+	return w->tee_error ? NULL : history_writer_of(w)->also;
 }
 
-static int put(struct braid_capture_writer *w, u16 type, u32 stream, const void *head,
-	       u32 head_bytes, const void *body, u32 body_bytes)
+static int history_writer_put(struct braid_capture_writer *w, u16 type, u32 stream,
+			      const void *head,
+			      u32 head_bytes, const void *body, u32 body_bytes)
 {
 	struct braid_capture_writer *also = tee_of(w);
 
 	if (also)
 		w->tee_error = braid_capture_put(also, type, stream, head, head_bytes, body,
 						 body_bytes);
-	return braid_history_put(of(w)->history, type, stream, head, head_bytes, body, body_bytes);
+	return braid_history_put(history_writer_of(w)->history, type, stream, head, head_bytes,
+				 body, body_bytes);
 }
 
-static void *reserve(struct braid_capture_writer *w, u32 head_bytes, u32 bytes)
+static void *history_writer_reserve(struct braid_capture_writer *w, u32 head_bytes, u32 bytes)
 {
 	struct braid_capture_writer *also = tee_of(w);
 	size_t total = (size_t)head_bytes + bytes;
@@ -53,12 +55,12 @@ static void *reserve(struct braid_capture_writer *w, u32 head_bytes, u32 bytes)
 		w->tee_error = braid_capture_error(also);
 	}
 	if (total <= ROOM_BYTES)
-		return of(w)->scratch;
+		return history_writer_of(w)->scratch;
 	braid_fail(-EMSGSIZE, "no room for a chunk of %zu bytes at once", total);
 	return NULL;
 }
 
-static int flush(struct braid_capture_writer *w)
+static int history_writer_flush(struct braid_capture_writer *w)
 {
 	struct braid_capture_writer *also = tee_of(w);
 
@@ -88,7 +90,7 @@ static int tee(struct braid_capture_writer *w, struct braid_capture_writer *also
 {
 	int err = w->tee_error;
 
-	of(w)->also = also;
+	history_writer_of(w)->also = also;
 	w->tee_error = 0;
 	return err ? braid_fail(err, "the snapshot is incomplete: %s", strerror(-err)) : 0;
 }
@@ -98,23 +100,23 @@ static void replay(struct braid_capture_writer *w, u32 stream)
 	struct braid_capture_writer *also = tee_of(w);
 
 	if (also)
-		w->tee_error = braid_history_replay(of(w)->history, stream, also);
+		w->tee_error = braid_history_replay(history_writer_of(w)->history, stream, also);
 }
 
-static void release(struct braid_capture_writer *w)
+static void history_writer_release(struct braid_capture_writer *w)
 {
-	braid_history_free(of(w)->history);
-	free(of(w)->scratch);
+	braid_history_free(history_writer_of(w)->history);
+	free(history_writer_of(w)->scratch);
 	free(w);
 }
 
 int braid_capture_create_history(struct braid_capture_writer **out)
 {
 	static const struct braid_capture_ops ops = {
-		.put = put,
-		.reserve = reserve,
-		.flush = flush,
-		.settle = flush,
+		.put = history_writer_put,
+		.reserve = history_writer_reserve,
+		.flush = history_writer_flush,
+		.settle = history_writer_flush,
 		.publish = nothing,
 		.close = nothing,
 		.bytes = bytes,
@@ -122,7 +124,7 @@ int braid_capture_create_history(struct braid_capture_writer **out)
 		.full = never_full,
 		.tee = tee,
 		.replay = replay,
-		.free = release,
+		.free = history_writer_release,
 	};
 	struct history_writer *w = calloc(1, sizeof(*w));
 
@@ -134,6 +136,6 @@ int braid_capture_create_history(struct braid_capture_writer **out)
 	*out = &w->base;
 	if (w->history && w->scratch)
 		return 0;
-	release(&w->base);
+	history_writer_release(&w->base);
 	return braid_out_of_memory();
 }

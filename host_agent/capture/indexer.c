@@ -58,7 +58,7 @@ struct braid_indexer *braid_indexer_new(void)
 	return calloc(1, sizeof(struct braid_indexer));
 }
 
-static struct list **place_of(struct braid_indexer *ix, u32 stream, u16 buffer, u16 cpu)
+static struct list **indexer_place_of(struct braid_indexer *ix, u32 stream, u16 buffer, u16 cpu)
 {
 	u32 key = stream * 0x9e3779b1u ^ buffer * 0x85ebca6bu ^ cpu * 0xc2b2ae35u;
 	struct list **place = &ix->buckets[(key >> 16 ^ key) % NR_BUCKETS];
@@ -71,7 +71,7 @@ static struct list **place_of(struct braid_indexer *ix, u32 stream, u16 buffer, 
 
 static struct list *list_of(struct braid_indexer *ix, const struct entry *e)
 {
-	struct list **place = place_of(ix, e->stream, e->buffer, e->cpu);
+	struct list **place = indexer_place_of(ix, e->stream, e->buffer, e->cpu);
 
 	if (*place || ix->nr_lists == MOST_LISTS)
 		return *place;
@@ -87,7 +87,7 @@ static struct list *list_of(struct braid_indexer *ix, const struct entry *e)
 
 static void free_list(struct braid_indexer *ix, struct list *list)
 {
-	struct list **place = place_of(ix, list->stream, list->head.buffer, list->head.cpu);
+	struct list **place = indexer_place_of(ix, list->stream, list->head.buffer, list->head.cpu);
 
 	*place = list->next;
 	ix->nr_lists--;
@@ -118,7 +118,7 @@ static u32 flags_of(const struct list *list, const struct entry *e)
 	return (s64)(e->stamp - list->stamp) < 0 ? flags | BRAID_INDEX_BACK : flags;
 }
 
-static int add(struct list *list, const struct entry *e)
+static int indexer_add(struct list *list, const struct entry *e)
 {
 	u32 allocated = list->allocated ? 2 * list->allocated : FIRST_BYTES;
 	char *grown;
@@ -213,7 +213,7 @@ void braid_indexer_add(struct braid_indexer *ix, u64 offset, const struct braid_
 	list = list_of(ix, &e);
 	if (list && e.host)
 		e.extent.position = list->numbers;
-	ix->failed = !list || add(list, &e);
+	ix->failed = !list || indexer_add(list, &e);
 	if (!ix->failed && (list->used >= BRAID_INDEX_BYTES || list->head.nr >= BRAID_INDEX_PLACES))
 		make_due(ix, list);
 }

@@ -21,7 +21,7 @@ struct run {
 	u8 *plain;
 };
 
-static int write_out(void *arg, const void *data, size_t bytes)
+static int pack_write_out(void *arg, const void *data, size_t bytes)
 {
 	struct run *r = arg;
 	int err = braid_write_all(r->to, data, bytes);
@@ -85,7 +85,8 @@ int braid_pack(int to, int from, const char *path, struct braid_pack_run *run)
 {
 	struct run r = { .to = to, .path = path, .run = run, .plain = malloc(READ_BYTES) };
 	const struct braid_packer_options options = {
-		.level = run->level, .segment_bytes = run->segment_bytes, .write = write_out, .arg = &r,
+		.level = run->level, .segment_bytes = run->segment_bytes, .write = pack_write_out,
+		.arg = &r,
 	};
 	struct braid_packer *packer = braid_packer_new(&options);
 	struct stat st;
@@ -105,7 +106,7 @@ int braid_pack(int to, int from, const char *path, struct braid_pack_run *run)
 
 /* Unpacking ---------------------------------------------------------------------------------- */
 
-static int unpack(struct run *r, struct braid_packed *from)
+static int pack_unpack(struct run *r, struct braid_packed *from)
 {
 	u64 at = 0, total = braid_packed_bytes(from);
 	ssize_t n;
@@ -117,7 +118,7 @@ static int unpack(struct run *r, struct braid_packed *from)
 		if (braid_packed_damaged(from))
 			return braid_fail(-EBADMSG, "'%s' is damaged; 'tracebraid report' reads its intact segments",
 					  r->path);
-		err = stopped(r->run) ?: write_out(r, r->plain, n);
+		err = stopped(r->run) ?: pack_write_out(r, r->plain, n);
 		at += n;
 		if (r->run->progress)
 			r->run->progress(r->run->progress_arg, "unpacking", at, total);
@@ -140,7 +141,7 @@ int braid_unpack(int to, int from, const char *path, struct braid_pack_run *run)
 		err = fstat(from, &st) ? -errno : braid_packed_open(&packed, from, st.st_size);
 	if (!err) {
 		run->read_bytes = st.st_size;
-		err = unpack(&r, packed);
+		err = pack_unpack(&r, packed);
 	}
 	braid_packed_free(packed);
 	free(r.plain);

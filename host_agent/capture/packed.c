@@ -152,7 +152,8 @@ static int count_work(struct braid_packed *p, u64 bytes)
  * Unpacks the chunk that was read into *@to, which is allocated again. *@h: set to its head.
  * Return: 1; 0: the head is not valid, not of that segment, or gives a wrong size; -errno.
  */
-static int unpack(struct braid_packed *p, const struct braid_chunk *chunk, u64 offset, size_t segment,
+static int packed_unpack(struct braid_packed *p, const struct braid_chunk *chunk, u64 offset,
+			 size_t segment,
 		   struct braid_packed_head *h, u8 **to)
 {
 	bool small = chunk->type == BRAID_CHUNK_PACKED_SMALL;
@@ -184,13 +185,13 @@ static int unpack(struct braid_packed *p, const struct braid_chunk *chunk, u64 o
 	return 1;
 }
 
-/* As unpack(), and restores what was shuffled. */
+/* As packed_unpack(), and restores what was shuffled. */
 static int restore(struct braid_packed *p, const struct braid_chunk *chunk, u64 offset, size_t segment,
 		   struct braid_packed_head *h, u8 **to)
 {
 	u32 bytes;
 	u8 *grown;
-	int ret = unpack(p, chunk, offset, segment, h, to);
+	int ret = packed_unpack(p, chunk, offset, segment, h, to);
 
 	if (ret <= 0 || !(h->small.packed.codec & BRAID_PACKED_SHUFFLED))
 		return ret;
@@ -207,7 +208,7 @@ static int restore(struct braid_packed *p, const struct braid_chunk *chunk, u64 
 	return braid_unshuffle(*to, p->shuffled, bytes, p->words);
 }
 
-/* Reads and unpacks a chunk of a segment; as unpack(). 0: also if no such chunk is there. */
+/* Reads and unpacks a chunk of a segment; as packed_unpack(). 0: also if no such chunk is there. */
 static int read_chunk(struct braid_packed *p, u64 offset, u16 type, size_t segment,
 		      struct braid_packed_head *h, u8 **to)
 {

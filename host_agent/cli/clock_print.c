@@ -23,8 +23,8 @@ struct clocks {
 };
 
 /* The worst is that of all times, as other commands show it, not only of the moments that are evaluated. */
-static int judge(const struct braid_clock *clock, const struct braid_stream *stream,
-		 struct braid_clock_quality *q)
+static int clock_print_judge(const struct braid_clock *clock, const struct braid_stream *stream,
+			     struct braid_clock_quality *q)
 {
 	int err = braid_clock_quality(clock, &stream->clock_inputs, q);
 
@@ -49,18 +49,18 @@ static int build(struct clocks *c, const struct braid_stream *stream)
 	if (err == -ENODATA)
 		err = 0;
 	if (!err)
-		err = judge(&stream->clock, stream, &c->chosen_q);
+		err = clock_print_judge(&stream->clock, stream, &c->chosen_q);
 	if (!err && c->has_kvm)
-		err = judge(&c->kvm, stream, &c->kvm_q);
+		err = clock_print_judge(&c->kvm, stream, &c->kvm_q);
 	if (!err && c->has_exchange)
-		err = judge(&c->exchange, stream, &c->exchange_q);
+		err = clock_print_judge(&c->exchange, stream, &c->exchange_q);
 	if (!err && c->has_kvm && c->has_exchange)
 		braid_clock_compare(&c->kvm, &c->exchange, in, &c->comparison);
 	braid_clock_check(&stream->clock, in, &c->check);
 	return err ? braid_out_of_memory() : 0;
 }
 
-static void drop(struct clocks *c)
+static void clock_print_drop(struct clocks *c)
 {
 	braid_clock_free(&c->kvm);
 	braid_clock_free(&c->exchange);
@@ -87,7 +87,7 @@ static void put_quality(struct braid_text *t, const struct braid_clock_quality *
 	braid_text_putc(t, '\n');
 }
 
-static void put_seconds(struct braid_text *t, s64 ns)
+static void clock_print_put_seconds(struct braid_text *t, s64 ns)
 {
 	if (ns == INT64_MIN || ns == INT64_MAX || ns < 0) {
 		braid_text_puts(t, "at an unknown time");
@@ -112,9 +112,9 @@ static void text_epochs(struct braid_text *t, const struct braid_clock *clock)
 			if (clock->nr_tracks > 1)
 				braid_text_printf(t, " of vCPU %u", n);
 			braid_text_puts(t, ": begins between ");
-			put_seconds(t, e->from_ns);
+			clock_print_put_seconds(t, e->from_ns);
 			braid_text_puts(t, " and ");
-			put_seconds(t, e->begun_ns);
+			clock_print_put_seconds(t, e->begun_ns);
 			braid_text_printf(t, " s: %s", braid_epoch_cause_name(e->cause));
 			if (e->step_ns) {
 				braid_text_puts(t, ", by ");
@@ -398,7 +398,7 @@ int braid_clock_print(const struct braid_source *source, bool json)
 			braid_text_puts(&t, between);
 		if (!err)
 			(json ? json_stream : text_stream)(&t, &c);
-		drop(&c);
+		clock_print_drop(&c);
 		between = ",\n";
 	}
 	if (json)

@@ -101,8 +101,9 @@ const struct braid_cli_command braid_command_analyze = {
 };
 
 /* @paths: OTHER first, if there is one. */
-static int run(struct analyze *a, const char *name, const char *const *words, char **paths, size_t nr,
-	       const char *out)
+static int cmd_analyze_run(struct analyze *a, const char *name, const char *const *words,
+			   char **paths, size_t nr,
+			   const char *out)
 {
 	struct braid_trace_options of_other = { 0 };
 	struct tracebraid_trace *trace = NULL, *other = NULL;
@@ -131,7 +132,7 @@ static int analyze(struct analyze *a, const char *name, char **paths, size_t nr)
 
 	if (!err)
 		err = braid_cli_confine_to(out, paths, nr);
-	return err ? err : run(a, name, words, paths, nr, out);
+	return err ? err : cmd_analyze_run(a, name, words, paths, nr, out);
 }
 
 int braid_cmd_analyze(int argc, char **argv)

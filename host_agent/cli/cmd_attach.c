@@ -99,7 +99,8 @@ static int print_xml(const struct arguments *a)
 	return 0;
 }
 
-static void print_result(const struct arguments *a, const struct braid_domain_result *result)
+static void cmd_attach_print_result(const struct arguments *a,
+				    const struct braid_domain_result *result)
 {
 	const struct braid_domain *d = &result->domain;
 
@@ -216,7 +217,7 @@ int braid_cmd_attach(int argc, char **argv)
 	sigaddset(&signals, SIGHUP);
 	sigprocmask(SIG_BLOCK, &signals, NULL);
 	signal_fd = signalfd(-1, &signals, SFD_CLOEXEC);
-	print_result(&a, &result);
+	cmd_attach_print_result(&a, &result);
 	if (!result.domain.attached)
 		return EXIT_SUCCESS;
 	/* From here on it reads what the guest writes. */

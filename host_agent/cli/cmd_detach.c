@@ -35,7 +35,7 @@ const struct braid_cli_command braid_command_detach = {
 	.least = 1, .most = 1, .expected = "one DOMAIN; 'tracebraid list' shows all",
 };
 
-static void print_result(const struct braid_domain_result *result)
+static void cmd_detach_print_result(const struct braid_domain_result *result)
 {
 	const struct braid_domain *d = &result->domain;
 
@@ -65,6 +65,6 @@ int braid_cmd_detach(int argc, char **argv)
 	err = braid_domain_detach(&a.request, &result);
 	if (err)
 		return braid_complain();
-	print_result(&result);
+	cmd_detach_print_result(&result);
 	return EXIT_SUCCESS;
 }

@@ -62,7 +62,7 @@ const struct braid_cli_command braid_command_merge = {
 	.least = 1, .most = BRAID_ANY_NUMBER, .expected = "a capture; see 'tracebraid merge --help'",
 };
 
-static int check(struct export *x)
+static int cmd_export_check(struct export *x)
 {
 	const char *const *words = braid_trace_words(&x->trace);
 
@@ -76,7 +76,7 @@ static int check(struct export *x)
 	       tracebraid_export_check(x->form, x->out, words);
 }
 
-static int export(struct export *x, char **paths, size_t nr)
+static int cmd_export_export(struct export *x, char **paths, size_t nr)
 {
 	int err = braid_cli_confine_to(x->out, paths, nr);
 
@@ -84,14 +84,15 @@ static int export(struct export *x, char **paths, size_t nr)
 }
 
 /* @x: the defaults. */
-static int run(struct export *x, const struct braid_cli_command *c, int argc, char **argv)
+static int cmd_export_run(struct export *x, const struct braid_cli_command *c, int argc,
+			  char **argv)
 {
 	int err = braid_options_parse(c, x, argc, argv);
 
 	if (!err)
-		err = check(x);
+		err = cmd_export_check(x);
 	if (!err)
-		err = export(x, argv + optind, argc - optind);
+		err = cmd_export_export(x, argv + optind, argc - optind);
 	return braid_trace_exit(&x->trace, err);
 }
 
@@ -99,12 +100,12 @@ int braid_cmd_export(int argc, char **argv)
 {
 	struct export x = { 0 };
 
-	return run(&x, &braid_command_export, argc, argv);
+	return cmd_export_run(&x, &braid_command_export, argc, argv);
 }
 
 int braid_cmd_merge(int argc, char **argv)
 {
 	struct export x = { .form = "text", .out = "-" };
 
-	return run(&x, &braid_command_merge, argc, argv);
+	return cmd_export_run(&x, &braid_command_merge, argc, argv);
 }

@@ -136,7 +136,7 @@ static void print_unknown(const struct braid_found *f)
 			BRAID_VCPUS_UNKNOWN);
 }
 
-static void widen(int *width, const char *text, int most)
+static void cmd_list_widen(int *width, const char *text, int most)
 {
 	int n = strlen(text);
 
@@ -149,18 +149,18 @@ static void print_table(const struct braid_found *found, size_t nr)
 	char events[32];
 	size_t k;
 
-	widen(&w.name, "GUEST", BRAID_LIST_MOST_NAME);
-	widen(&w.driver, "DRIVER", INT_MAX);
-	widen(&w.kernel, "KERNEL", MOST_KERNEL);
-	widen(&w.events, "EVENTS ON", INT_MAX);
+	cmd_list_widen(&w.name, "GUEST", BRAID_LIST_MOST_NAME);
+	cmd_list_widen(&w.driver, "DRIVER", INT_MAX);
+	cmd_list_widen(&w.kernel, "KERNEL", MOST_KERNEL);
+	cmd_list_widen(&w.events, "EVENTS ON", INT_MAX);
 	for (k = 0; k < nr; k++) {
-		widen(&w.name, shown_name(&found[k]), BRAID_LIST_MOST_NAME);
-		widen(&w.driver, shown_state(&found[k]), INT_MAX);
+		cmd_list_widen(&w.name, shown_name(&found[k]), BRAID_LIST_MOST_NAME);
+		cmd_list_widen(&w.driver, shown_state(&found[k]), INT_MAX);
 		if (!described(&found[k]))
 			continue;
-		widen(&w.kernel, found[k].sb.kernel_release, MOST_KERNEL);
+		cmd_list_widen(&w.kernel, found[k].sb.kernel_release, MOST_KERNEL);
 		format_events(events, sizeof(events), &found[k]);
-		widen(&w.events, events, INT_MAX);
+		cmd_list_widen(&w.events, events, INT_MAX);
 	}
 	printf("%-*s  %-*s  %-*s  %5s  %*s  %s\n", w.name, "GUEST", w.driver, "DRIVER", w.kernel,
 	       "KERNEL", "VCPUS", w.events, "EVENTS ON", "REGION");
@@ -285,7 +285,7 @@ struct listing {
 };
 
 /* As in trace-cmd: a word after -e that is not an option is the glob. */
-static int take_events(const struct braid_option *o, void *to, const char *glob)
+static int cmd_list_take_events(const struct braid_option *o, void *to, const char *glob)
 {
 	struct listing *l = to;
 
@@ -298,7 +298,7 @@ static int take_events(const struct braid_option *o, void *to, const char *glob)
 #define LIST	struct listing
 
 static const struct braid_option options[] = {
-	{ 'e', "events", "[GLOB]", .take = take_events, .help =
+	{ 'e', "events", "[GLOB]", .take = cmd_list_take_events, .help =
 	  "list the guests' events instead, one SYSTEM:EVENT per line. GLOB, directly after -e: "
 	  "only events that 'record -e GLOB' enables, or events of that name in any system",
 	  .values = "@event" },
@@ -385,7 +385,7 @@ static void print_tables(const struct listing *l)
 		print_hint();
 }
 
-static void release(struct listing *l)
+static void cmd_list_release(struct listing *l)
 {
 	free(l->found);
 	free(l->domains);
@@ -405,7 +405,7 @@ int braid_cmd_list(int argc, char **argv)
 	l.paths = optind < argc ? (const char *const *)argv + optind : NULL;
 	l.nr_paths = argc - optind;
 	if (find_all(&l)) {
-		release(&l);
+		cmd_list_release(&l);
 		return braid_complain();
 	}
 	for (k = 0; k < l.nr; k++)
@@ -420,6 +420,6 @@ int braid_cmd_list(int argc, char **argv)
 		failed = true;
 	if (!l.paths)
 		print_denied(l.denied);
-	release(&l);
+	cmd_list_release(&l);
 	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }

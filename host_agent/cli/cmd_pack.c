@@ -61,7 +61,7 @@ const struct braid_cli_command braid_command_unpack = {
 
 typedef int convert(int to, int from, const char *path, struct braid_pack_run *run);
 
-static int check(const struct pack *p, const char *name, const char *path, int from)
+static int cmd_pack_check(const struct pack *p, const char *name, const char *path, int from)
 {
 	struct stat in, out;
 
@@ -76,8 +76,8 @@ static int check(const struct pack *p, const char *name, const char *path, int f
 	return 0;
 }
 
-static int make(struct pack *p, convert *to_do, int from, const char *path,
-		struct braid_pack_run *run)
+static int cmd_pack_make(struct pack *p, convert *to_do, int from, const char *path,
+			 struct braid_pack_run *run)
 {
 	struct braid_output output;
 	braid_auto_fd int to = braid_output_open(&output, p->out);
@@ -115,9 +115,9 @@ static int run(const struct braid_cli_command *c, convert *to_do, int argc, char
 			.level = p.level, .progress = braid_progress_show,
 			.progress_arg = &p.trace.progress, .stop = braid_trace_stoppable(),
 		};
-		err = check(&p, c->name, paths[0], from);
+		err = cmd_pack_check(&p, c->name, paths[0], from);
 		if (!err)
-			err = make(&p, to_do, from, paths[0], &result);
+			err = cmd_pack_make(&p, to_do, from, paths[0], &result);
 	}
 	if (!err)
 		fprintf(stderr, "tracebraid: %.1f MB into %.1f MB: %.2f times %s\n",

@@ -12,7 +12,7 @@
 #include "host_agent/util/error.h"
 
 
-static int take_guest(const struct braid_option *o, void *to, const char *value)
+static int cmd_record_take_guest(const struct braid_option *o, void *to, const char *value)
 {
 	struct braid_record_command *r = to;
 
@@ -28,14 +28,14 @@ static int take_domain(const struct braid_option *o, void *to, const char *value
 	return braid_record_add_domain(&r->o, value);
 }
 
-static int take_events(const struct braid_option *o, void *list, const char *value)
+static int cmd_record_take_events(const struct braid_option *o, void *list, const char *value)
 {
 	(void)o;
 	return braid_record_add_events(list, value);
 }
 
 /* --host and --try-host. */
-static int take_host(const struct braid_option *o, void *to, const char *events)
+static int cmd_record_take_host(const struct braid_option *o, void *to, const char *events)
 {
 	struct braid_record_command *r = to;
 
@@ -47,10 +47,11 @@ static int take_host(const struct braid_option *o, void *to, const char *events)
 }
 
 #define RECORD		struct braid_record_command
-#define EVENTS(member)	BRAID_TAKE(take_events, struct braid_record_patterns, RECORD, member)
+#define EVENTS(member)	BRAID_TAKE(cmd_record_take_events, struct braid_record_patterns, \
+				   RECORD, member)
 
 static const struct braid_option options[] = {
-	{ 'r', "region", "REGION[,name=NAME]", .take = take_guest, .help =
+	{ 'r', "region", "REGION[,name=NAME]", .take = cmd_record_take_guest, .help =
 	  "a guest: its region's file or its name; may be repeated. Waits for the driver if a "
 	  "region has none. Default: everything that `tracebraid list` shows. "
 	  "ivshmem-doorbell:SOCKET[,size=16M][,shm=FILE][,group=GROUP] makes the agent the server "
@@ -70,9 +71,9 @@ static const struct braid_option options[] = {
 	{ 'B', "buffer", "NAME", BRAID_STRING(RECORD, o.buffer),
 	  "record only the guests' buffers of this name. Default: all, including buffers that are "
 	  "created later" },
-	{ 0, "host", "[=EVENTS]", .take = take_host, .help =
+	{ 0, "host", "[=EVENTS]", .take = cmd_record_take_host, .help =
 	  "record the host too; EVENTS as for -e. Default: " BRAID_HOST_EVENTS },
-	{ 0, "try-host", "[=EVENTS]", .take = take_host, .help =
+	{ 0, "try-host", "[=EVENTS]", .take = cmd_record_take_host, .help =
 	  "as --host, but continue if the host cannot be recorded" },
 	{ 'C', "host-clock", "CLOCK", BRAID_STRING(RECORD, o.host_clock),
 	  "the trace clock of the host's events, as named in tracefs; their times are converted. "

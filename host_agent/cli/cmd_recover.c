@@ -80,7 +80,7 @@ const struct braid_cli_command braid_command_recover = {
 	.expected = "a source: 'tracebraid recover SOURCE...'",
 };
 
-static void say(void *arg, const char *name, const char *line)
+static void cmd_recover_say(void *arg, const char *name, const char *line)
 {
 	struct recovery *r = arg;
 
@@ -130,7 +130,7 @@ static int write_stream(struct recovery *r, struct braid_region_source *source,
 		return ret;
 	braid_region_source_status(source, &status);
 	if (!status.nr_streams) {
-		say(r, *status.name ? status.name : "a region", braid_failure());
+		cmd_recover_say(r, *status.name ? status.name : "a region", braid_failure());
 		return 0;
 	}
 	r->nr_regions++;
@@ -147,7 +147,7 @@ static int write_region(struct recovery *r, const struct given *given,
 		.name = *given->name ? given->name : NULL,
 		.sink = &r->sink,
 		.dead_ns = r->head.start_host_ns,
-		.say = say,
+		.say = cmd_recover_say,
 		.say_arg = r,
 	};
 	struct braid_region_source *source;
@@ -159,7 +159,7 @@ static int write_region(struct recovery *r, const struct given *given,
 		return braid_out_of_memory();
 	err = braid_region_source_open(&source, &o);
 	if (err) {
-		say(r, given->path, braid_failure());
+		cmd_recover_say(r, given->path, braid_failure());
 		return 0;
 	}
 	err = write_stream(r, source, &copy);
@@ -179,7 +179,7 @@ static int refuse_same_file(const struct recovery *r, const struct given *given)
 			  r->file);
 }
 
-static int take_all(struct recovery *r)
+static int cmd_recover_take_all(struct recovery *r)
 {
 	size_t k;
 	int err = 0;
@@ -240,12 +240,12 @@ static int write_source(struct recovery *r, struct given *given)
 	for (k = 0; k < given->regions.nr && !err; k++)
 		err = write_region(r, given, &given->regions.items[k]);
 	if (given->regions.cut_off)
-		say(r, given->path, "the dump is truncated; its missing end is read as zeros");
+		cmd_recover_say(r, given->path, "the dump is truncated; its missing end is read as zeros");
 	if (!given->regions.unplaced)
 		return err;
 	snprintf(line, sizeof(line), "its rings are missing for %llu more region%s",
 		 (unsigned long long)given->regions.unplaced, given->regions.unplaced == 1 ? "" : "s");
-	say(r, given->path, line);
+	cmd_recover_say(r, given->path, line);
 	return err;
 }
 
@@ -298,7 +298,7 @@ static int write_capture(struct recovery *r)
 	return braid_fail(err, "%s", failure);
 }
 
-static void print_result(const struct recovery *r)
+static void cmd_recover_print_result(const struct recovery *r)
 {
 	fprintf(stderr, "Recovered %llu event%s of %zu region%s to %s", (unsigned long long)r->events,
 		r->events == 1 ? "" : "s", r->nr_regions, r->nr_regions == 1 ? "" : "s", r->file);
@@ -368,14 +368,14 @@ static int resolve(struct given *given)
 static int recover(void *arg)
 {
 	struct recovery *r = arg;
-	int err = take_all(r);
+	int err = cmd_recover_take_all(r);
 
 	if (!err)
 		err = open_all(r);
 	if (!err)
 		err = write_capture(r);
 	if (!err && !r->quiet && strcmp(r->file, "-"))
-		print_result(r);
+		cmd_recover_print_result(r);
 	if (err)
 		return braid_complain();
 	return r->nr_left_out ? BRAID_EXIT_LACKS : EXIT_SUCCESS;

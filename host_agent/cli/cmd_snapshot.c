@@ -39,7 +39,7 @@ const struct braid_cli_command braid_command_snapshot = {
 };
 
 /* Requests it, with a newly created file. */
-static int fill(int fd, int out, struct braid_output *output, bool quiet)
+static int cmd_snapshot_fill(int fd, int out, struct braid_output *output, bool quiet)
 {
 	const char *file = output->path;
 	char line[BRAID_REQUEST_LINE_BYTES];
@@ -72,7 +72,7 @@ static int ask(const char *file, pid_t pid, bool quiet)
 	if (fd < 0)
 		return fd;
 	out = braid_output_open(&output, file);
-	err = out < 0 ? out : fill(fd, out, &output, quiet);
+	err = out < 0 ? out : cmd_snapshot_fill(fd, out, &output, quiet);
 	close(fd);
 	if (out < 0)
 		return err;

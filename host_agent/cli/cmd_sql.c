@@ -51,7 +51,7 @@ const struct braid_cli_command braid_command_sql = {
 
 static volatile sig_atomic_t stopped;
 
-static void stop(int signal)
+static void cmd_sql_stop(int signal)
 {
 	stopped = signal;
 }
@@ -60,7 +60,7 @@ static void stop(int signal)
 static void catch_signals(void)
 {
 	static const int signals[] = { SIGINT, SIGTERM, SIGHUP };
-	struct sigaction action = { .sa_handler = stop };
+	struct sigaction action = { .sa_handler = cmd_sql_stop };
 	size_t k;
 
 	for (k = 0; k < sizeof(signals) / sizeof(*signals); k++) {
@@ -69,7 +69,7 @@ static void catch_signals(void)
 	}
 }
 
-static void say(void *arg, const char *line)
+static void cmd_sql_say(void *arg, const char *line)
 {
 	(void)arg;
 	fprintf(stderr, "tracebraid: %s\n", line);
@@ -94,7 +94,7 @@ static int write_to(FILE *to, const struct braid_sql *sql, const struct sql *s, 
 			    braid_sql_shell(to, sql, form, &stopped);
 }
 
-static int check(const struct sql *s, const char *statements, char **paths, size_t nr)
+static int cmd_sql_check(const struct sql *s, const char *statements, char **paths, size_t nr)
 {
 	size_t k;
 
@@ -106,13 +106,13 @@ static int check(const struct sql *s, const char *statements, char **paths, size
 	return 0;
 }
 
-static int run(const struct sql *s, const char *statements, char **paths, size_t nr)
+static int cmd_sql_run(const struct sql *s, const char *statements, char **paths, size_t nr)
 {
 	const char *out = s->out ? s->out : "-";
 	const struct braid_walk_options inputs = { .inputs = paths, .nr_inputs = nr };
 	const struct braid_sql_options o = {
 		.paths = (const char *const *)paths, .nr_paths = nr,
-		.clock_source = clocks[s->clock], .warn = say, .stop = &stopped,
+		.clock_source = clocks[s->clock], .warn = cmd_sql_say, .stop = &stopped,
 	};
 	struct braid_export_file file;
 	struct braid_sql *sql = NULL;
@@ -143,8 +143,8 @@ int braid_cmd_sql(int argc, char **argv)
 	argc -= optind;
 	statements = statements_of(argv, argc);
 	argc -= !!statements;
-	err = check(&s, statements, argv, argc);
+	err = cmd_sql_check(&s, statements, argv, argc);
 	if (!err)
-		err = run(&s, statements, argv, argc);
+		err = cmd_sql_run(&s, statements, argv, argc);
 	return !err || err == -EPIPE ? 0 : braid_complain();
 }

@@ -142,7 +142,7 @@ static void json_row(struct stat_run *s, const struct braid_ring *ring, const st
 	braid_text_putc(t, '}');
 }
 
-static void put_row(struct stat_run *s, const struct braid_ring *ring)
+static void cmd_stat_put_row(struct stat_run *s, const struct braid_ring *ring)
 {
 	struct row row = row_of(ring);
 	struct totals *totals = &s->totals;
@@ -214,7 +214,7 @@ static void put_totals(struct stat_run *s, const struct braid_source *source)
 				  source->faults == 1 ? "it" : "each");
 }
 
-static bool want_ring(const struct stat_run *s, const struct braid_ring *ring)
+static bool cmd_stat_want_ring(const struct stat_run *s, const struct braid_ring *ring)
 {
 	return ring->cpu != BRAID_RING_NOTES &&
 	       (!s->buffer || !strcmp(s->buffer, braid_ring_buffer_name(ring)));
@@ -234,8 +234,8 @@ static int stat_source(struct stat_run *s, struct braid_source *source)
 				  "FOUND");
 	for (k = 0; k < source->nr_streams; k++)
 		for (j = 0; j < source->streams[k]->nr_rings; j++)
-			if (want_ring(s, source->streams[k]->rings[j]))
-				put_row(s, source->streams[k]->rings[j]);
+			if (cmd_stat_want_ring(s, source->streams[k]->rings[j]))
+				cmd_stat_put_row(s, source->streams[k]->rings[j]);
 	if (s->buffer && !s->any)
 		return braid_fail(-ENOENT, "the capture has no ring of a buffer '%s'", s->buffer);
 	put_totals(s, source);

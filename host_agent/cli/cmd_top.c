@@ -227,7 +227,7 @@ static bool rest(struct request *q, u64 due_ns)
 }
 
 /* The first sample has no predecessor. */
-static int run(struct request *q)
+static int cmd_top_run(struct request *q)
 {
 	u64 due_ns = braid_host_clock_ns(), nr = 0;
 	int err = braid_cli_confine(BRAID_CONFINE_INSPECT, NULL);
@@ -261,7 +261,7 @@ static void block_ends(sigset_t *mask, sigset_t *before)
 }
 
 /* Waits for our child; a signal to us ends both. */
-static void await(pid_t pid, const sigset_t *mask, int *status)
+static void cmd_top_await(pid_t pid, const sigset_t *mask, int *status)
 {
 	while (waitpid(pid, status, WNOHANG) == 0)
 		if (sigwaitinfo(mask, NULL) != SIGCHLD)
@@ -280,7 +280,7 @@ static int run_on_terminal(struct request *q)
 	pid_t pid;
 
 	if (tcgetattr(STDIN_FILENO, &before))
-		return run(q);
+		return cmd_top_run(q);
 	block_ends(&mask, &unmasked);
 	pid = fork();
 	if (pid < 0)
@@ -288,14 +288,14 @@ static int run_on_terminal(struct request *q)
 	if (!pid) {
 		prctl(PR_SET_PDEATHSIG, SIGTERM);
 		sigprocmask(SIG_SETMASK, &unmasked, NULL);
-		_exit(run(q) ? braid_complain() : EXIT_SUCCESS);
+		_exit(cmd_top_run(q) ? braid_complain() : EXIT_SUCCESS);
 	}
 	raw = before;
 	raw.c_lflag &= ~(ICANON | ECHO);
 	raw.c_cc[VMIN] = 1;
 	raw.c_cc[VTIME] = 0;
 	tcsetattr(STDIN_FILENO, TCSANOW, &raw);
-	await(pid, &mask, &status);
+	cmd_top_await(pid, &mask, &status);
 	tcsetattr(STDIN_FILENO, TCSANOW, &before);
 	sigprocmask(SIG_SETMASK, &unmasked, NULL);
 	return WIFEXITED(status) && WEXITSTATUS(status) ? -ECANCELED : 0;
@@ -319,7 +319,7 @@ int braid_cmd_top(int argc, char **argv)
 		err = add_domains(q);	/* libvirt is not used later */
 	}
 	if (!err && q->batch) {
-		err = run(q);
+		err = cmd_top_run(q);
 	} else if (!err) {
 		err = run_on_terminal(q);
 		reported = err == -ECANCELED;

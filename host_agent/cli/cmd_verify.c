@@ -58,7 +58,7 @@ static void print_fault(void *arg, const struct braid_stream *stream, const char
 
 /* Findings that are not faults. */
 __attribute__((__format__(printf, 3, 4)))
-static void note(struct verify *v, const struct braid_stream *s, const char *format, ...)
+static void cmd_verify_note(struct verify *v, const struct braid_stream *s, const char *format, ...)
 {
 	va_list args;
 
@@ -79,10 +79,10 @@ static void check_clock(struct verify *v, const struct braid_stream *s)
 	if (s->clock.nr_refused)
 		braid_source_faulty(v->source, s, "invalid clock samples: %u", s->clock.nr_refused);
 	if (s->clock.kind == BRAID_CLOCK_NOMINAL || s->clock.kind == BRAID_CLOCK_PAIRS)
-		note(v, s, "timestamps have no error bound");
+		cmd_verify_note(v, s, "timestamps have no error bound");
 	else if (braid_clock_epochs(&s->clock) > 1)
-		note(v, s, "its clock has %u epochs; 'tracebraid clock' shows why",
-		     braid_clock_epochs(&s->clock));
+		cmd_verify_note(v, s, "its clock has %u epochs; 'tracebraid clock' shows why",
+				braid_clock_epochs(&s->clock));
 }
 
 static void check_symbols(struct verify *v, const struct braid_stream *s)
@@ -109,14 +109,14 @@ static int check_formats(struct verify *v, const struct braid_stream *s)
 		if (!info)
 			return braid_out_of_memory();
 		if (!info->parsed && !s->formats[k].format_bytes)
-			note(v, s, "event %s:%s is printed as bytes: its format has no fields",
-			     info->system, braid_format_label(info));
+			cmd_verify_note(v, s, "event %s:%s is printed as bytes: its format has no fields",
+					info->system, braid_format_label(info));
 		else if (!info->parsed)
 			braid_source_faulty(v->source, s, "event %s:%s, id %u: %s", info->system,
 					    braid_format_label(info), info->id, info->why);
 		else if (!info->printable)
-			note(v, s, "event %s:%s is printed field by field: %s", info->system,
-			     braid_format_label(info), info->why);
+			cmd_verify_note(v, s, "event %s:%s is printed field by field: %s", info->system,
+					braid_format_label(info), info->why);
 	}
 	return 0;
 }
@@ -128,7 +128,7 @@ static int take_windows(void *arg, struct braid_stream *s, const struct braid_wi
 	struct verify *v = arg;
 
 	if (why)
-		note(v, s, "its clock could not be compared with the host's events: %s", why);
+		cmd_verify_note(v, s, "its clock could not be compared with the host's events: %s", why);
 	if (found->outside)
 		braid_source_faulty(v->source, s, "%llu of %llu events are outside the times in which their vCPU executed, by up to %llu ns more than their error bounds (at %lld.%09lld): its clock is wrong",
 				    (unsigned long long)found->outside,
@@ -202,8 +202,8 @@ static void check_accounts(struct verify *v, const struct braid_stream *s)
 				    why.data ? why.data : "");
 	}
 	if (late)
-		note(v, s, "%llu event%s newer than its stored accounting: the recording was killed",
-		     (unsigned long long)late, late == 1 ? " is" : "s are");
+		cmd_verify_note(v, s, "%llu event%s newer than its stored accounting: the recording was killed",
+				(unsigned long long)late, late == 1 ? " is" : "s are");
 	braid_text_free(&why);
 }
 

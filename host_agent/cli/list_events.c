@@ -57,7 +57,7 @@ static int add_event(struct events *events, const struct braid_found *f,
 	return braid_out_of_memory();
 }
 
-static int add_guest(struct events *events, const struct braid_found *f)
+static int list_events_add_guest(struct events *events, const struct braid_found *f)
 {
 	struct braid_directory_copy copy;
 	struct braid_schema_event event;
@@ -89,7 +89,7 @@ static int by_line(const void *a, const void *b)
 	return order ? order : x->order < y->order ? -1 : x->order > y->order;
 }
 
-static int by_guest(const void *a, const void *b)
+static int list_events_by_guest(const void *a, const void *b)
 {
 	const struct event *x = a, *y = b;
 	int order = strcmp(x->guest->path, y->guest->path);
@@ -113,13 +113,14 @@ static void put_lines(struct braid_text *t, const struct events *events)
 	}
 }
 
-static void put_string(struct braid_text *t, const char *key, const char *value, size_t bytes)
+static void list_events_put_string(struct braid_text *t, const char *key, const char *value,
+				   size_t bytes)
 {
 	braid_text_printf(t, "\"%s\":", key);
 	braid_text_json(t, value, bytes);
 }
 
-static void put_json(struct braid_text *t, const struct events *events)
+static void list_events_put_json(struct braid_text *t, const struct events *events)
 {
 	size_t k;
 
@@ -129,15 +130,15 @@ static void put_json(struct braid_text *t, const struct events *events)
 		size_t system = strcspn(e->line, ":");
 
 		braid_text_puts(t, k ? ",\n {" : "{");
-		put_string(t, "guest", e->guest->name, strlen(e->guest->name));
+		list_events_put_string(t, "guest", e->guest->name, strlen(e->guest->name));
 		braid_text_putc(t, ',');
-		put_string(t, "system", e->line, system);
+		list_events_put_string(t, "system", e->line, system);
 		braid_text_putc(t, ',');
-		put_string(t, "event", e->line + system + 1, strlen(e->line + system + 1));
+		list_events_put_string(t, "event", e->line + system + 1, strlen(e->line + system + 1));
 		if (e->buffer < e->guest->sb.nr_buffers) {
 			braid_text_putc(t, ',');
-			put_string(t, "buffer", e->guest->sb.buffers[e->buffer].name,
-				   strlen(e->guest->sb.buffers[e->buffer].name));
+			list_events_put_string(t, "buffer", e->guest->sb.buffers[e->buffer].name,
+					       strlen(e->guest->sb.buffers[e->buffer].name));
 		}
 		braid_text_printf(t, ",\"id\":%u", e->id);
 		if (is_sub(e))
@@ -177,7 +178,7 @@ static int collect(struct events *events, const struct braid_found *found, size_
 		if (!found[k].sb.magic)
 			continue;
 		nr_drivers++;
-		err = add_guest(events, &found[k]);
+		err = list_events_add_guest(events, &found[k]);
 	}
 	if (!err && !nr_drivers)
 		return braid_fail(-ENOENT, "no guest has a driver with events to list; 'tracebraid list' shows the regions");
@@ -197,8 +198,8 @@ int braid_list_events(const struct braid_found *found, size_t nr,
 	if (!err && !how->subevents)
 		drop_subs(&events);
 	if (!err && how->json) {
-		qsort(events.items, events.nr, sizeof(*events.items), by_guest);
-		put_json(&t, &events);
+		qsort(events.items, events.nr, sizeof(*events.items), list_events_by_guest);
+		list_events_put_json(&t, &events);
 	} else if (!err) {
 		qsort(events.items, events.nr, sizeof(*events.items), by_line);
 		put_lines(&t, &events);

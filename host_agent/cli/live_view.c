@@ -56,7 +56,7 @@ static int open_out(void)
 }
 
 /* Writes what the reader accepts without waiting. Return: 0, or -errno. */
-static int give(struct viewer *w)
+static int live_view_give(struct viewer *w)
 {
 	struct pollfd p = { .fd = w->out_fd, .events = POLLOUT };
 	size_t bytes;
@@ -81,7 +81,7 @@ static int give(struct viewer *w)
 }
 
 /* What stdio writes to. */
-static ssize_t keep(void *arg, const char *data, size_t bytes)
+static ssize_t live_view_keep(void *arg, const char *data, size_t bytes)
 {
 	struct viewer *w = arg;
 	int err;
@@ -92,7 +92,7 @@ static ssize_t keep(void *arg, const char *data, size_t bytes)
 		w->from = 0;
 	}
 	braid_text_put(&w->waiting, data, bytes);
-	err = w->waiting.failed ? -ENOMEM : give(w);
+	err = w->waiting.failed ? -ENOMEM : live_view_give(w);
 	if (!err)
 		return bytes;
 	errno = -err;
@@ -114,7 +114,7 @@ static void give_rest(struct viewer *w)
 
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
-	while (!give(w) && w->from < w->waiting.bytes)
+	while (!live_view_give(w) && w->from < w->waiting.bytes)
 		poll(&p, 1, -1);
 }
 
@@ -151,7 +151,7 @@ static int await_marks(struct viewer *w)
 	int ret;
 
 	for (;;) {
-		ret = give(w);
+		ret = live_view_give(w);
 		if (ret)
 			return ret;
 		ret = take_marks(w);
@@ -179,7 +179,7 @@ static int more(void *arg)
 
 static int view(struct viewer *w)
 {
-	static const cookie_io_functions_t io = { .write = keep };
+	static const cookie_io_functions_t io = { .write = live_view_keep };
 	struct braid_walk_options options = { .more = more, .may_write = may_write, .live_arg = w };
 	struct braid_walk_totals totals;
 	FILE *to;

@@ -21,7 +21,7 @@ static struct {
 } messages;
 
 /* Writes all or nothing, without waiting. */
-static ssize_t give(const char *data, size_t bytes)
+static ssize_t messages_give(const char *data, size_t bytes)
 {
 	struct pollfd p = { .fd = messages.fd, .events = POLLOUT };
 	ssize_t n;
@@ -39,7 +39,7 @@ static void count_dropped(const char *data, size_t bytes)
 }
 
 /* What stdio calls with the lines that are complete. */
-static ssize_t put(void *arg, const char *data, size_t bytes)
+static ssize_t messages_put(void *arg, const char *data, size_t bytes)
 {
 	char line[96];
 	size_t done, n;
@@ -48,12 +48,12 @@ static ssize_t put(void *arg, const char *data, size_t bytes)
 	if (messages.dropped) {
 		n = snprintf(line, sizeof(line), "tracebraid: lines dropped: %lu (standard error was not read in time)\n",
 			     messages.dropped);
-		if (give(line, n) == (ssize_t)n)
+		if (messages_give(line, n) == (ssize_t)n)
 			messages.dropped = 0;
 	}
 	for (done = 0; done < bytes; done += n) {
 		n = bytes - done < PIECE_BYTES ? bytes - done : PIECE_BYTES;
-		if (messages.dropped || give(data + done, n) < 0) {
+		if (messages.dropped || messages_give(data + done, n) < 0) {
 			count_dropped(data + done, bytes - done);
 			break;
 		}
@@ -74,7 +74,7 @@ static int open_own(void)
 
 void braid_messages_begin(void)
 {
-	static const cookie_io_functions_t io = { .write = put };
+	static const cookie_io_functions_t io = { .write = messages_put };
 
 	if (messages.stream)
 		return;

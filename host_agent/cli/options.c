@@ -322,7 +322,7 @@ static int refuse_name(const struct braid_cli_command *c, const char *word)
 }
 
 /* What getopt did not understand. @got: ':': a value is missing. */
-static int refuse(const struct braid_cli_command *c, int got, const char *word)
+static int options_refuse(const struct braid_cli_command *c, int got, const char *word)
 {
 	const struct braid_option *o = optopt ? option_of(c, optopt) : NULL;
 	char letter[3] = { '-', optopt };
@@ -366,7 +366,7 @@ int braid_options_parse(const struct braid_cli_command *c, void *state, int argc
 	opterr = 0;
 	while ((got = getopt_long(argc, argv, t.letters, t.names, NULL)) != -1) {
 		if (got == '?' || got == ':')
-			return refuse(c, got, argv[optind - 1]);
+			return options_refuse(c, got, argv[optind - 1]);
 		o = option_of(c, got);
 		if (o == help_option) {
 			print_help(c);

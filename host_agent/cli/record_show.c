@@ -36,7 +36,7 @@ static void close_line(struct record_show *show)
 	show->line_open = false;
 }
 
-static void say(void *arg, const char *name, const char *line)
+static void record_show_say(void *arg, const char *name, const char *line)
 {
 	struct record_show *show = arg;
 
@@ -74,7 +74,7 @@ static void warn_world_readable(struct record_show *show, const struct braid_rec
 		return;
 	snprintf(line, sizeof(line), "every user of this host can read its trace%s; run chmod o-rw %s",
 		 nr > 1 ? " and those of other guests" : "", first->path);
-	say(show, first->name, line);
+	record_show_say(show, first->name, line);
 }
 
 /* A guest of a socket has no name until it sends one. */
@@ -98,7 +98,7 @@ static bool is_confirmed(const struct braid_recording *r, size_t pattern)
 }
 
 /* The events that guests have confirmed. Guests without a driver are unknown yet. */
-static void put_events(const struct braid_recording *r)
+static void record_show_put_events(const struct braid_recording *r)
 {
 	const struct braid_pattern *p = r->o.events.items;
 	struct braid_region_status status;
@@ -144,7 +144,7 @@ static void started(void *arg, const struct braid_recording *r)
 	if (r->nr_guests || braid_record_expects(r))
 		fputs(";", stderr);
 	if (r->nr_guests || braid_record_expects(r))
-		put_events(r);
+		record_show_put_events(r);
 	if (r->o.seconds > 0)
 		fprintf(stderr, "; for %g s\n", r->o.seconds);
 	else if (r->command.argv)
@@ -325,7 +325,7 @@ int braid_record_show(struct braid_record_options *o, u64 status_fd,
 		      struct braid_record_result *result)
 {
 	static const struct braid_record_ops ops = {
-		.say = say,
+		.say = record_show_say,
 		.forked = forked,
 		.started = started,
 		.progress = progress,

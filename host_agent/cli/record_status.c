@@ -26,7 +26,7 @@ int braid_record_status_begin(struct braid_record_status *s, u64 fd)
 }
 
 /* Writes what is left. Return: whether all is written. */
-static bool give(struct braid_record_status *s)
+static bool record_status_give(struct braid_record_status *s)
 {
 	ssize_t n = 0;
 
@@ -46,11 +46,11 @@ static bool give(struct braid_record_status *s)
 }
 
 /* A line can begin: what was before it is written. */
-static bool begin(struct braid_record_status *s, const char *type)
+static bool record_status_begin(struct braid_record_status *s, const char *type)
 {
 	if (s->fd < 0)
 		return false;
-	if (!give(s)) {
+	if (!record_status_give(s)) {
 		s->dropped++;
 		return false;
 	}
@@ -61,7 +61,7 @@ static bool begin(struct braid_record_status *s, const char *type)
 	return true;
 }
 
-static void end(struct braid_record_status *s)
+static void record_status_end(struct braid_record_status *s)
 {
 	braid_text_puts(&s->line, "}\n");
 	if (s->line.failed) {
@@ -69,10 +69,10 @@ static void end(struct braid_record_status *s)
 		s->line = (struct braid_text){ 0 };
 		s->dropped++;
 	}
-	give(s);
+	record_status_give(s);
 }
 
-static void put_string(struct braid_text *t, const char *key, const char *value)
+static void record_status_put_string(struct braid_text *t, const char *key, const char *value)
 {
 	braid_text_printf(t, "\"%s\":", key);
 	braid_text_json(t, value, strlen(value));
@@ -92,13 +92,13 @@ static const char *phase_name(const struct braid_region_status *status)
 	}
 }
 
-static void put_guest(struct braid_text *t, const struct braid_record_guest *guest)
+static void record_status_put_guest(struct braid_text *t, const struct braid_record_guest *guest)
 {
 	struct braid_region_status status;
 
 	braid_region_source_status(guest->source, &status);
 	braid_text_puts(t, "{");
-	put_string(t, "name", *guest->name ? guest->name : *status.name ? status.name : guest->path);
+	record_status_put_string(t, "name", *guest->name ? guest->name : *status.name ? status.name : guest->path);
 	braid_text_printf(t, ",\"state\":\"%s\",\"events\":%llu,\"lost\":%llu,\"bytes\":%llu,\"fill\":%.3f,\"confirmed\":%s}",
 			  phase_name(&status), (unsigned long long)status.events,
 			  (unsigned long long)status.lost, (unsigned long long)status.bytes,
@@ -113,14 +113,14 @@ void braid_record_status_put(struct braid_record_status *s, const char *type,
 	struct braid_tracefs_status host;
 	size_t k;
 
-	if (!begin(s, type))
+	if (!record_status_begin(s, type))
 		return;
 	braid_text_printf(&s->line, ",\"ns\":%llu,\"duration_ns\":%llu,\"bytes\":%llu,\"guests\":[",
 			  (unsigned long long)now_ns, (unsigned long long)(now_ns - r->start_ns),
 			  (unsigned long long)(r->sink.capture ? braid_capture_bytes(r->sink.capture) : 0));
 	for (k = 0; k < r->nr_guests; k++) {
 		braid_text_puts(&s->line, k ? "," : "");
-		put_guest(&s->line, &r->guests[k]);
+		record_status_put_guest(&s->line, &r->guests[k]);
 	}
 	braid_text_puts(&s->line, "]");
 	if (r->host_source) {
@@ -129,20 +129,20 @@ void braid_record_status_put(struct braid_record_status *s, const char *type,
 				  (unsigned long long)host.bytes, (unsigned long long)host.events,
 				  (unsigned long long)host.lost);
 	}
-	end(s);
+	record_status_end(s);
 }
 
 void braid_record_status_say(struct braid_record_status *s, const char *name, const char *text)
 {
-	if (!begin(s, "message"))
+	if (!record_status_begin(s, "message"))
 		return;
 	if (name && *name) {
 		braid_text_puts(&s->line, ",");
-		put_string(&s->line, "guest", name);
+		record_status_put_string(&s->line, "guest", name);
 	}
 	braid_text_puts(&s->line, ",");
-	put_string(&s->line, "text", text);
-	end(s);
+	record_status_put_string(&s->line, "text", text);
+	record_status_end(s);
 }
 
 bool braid_record_status_gone(const struct braid_record_status *s)

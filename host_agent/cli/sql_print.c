@@ -60,7 +60,7 @@ static void put_value(struct braid_text *to, sqlite3_stmt *s, int k)
 	}
 }
 
-static void put_name(struct braid_text *to, sqlite3_stmt *s, int k)
+static void sql_print_put_name(struct braid_text *to, sqlite3_stmt *s, int k)
 {
 	const char *name = sqlite3_column_name(s, k) ?: "";
 
@@ -69,7 +69,7 @@ static void put_name(struct braid_text *to, sqlite3_stmt *s, int k)
 
 /* JSON, CSV ----------------------------------------------------------------------------------- */
 
-static void put_json(struct braid_text *to, sqlite3_stmt *s, int nr)
+static void sql_print_put_json(struct braid_text *to, sqlite3_stmt *s, int nr)
 {
 	int k;
 
@@ -138,7 +138,7 @@ static void put_csv(struct braid_text *to, sqlite3_stmt *s, int nr, bool names)
 			braid_text_putc(to, ',');
 		from = to->bytes;
 		if (names)
-			put_name(to, s, k);
+			sql_print_put_name(to, s, k);
 		else
 			put_value(to, s, k);
 		quote(to, from);
@@ -155,7 +155,7 @@ static int print_lines(FILE *to, sqlite3_stmt *s, enum braid_sql_form form)
 		put_csv(&line, s, nr, true);
 	while ((ret = sqlite3_step(s)) == SQLITE_ROW && !line.failed && !ferror(to)) {
 		if (form == BRAID_SQL_JSON)
-			put_json(&line, s, nr);
+			sql_print_put_json(&line, s, nr);
 		else
 			put_csv(&line, s, nr, false);
 		fwrite(line.data, 1, line.bytes, to);
@@ -252,7 +252,7 @@ static int print_columns(FILE *to, sqlite3_stmt *s)
 	t.widths = calloc(t.nr_columns + 1, sizeof(*t.widths));
 	t.right = calloc(t.nr_columns + 1, sizeof(*t.right));
 	for (k = 0; k < t.nr_columns && t.right; k++) {
-		put_name(&t.cells, s, k);
+		sql_print_put_name(&t.cells, s, k);
 		braid_text_putc(&t.cells, '\0');
 		t.right[k] = true;
 	}
@@ -276,7 +276,7 @@ static int print_columns(FILE *to, sqlite3_stmt *s)
 
 /* Statements ---------------------------------------------------------------------------------- */
 
-static int fail(sqlite3 *db, int ret)
+static int sql_print_fail(sqlite3 *db, int ret)
 {
 	if (ret == SQLITE_NOMEM)
 		return braid_out_of_memory();
@@ -295,7 +295,7 @@ int braid_sql_print(FILE *to, sqlite3_stmt *s, enum braid_sql_form form)
 	if (ferror(to))
 		return errno == EPIPE ? -EPIPE :
 		       braid_fail(-EIO, "cannot write the output: %s", strerror(errno));
-	return ret == SQLITE_DONE ? 0 : fail(sqlite3_db_handle(s), ret);
+	return ret == SQLITE_DONE ? 0 : sql_print_fail(sqlite3_db_handle(s), ret);
 }
 
 int braid_sql_run(FILE *to, const struct braid_sql *sql, const char *text,
@@ -308,7 +308,7 @@ int braid_sql_run(FILE *to, const struct braid_sql *sql, const char *text,
 	while (*text && !err) {
 		ret = sqlite3_prepare_v2(db, text, -1, &s, &text);
 		if (ret)
-			return fail(db, ret);
+			return sql_print_fail(db, ret);
 		if (s)		/* not only space or a comment */
 			err = braid_sql_print(to, s, form);
 		sqlite3_finalize(s);

@@ -174,7 +174,7 @@ static void prompt(const struct shell *s)
 }
 
 /* A failure ends a script. At a terminal it is shown, and Ctrl-C drops what was typed. */
-static int judge(struct shell *s, int err)
+static int sql_shell_judge(struct shell *s, int err)
 {
 	fflush(s->to);
 	if (!s->terminal)
@@ -218,14 +218,14 @@ int braid_sql_shell(FILE *to, const struct braid_sql *sql, enum braid_sql_form f
 				break;
 			clearerr(stdin);	/* Ctrl-C */
 			fputc('\n', stdout);
-			err = judge(&s, 0);
+			err = sql_shell_judge(&s, 0);
 			continue;
 		}
-		err = judge(&s, take_line(&s, line));
+		err = sql_shell_judge(&s, take_line(&s, line));
 	}
 	/* The last statement needs no semicolon. */
 	if (!err && !s.quit && s.statement.bytes)
-		err = judge(&s, braid_sql_run(to, sql, s.statement.data, form));
+		err = sql_shell_judge(&s, braid_sql_run(to, sql, s.statement.data, form));
 	if (s.terminal && !s.quit)
 		fputc('\n', stdout);
 	free(line);

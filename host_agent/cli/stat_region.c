@@ -49,8 +49,9 @@ static void put_line_off(struct stat_walk *w, const struct braid_ring_off *off)
 				  off->times == 1 ? "" : "s", (double)off_ns(w, off) / 1e9);
 }
 
-static void put_json(struct stat_walk *w, u32 buffer, u32 vcpu, const struct braid_ring_account *a,
-		     const struct braid_ring_off *off)
+static void stat_region_put_json(struct stat_walk *w, u32 buffer, u32 vcpu,
+				 const struct braid_ring_account *a,
+				 const struct braid_ring_off *off)
 {
 	braid_text_puts(&w->out, w->nr_rings ? ",\n{\"buffer\":" : "\n{\"buffer\":");
 	braid_text_json(&w->out, w->sb.buffers[buffer].name, BRAID_NAME_BYTES);
@@ -122,7 +123,7 @@ static void stat_ring(struct stat_walk *w, u32 buffer, u32 vcpu)
 	w->total.lost += a.lost;
 	w->total.left += a.left;
 	if (w->json)
-		put_json(w, buffer, vcpu, &a, &off);
+		stat_region_put_json(w, buffer, vcpu, &a, &off);
 	else
 		put_line(w, buffer, vcpu, &a, &off);
 	w->nr_rings++;

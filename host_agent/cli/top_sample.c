@@ -96,8 +96,8 @@ struct sampling {
 	struct braid_top_guest *guest;
 };
 
-static void add_ring(struct braid_top_vcpu *v, const struct braid_ring_map *map,
-		     const struct braid_ring_account *a)
+static void top_sample_add_ring(struct braid_top_vcpu *v, const struct braid_ring_map *map,
+				const struct braid_ring_account *a)
 {
 	u64 room = (u64)map->nr_slots * (map->subbuf_bytes - BRAID_SUBBUF_HEADER_BYTES);
 	u64 permille = room ? a->left_bytes * 1000 / room : 0;
@@ -144,7 +144,7 @@ static int sample_rings(void *arg)
 		for (k = 0; k < desc->nr_rings && k < g->nr_vcpus; k++) {
 			braid_mapping_ring(g->m, &g->sb, buffer, k, &map);
 			if (!braid_ring_gauge(&a, &map, g->m, g->sb.incarnation, &s->top->scratch))
-				add_ring(&g->vcpus[k], &map, &a);
+				top_sample_add_ring(&g->vcpus[k], &map, &a);
 		}
 	}
 	return 0;

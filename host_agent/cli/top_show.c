@@ -29,7 +29,7 @@ const char *braid_top_key_name(enum braid_top_key key)
 	return names[key];
 }
 
-static double value_of(const struct braid_top_guest *g, enum braid_top_key key)
+static double top_show_value_of(const struct braid_top_guest *g, enum braid_top_key key)
 {
 	switch (key) {
 	case BRAID_TOP_EVENTS:
@@ -55,7 +55,7 @@ static int by_key(const void *a, const void *b, void *arg)
 {
 	const struct braid_top_guest *x = a, *y = b;
 	const enum braid_top_key *key = arg;
-	double dx = value_of(x, *key), dy = value_of(y, *key);
+	double dx = top_show_value_of(x, *key), dy = top_show_value_of(y, *key);
 
 	dx = isnan(dx) ? -1 : dx;
 	dy = isnan(dy) ? -1 : dy;
@@ -261,7 +261,7 @@ void braid_top_print(const struct braid_top *top, const struct braid_top_screen 
 
 /* JSON -------------------------------------------------------------------------------------- */
 
-static void put_number(struct braid_text *t, const char *key, double value)
+static void top_show_put_number(struct braid_text *t, const char *key, double value)
 {
 	if (isnan(value))
 		braid_text_printf(t, ",\"%s\":null", key);
@@ -271,16 +271,16 @@ static void put_number(struct braid_text *t, const char *key, double value)
 
 static void put_rates(struct braid_text *t, const struct braid_top_rates *r)
 {
-	put_number(t, "events_per_s", r->events);
-	put_number(t, "bytes_per_s", r->bytes);
-	put_number(t, "read_per_s", r->read);
-	put_number(t, "lost_per_s", r->lost);
-	put_number(t, "run", r->run);
-	put_number(t, "steal", r->steal);
-	put_number(t, "exits_per_s", r->exits);
+	top_show_put_number(t, "events_per_s", r->events);
+	top_show_put_number(t, "bytes_per_s", r->bytes);
+	top_show_put_number(t, "read_per_s", r->read);
+	top_show_put_number(t, "lost_per_s", r->lost);
+	top_show_put_number(t, "run", r->run);
+	top_show_put_number(t, "steal", r->steal);
+	top_show_put_number(t, "exits_per_s", r->exits);
 }
 
-static void put_vcpu(struct braid_text *t, const struct braid_top_vcpu *v, u32 number)
+static void top_show_put_vcpu(struct braid_text *t, const struct braid_top_vcpu *v, u32 number)
 {
 	braid_text_printf(t, "%s{\"vcpu\":%u", number ? "," : "", number);
 	if (v->tid)
@@ -291,7 +291,7 @@ static void put_vcpu(struct braid_text *t, const struct braid_top_vcpu *v, u32 n
 			  v->fill_permille);
 }
 
-static void put_guest(struct braid_text *t, const struct braid_top_guest *g)
+static void top_show_put_guest(struct braid_text *t, const struct braid_top_guest *g)
 {
 	const char *state = braid_driver_state_name(g->state);
 	u32 k;
@@ -307,7 +307,7 @@ static void put_guest(struct braid_text *t, const struct braid_top_guest *g)
 	braid_text_printf(t, ",\"lost\":%llu,\"fill_permille\":%u,\"vcpus\":[",
 			  (unsigned long long)g->lost, g->fill_permille);
 	for (k = 0; k < g->nr_vcpus && g->sampled_ns; k++)
-		put_vcpu(t, &g->vcpus[k], k);
+		top_show_put_vcpu(t, &g->vcpus[k], k);
 	braid_text_puts(t, "]}");
 }
 
@@ -321,7 +321,7 @@ void braid_top_print_json(const struct braid_top *top)
 	for (k = 0; k < top->nr; k++) {
 		if (k)
 			braid_text_putc(&t, ',');
-		put_guest(&t, &top->guests[k]);
+		top_show_put_guest(&t, &top->guests[k]);
 	}
 	braid_text_puts(&t, "]}\n");
 	if (!t.failed)

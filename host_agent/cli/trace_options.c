@@ -15,7 +15,7 @@
 #include "tracebraid/tracebraid.h"
 
 /* Return: 0, or -ENOMEM with braid_fail(). */
-static int add(struct braid_option_list *to, const char *name, const char *value)
+static int trace_options_add(struct braid_option_list *to, const char *name, const char *value)
 {
 	char *word;
 
@@ -31,7 +31,7 @@ int braid_trace_take(const struct braid_option *o, void *to, const char *value)
 {
 	struct braid_trace_options *t = to;
 
-	return add(&t->words, o->name, value);
+	return trace_options_add(&t->words, o->name, value);
 }
 
 int braid_trace_select(const struct braid_option *o, void *to, const char *value)
@@ -39,7 +39,7 @@ int braid_trace_select(const struct braid_option *o, void *to, const char *value
 	struct braid_trace_options *t = to;
 
 	t->selects = true;
-	return add(&t->words, o->name, value);
+	return trace_options_add(&t->words, o->name, value);
 }
 
 int braid_trace_take_form(const struct braid_option *o, void *to, const char *value)
@@ -57,11 +57,11 @@ static int take_clock_source(const struct braid_option *o, void *to, const char 
 	struct braid_trace_options *t = to;
 	unsigned int which;
 
-	return braid_take_word(o, &which, value) ?: add(&t->opening, o->name, value);
+	return braid_take_word(o, &which, value) ?: trace_options_add(&t->opening, o->name, value);
 }
 
 /* Two languages: -e has globs, -F expressions. */
-static int take_event(const struct braid_option *o, void *to, const char *text)
+static int trace_options_take_event(const struct braid_option *o, void *to, const char *text)
 {
 	braid_auto_free char *copy = strdup(text);
 	char *at = copy, *one;
@@ -78,7 +78,7 @@ static int take_filter(const struct braid_option *o, void *to, const char *text)
 	struct braid_trace_options *t = to;
 
 	t->selects = true;
-	return add(&t->words, t->invert ? "filter-not" : o->name, text);
+	return trace_options_add(&t->words, t->invert ? "filter-not" : o->name, text);
 }
 
 #define TRACE	struct braid_trace_options
@@ -98,7 +98,7 @@ const struct braid_option braid_trace_common[] = {
 	{ 0, "cpu", "N", .take = braid_trace_select, .help = "only this CPU of each stream" },
 	{ 'B', "buffer", "NAME", .take = braid_trace_select,
 	  .help = "only guests' buffers of this name" },
-	{ 'e', "event", "GLOB", .take = take_event,
+	{ 'e', "event", "GLOB", .take = trace_options_take_event,
 	  .help = "only events SYSTEM:EVENT, or sub-events of that name; several are separated by commas; "
 	  "may be repeated",
 	  .values = "@event" },
@@ -120,7 +120,7 @@ const struct braid_option braid_trace_common[] = {
 	{ 0 },
 };
 
-static void say(void *arg, const char *line)
+static void trace_options_say(void *arg, const char *line)
 {
 	(void)arg;
 	fprintf(stderr, "tracebraid: %s\n", line);
@@ -157,17 +157,18 @@ int braid_trace_open(struct braid_trace_options *t, struct tracebraid_trace **tr
 {
 	bool all = counts_faults && !has(&t->words, "--since=");
 
-	if (add(&t->opening, "read", all ? "all" : "index") || add(&t->opening, "faults", "count") ||
+	if (trace_options_add(&t->opening, "read", all ? "all" : "index") || trace_options_add(&t->opening, "faults", "count") ||
 	    !ended(&t->opening))
 		return -ENOMEM;
 	braid_progress_begin(&t->progress);
 	tracebraid_progress(braid_progress_show, &t->progress);
-	return tracebraid_open_with(trace, (const char *const *)paths, nr, t->opening.items, say, NULL);
+	return tracebraid_open_with(trace, (const char *const *)paths, nr, t->opening.items,
+				    trace_options_say, NULL);
 }
 
 static volatile sig_atomic_t stopped;
 
-static void stop(int signal)
+static void trace_options_stop(int signal)
 {
 	stopped = signal;
 }
@@ -175,7 +176,7 @@ static void stop(int signal)
 const volatile sig_atomic_t *braid_trace_stoppable(void)
 {
 	static const int signals[] = { SIGINT, SIGTERM, SIGHUP };
-	struct sigaction action = { .sa_handler = stop, .sa_flags = SA_RESTART | SA_RESETHAND };
+	struct sigaction action = { .sa_handler = trace_options_stop, .sa_flags = SA_RESTART | SA_RESETHAND };
 	size_t k;
 
 	for (k = 0; k < sizeof(signals) / sizeof(*signals); k++)
@@ -219,8 +220,8 @@ static void print_near(struct tracebraid_trace *trace, const char *event)
 }
 
 /* Whether a selection matched: 0; or BRAID_TRACE_NOTHING, after a message: possibly a typing error. */
-static int judge(struct braid_trace_options *t, struct tracebraid_trace *trace,
-		 const struct tracebraid_totals *totals)
+static int trace_options_judge(struct braid_trace_options *t, struct tracebraid_trace *trace,
+			       const struct tracebraid_totals *totals)
 {
 	static const char event[] = "--event=";
 	const char *before = "", *one = NULL;
@@ -249,7 +250,7 @@ int braid_trace_export(struct braid_trace_options *t, const char *form, const ch
 	struct tracebraid_trace *trace = NULL;
 	struct tracebraid_totals totals;
 	const char *const *words;
-	int err = add(&t->words, "cpus", "2");
+	int err = trace_options_add(&t->words, "cpus", "2");
 
 	words = err ? NULL : braid_trace_words(t);
 	if (!words)
@@ -262,7 +263,7 @@ int braid_trace_export(struct braid_trace_options *t, const char *form, const ch
 	if (!err)
 		err = tracebraid_totals(trace, &totals);
 	if (!err)
-		err = judge(t, trace, &totals);
+		err = trace_options_judge(t, trace, &totals);
 	tracebraid_close(trace);
 	return err;
 }

@@ -12,7 +12,7 @@
 #define PONG_STEP_NS		50000ULL
 #define BURST_LIMIT_NS		30000000ULL
 
-static void keep(struct braid_burst *b, const struct braid_round_trip *c)
+static void burst_keep(struct braid_burst *b, const struct braid_round_trip *c)
 {
 	u32 k;
 
@@ -116,7 +116,7 @@ void braid_burst_run(struct braid_burst *b, u32 pings, u64 silent_ns, const bool
 		number = braid_load(&cells->ping);
 	do {
 		if (ping(cells, ++number, start_ns + SPIN_LIMIT_NS, &c)) {
-			keep(b, &c);
+			burst_keep(b, &c);
 			answered_ns = c.s.h2_ns;
 			nr++;
 			/*

@@ -241,7 +241,7 @@ static void share(struct braid_exchange *x, struct braid_exchange_peer *p, u64 n
 }
 
 /* Must hold the lock. Accounts for the result of a turn. */
-static void settle(struct braid_exchange *x, const struct turn *t, int err, u64 start_ns)
+static void exchange_settle(struct braid_exchange *x, const struct turn *t, int err, u64 start_ns)
 {
 	struct braid_exchange_peer *p = t->p;
 	u64 now_ns = braid_host_clock_ns(), spent_ns = now_ns - start_ns;
@@ -301,7 +301,7 @@ static void serve(struct braid_exchange *x, struct braid_exchange_peer *p)
 	braid_burst_end(&p->burst);
 	pthread_mutex_lock(&x->lock);
 	p->busy = false;
-	settle(x, &t, err, start_ns);
+	exchange_settle(x, &t, err, start_ns);
 	if (t.asking || !p->asked_ns)	/* a guest without a request was added, removed or
 					   rescheduled */
 		x->first = NULL;

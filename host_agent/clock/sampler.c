@@ -106,8 +106,8 @@ static bool take_one(const struct braid_sampler *s, const struct known_clock *c,
 }
 
 /* Keeps the tightest, tightest first. Return: their number. */
-static u32 take(const struct braid_sampler *s, const struct known_clock *c,
-		struct braid_clock_sample *kept)
+static u32 sampler_take(const struct braid_sampler *s, const struct known_clock *c,
+			struct braid_clock_sample *kept)
 {
 	struct braid_clock_sample one;
 	u32 nr = 0, at, k;
@@ -133,7 +133,7 @@ static int put_samples(const struct braid_sampler *s, struct braid_capture_write
 {
 	struct braid_chunk_host_clock head = { .kind = kind };
 	struct braid_clock_sample samples[KEPT];
-	u32 nr = take(s, s->clocks[kind].clock, samples);
+	u32 nr = sampler_take(s, s->clocks[kind].clock, samples);
 
 	if (!nr)
 		return 0;
@@ -169,7 +169,7 @@ int braid_sampler_turn(struct braid_sampler *s, struct braid_capture_writer *cap
 
 /* Opening ------------------------------------------------------------------------------------ */
 
-static const struct known_clock *find(const char *name)
+static const struct known_clock *sampler_find(const char *name)
 {
 	size_t k;
 
@@ -184,7 +184,7 @@ int braid_sampler_check(const char *trace_clock)
 	char known[256];
 	size_t used = 0, k;
 
-	if (!strcmp(trace_clock, BRAID_HOST_CLOCK) || find(trace_clock))
+	if (!strcmp(trace_clock, BRAID_HOST_CLOCK) || sampler_find(trace_clock))
 		return 0;
 	for (k = 0; k < NR_TRACE_CLOCKS; k++)
 		used += snprintf(known + used, sizeof(known) - used, ", %s", trace_clocks[k].name);
@@ -194,7 +194,7 @@ int braid_sampler_check(const char *trace_clock)
 
 static int open_trace(struct braid_sampler *s, const char *name, const char *stats)
 {
-	const struct known_clock *clock = find(name);
+	const struct known_clock *clock = sampler_find(name);
 	u64 ns;
 	int err;
 

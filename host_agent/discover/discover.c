@@ -104,7 +104,7 @@ static void set_unreadable(struct braid_found *f, int err)
 }
 
 /* Fills in what the superblock and the directory say. */
-static void describe(struct braid_found *f, const struct braid_mapping *m)
+static void discover_describe(struct braid_found *f, const struct braid_mapping *m)
 {
 	struct probe probe = { .found = f, .m = m };
 	struct braid_directory_copy dir;
@@ -222,7 +222,7 @@ static bool probe_file(const struct search *s, struct braid_found *f, struct bra
 		set_untrusted(s, f);
 		return word == BRAID_MAGIC || word == BRAID_MARK;
 	}
-	describe(f, m);
+	discover_describe(f, m);
 	f->marked = braid_mapping_marked(m);
 	if (f->state == BRAID_DRIVER_NONE)
 		return f->marked || is_ivshmem(s, f);

@@ -194,7 +194,7 @@ static void block_signals(sigset_t *before)
 }
 
 /* Makes the file, then plugs; undoes the first when the second fails. */
-static int give(struct job *j, bool live, bool config)
+static int libvirt_attach_give(struct job *j, bool live, bool config)
 {
 	struct braid_domain_result *result = j->result;
 	struct braid_domain *domain = &result->domain;
@@ -246,7 +246,7 @@ int braid_domain_attach(const struct braid_domain_request *o, struct braid_domai
 	live = !err && domain->active && !domain->attached;
 	config = !err && o->config && !domain->configured;
 	if (live || config)
-		err = give(&j, live, config);
+		err = libvirt_attach_give(&j, live, config);
 	if (!err) {
 		domain->attached |= result->changed_live;
 		domain->configured |= result->changed_config;

@@ -30,7 +30,7 @@ struct watch {
 	bool ended;
 };
 
-static bool wanted(const struct watch *w, virDomainPtr dom)
+static bool libvirt_watch_wanted(const struct watch *w, virDomainPtr dom)
 {
 	char uuid[VIR_UUID_STRING_BUFLEN] = "";
 	size_t k;
@@ -165,7 +165,7 @@ static int on_lifecycle(virConnectPtr conn, virDomainPtr dom, int event, int det
 	struct watch *w = arg;
 
 	(void)conn;
-	if (!wanted(w, dom) || !what)
+	if (!libvirt_watch_wanted(w, dom) || !what)
 		return 0;
 	send_change(w, BRAID_DOMAIN_EVENT, virDomainGetName(dom), "", what);
 	if (event == VIR_DOMAIN_EVENT_STARTED)
@@ -178,7 +178,7 @@ static void on_reboot(virConnectPtr conn, virDomainPtr dom, void *arg)
 	struct watch *w = arg;
 
 	(void)conn;
-	if (wanted(w, dom))
+	if (libvirt_watch_wanted(w, dom))
 		send_change(w, BRAID_DOMAIN_EVENT, virDomainGetName(dom), "", "reboots");
 }
 
@@ -189,7 +189,8 @@ static void on_device_added(virConnectPtr conn, virDomainPtr dom, const char *al
 
 	(void)conn;
 	(void)alias;
-	if (wanted(w, dom) && !braid_libvirt_describe(dom, &domain) && domain.attached)
+	if (libvirt_watch_wanted(w, dom) && !braid_libvirt_describe(dom,
+								    &domain) && domain.attached)
 		send_change(w, BRAID_DOMAIN_REGION, domain.name, domain.path, "");
 }
 
@@ -199,7 +200,7 @@ static void on_device_removed(virConnectPtr conn, virDomainPtr dom, const char *
 	struct watch *w = arg;
 
 	(void)conn;
-	if (wanted(w, dom) && strstr(alias, "shmem") && !braid_libvirt_describe(dom, &domain) &&
+	if (libvirt_watch_wanted(w, dom) && strstr(alias, "shmem") && !braid_libvirt_describe(dom, &domain) &&
 	    !domain.attached)
 		send_change(w, BRAID_DOMAIN_EVENT, domain.name, "", "released its memory");
 }
@@ -281,7 +282,7 @@ static void send_all(struct watch *w)
 	n = virConnectListAllDomains(w->conn, &doms,
 				     w->names ? 0 : VIR_CONNECT_LIST_DOMAINS_ACTIVE);
 	for (k = 0; k < n; k++) {
-		if (wanted(w, doms[k]))
+		if (libvirt_watch_wanted(w, doms[k]))
 			send_domain(w, doms[k]);
 		virDomainFree(doms[k]);
 	}
@@ -316,7 +317,7 @@ static int check_names(struct watch *w)
 	return 0;
 }
 
-static void run(struct watch *w)
+static void libvirt_watch_run(struct watch *w)
 {
 	int err = 0;
 
@@ -345,7 +346,7 @@ static void become_watch(void *arg, int fd)
 	struct watch *w = arg;
 
 	w->fd = fd;
-	run(w);
+	libvirt_watch_run(w);
 }
 
 /* Door ---------------------------------------------------------------------------------- */

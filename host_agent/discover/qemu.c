@@ -103,7 +103,7 @@ static void find_name(const char *cmdline, size_t bytes, char *name)
  * The value of a key in an argument, as "key=VALUE" or as JSON; NULL: none. @bytes: of the value.
  * Paths with a comma or a quotation mark are not supported.
  */
-static const char *value_of(const char *arg, const char *key, size_t *bytes)
+static const char *qemu_value_of(const char *arg, const char *key, size_t *bytes)
 {
 	size_t n = strlen(key);
 	const char *at;
@@ -132,7 +132,7 @@ static bool has_ivshmem(const char *cmdline, size_t bytes, const char *id, size_
 	for (arg = cmdline; arg < cmdline + bytes; arg += strlen(arg) + 1) {
 		if (!strstr(arg, "ivshmem-plain"))
 			continue;
-		value = value_of(arg, "memdev", &n);
+		value = qemu_value_of(arg, "memdev", &n);
 		if (value && n == id_bytes && !memcmp(value, id, n))
 			return true;
 	}
@@ -146,10 +146,10 @@ static bool is_ivshmem(const char *cmdline, size_t bytes, const char *path)
 	size_t n, id_bytes;
 
 	for (arg = cmdline; arg < cmdline + bytes; arg += strlen(arg) + 1) {
-		file = value_of(arg, "mem-path", &n);
+		file = qemu_value_of(arg, "mem-path", &n);
 		if (!file || n != strlen(path) || memcmp(file, path, n))
 			continue;
-		id = value_of(arg, "id", &id_bytes);
+		id = qemu_value_of(arg, "id", &id_bytes);
 		if (id && has_ivshmem(cmdline, bytes, id, id_bytes))
 			return true;
 	}

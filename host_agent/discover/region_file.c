@@ -81,7 +81,7 @@ int braid_owner_parse(const char *text, uid_t *uid, gid_t *gid)
 }
 
 /* Whether an existing file may be used: only its intended users can read it. */
-static int check_file(const struct braid_region_file *file, const struct stat *st)
+static int region_file_check_file(const struct braid_region_file *file, const struct stat *st)
 {
 	if (!S_ISREG(st->st_mode) || st->st_nlink != 1 || st->st_uid != file->uid ||
 	    st->st_mode & ~file->mode & 077)
@@ -101,7 +101,7 @@ static int take_file(const struct braid_region_file *file)
 
 	if (lstat(file->path, &st))
 		return braid_fail(-errno, "%s: %s", file->path, strerror(errno));
-	return check_file(file, &st);
+	return region_file_check_file(file, &st);
 }
 
 /* Opened, then checked: its owner may have put another there meanwhile. */
@@ -113,14 +113,15 @@ static int open_checked(const struct braid_region_file *file)
 	if (fd < 0)
 		return braid_fail(-errno, "%s cannot be opened: %s", file->path, strerror(errno));
 	err = fstat(fd, &st) ? braid_fail(-errno, "%s: %s", file->path, strerror(errno)) :
-			       check_file(file, &st);
+			       region_file_check_file(file, &st);
 	if (!err)
 		return fd;
 	close(fd);
 	return err;
 }
 
-static int write_head(const struct braid_region_file *file, int fd, const void *head, size_t bytes)
+static int region_file_write_head(const struct braid_region_file *file, int fd, const void *head,
+				  size_t bytes)
 {
 	if (pwrite(fd, head, bytes, 0) == (ssize_t)bytes)
 		return 0;
@@ -132,7 +133,7 @@ static int write_mark(const struct braid_region_file *file, int fd)
 {
 	static const u64 mark = BRAID_MARK;
 
-	return write_head(file, fd, &mark, sizeof(mark));
+	return region_file_write_head(file, fd, &mark, sizeof(mark));
 }
 
 int braid_region_file_mark(const struct braid_region_file *file)
@@ -140,7 +141,7 @@ int braid_region_file_mark(const struct braid_region_file *file)
 	static const struct braid_superblock marked = { .magic = BRAID_MARK };
 	braid_auto_fd int fd = open_checked(file);
 
-	return fd < 0 ? fd : write_head(file, fd, &marked, sizeof(marked));
+	return fd < 0 ? fd : region_file_write_head(file, fd, &marked, sizeof(marked));
 }
 
 int braid_region_file_invite(const struct braid_region_file *file)
@@ -164,7 +165,7 @@ int braid_region_file_invite(const struct braid_region_file *file)
 	return write_mark(file, fd);
 }
 
-static int fill(const struct braid_region_file *file, int fd)
+static int region_file_fill(const struct braid_region_file *file, int fd)
 {
 	/* The memory is taken now: a guest that finds it missing later would be killed. */
 	int err = posix_fallocate(fd, 0, file->bytes);
@@ -198,7 +199,7 @@ int braid_region_file_make(const struct braid_region_file *file, struct stat *ma
 	fd = openat(folder, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return braid_fail(-errno, "%s cannot be created: %s", file->path, strerror(errno));
-	err = fill(file, fd);
+	err = region_file_fill(file, fd);
 	if (err)
 		return err;
 	snprintf(self, sizeof(self), "/proc/self/fd/%d", fd);

@@ -33,7 +33,7 @@ static const char *base_name(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-static bool same(const struct braid_found *a, const struct braid_found *b)
+static bool resolve_same(const struct braid_found *a, const struct braid_found *b)
 {
 	return a->inode ? a->inode == b->inode && a->device == b->device :
 			  !strcmp(a->path, b->path);
@@ -44,7 +44,7 @@ static int match(struct lookup *l, const struct braid_found *f)
 {
 	if (f->untrusted)
 		return 0;
-	if (l->match && !same(l->match, f))
+	if (l->match && !resolve_same(l->match, f))
 		return braid_fail(-ENOTUNIQ, "%s: %s and %s both have this name; use a path",
 				  l->word, l->match->path, f->path);
 	if (!l->match)
@@ -84,7 +84,7 @@ static int match_guest_names(struct lookup *l)
 	return err;
 }
 
-static int fail(const struct lookup *l)
+static int resolve_fail(const struct lookup *l)
 {
 	size_t k;
 
@@ -123,7 +123,7 @@ static int look_up(struct lookup *l, char path[256])
 	if (!err && !l->match)
 		err = match_guest_names(l);
 	if (!err && !l->match)
-		err = fail(l);
+		err = resolve_fail(l);
 	if (!err)
 		strcpy(path, l->match->path);
 	free(l->files);

@@ -61,7 +61,7 @@ static xmlDoc *parse(const char *xml)
 }
 
 /* The value of an element's attribute or child; NULL: none. To be freed. */
-static char *value_of(xmlXPathContext *context, xmlNode *node, const char *path)
+static char *shmem_value_of(xmlXPathContext *context, xmlNode *node, const char *path)
 {
 	auto_object xmlXPathObject *object = NULL;
 
@@ -74,8 +74,8 @@ static char *value_of(xmlXPathContext *context, xmlNode *node, const char *path)
 
 static u64 bytes_of(xmlXPathContext *context, xmlNode *node)
 {
-	braid_auto_free char *number = value_of(context, node, "string(size)");
-	braid_auto_free char *unit = value_of(context, node, "string(size/@unit)");
+	braid_auto_free char *number = shmem_value_of(context, node, "string(size)");
+	braid_auto_free char *unit = shmem_value_of(context, node, "string(size/@unit)");
 	u64 n = number ? strtoull(number, NULL, 10) : 0;
 
 	if (!unit || *unit == 'b' || *unit == 'B')
@@ -151,8 +151,8 @@ static bool is_name(const char *name)
 }
 
 /* The device that ranks highest; one that is merely blank is not a region's. */
-static int find(const char *xml, int (*rank_of)(const char *name, const char *wanted),
-		const char *wanted, struct braid_shmem *shmem)
+static int shmem_find(const char *xml, int (*rank_of)(const char *name, const char *wanted),
+		      const char *wanted, struct braid_shmem *shmem)
 {
 	auto_doc xmlDoc *doc = parse(xml);
 	auto_context xmlXPathContext *context = doc ? xmlXPathNewContext(doc) : NULL;
@@ -167,7 +167,7 @@ static int find(const char *xml, int (*rank_of)(const char *name, const char *wa
 		return braid_fail(-EBADMSG, "cannot parse libvirt's XML of a domain");
 	for (k = 0; all->nodesetval && k < all->nodesetval->nodeNr; k++) {
 		xmlNode *node = all->nodesetval->nodeTab[k];
-		braid_auto_free char *name = value_of(context, node, "string(@name)");
+		braid_auto_free char *name = shmem_value_of(context, node, "string(@name)");
 		int how = name && is_name(name) ? rank_of(name, wanted) : NO_REGION;
 
 		if (how == BLANK)
@@ -187,12 +187,12 @@ static int find(const char *xml, int (*rank_of)(const char *name, const char *wa
 
 int braid_shmem_find(const char *xml, const char *usual, struct braid_shmem *shmem)
 {
-	return find(xml, rank, usual, shmem);
+	return shmem_find(xml, rank, usual, shmem);
 }
 
 int braid_shmem_find_named(const char *xml, const char *name, struct braid_shmem *shmem)
 {
-	return find(xml, rank_by_name, name, shmem);
+	return shmem_find(xml, rank_by_name, name, shmem);
 }
 
 char *braid_shmem_xml(const char *name, u64 bytes)
@@ -222,9 +222,9 @@ int braid_dac_owner(const char *xml, uid_t *uid, gid_t *gid)
 	braid_auto_free char *label = NULL;
 
 	if (context)
-		label = value_of(context, xmlDocGetRootElement(doc),
-				 "string(/domain/seclabel[@model='dac']/label"
-				 " | /capabilities/host/secmodel[model='dac']/baselabel)");
+		label = shmem_value_of(context, xmlDocGetRootElement(doc),
+				       "string(/domain/seclabel[@model='dac']/label"
+				       " | /capabilities/host/secmodel[model='dac']/baselabel)");
 	if (!label || !strchr(label, ':'))
 		return -ENODATA;
 	return braid_owner_parse(label, uid, gid);

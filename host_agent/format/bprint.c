@@ -38,7 +38,7 @@ bool braid_is_bprint(const struct braid_layout *layout, const char *name)
 }
 
 /* An argument of 1, 2, 4 or 8 bytes, at a multiple of its size, but at most of 4. */
-static u64 take(struct bprint *b, u32 bytes)
+static u64 bprint_take(struct bprint *b, u32 bytes)
 {
 	u32 align = bytes < 4 ? bytes : 4, at = (b->at + align - 1) & ~(align - 1);
 
@@ -67,7 +67,7 @@ static s32 take_count(struct bprint *b)
 
 	if (*b->format == '*') {
 		b->format++;
-		count = (s32)take(b, 4);
+		count = (s32)bprint_take(b, 4);
 	} else {
 		for (; isdigit((unsigned char)*b->format); b->format++)
 			count = count > MOST_WIDTH ? count : 10 * count + *b->format - '0';
@@ -99,7 +99,8 @@ static void take_conversion(struct bprint *b, struct conversion *c)
 		c->bytes = *b->format != 'h' ? 8 : c->bytes == 2 ? 1 : 2;
 }
 
-static void put_string(struct bprint *b, const struct conversion *c, const char *s, u32 bytes)
+static void bprint_put_string(struct bprint *b, const struct conversion *c, const char *s,
+			      u32 bytes)
 {
 	s32 missing;
 
@@ -114,10 +115,10 @@ static void put_string(struct bprint *b, const struct conversion *c, const char 
 		braid_text_printf(b->out, "%*s", missing, "");
 }
 
-static void put_number(struct bprint *b, const struct conversion *c, char letter)
+static void bprint_put_number(struct bprint *b, const struct conversion *c, char letter)
 {
 	bool sign = letter == 'd' || letter == 'i';
-	u64 value = take(b, c->bytes);
+	u64 value = bprint_take(b, c->bytes);
 	u32 shift = 64 - 8 * c->bytes;
 	char format[32], text[2 * MOST_WIDTH + 64];
 
@@ -157,10 +158,10 @@ static void put_pointer(struct bprint *b, const struct conversion *c)
 	if (isalnum((unsigned char)kind) && !strchr("SsFfxKe", kind)) {
 		text = take_string(b, &bytes);
 		if (!b->ended)
-			put_string(b, c, text, bytes);
+			bprint_put_string(b, c, text, bytes);
 		return;
 	}
-	value = take(b, 8);
+	value = bprint_take(b, 8);
 	if (b->ended)
 		return;
 	if (kind && strchr("SsFf", kind))
@@ -182,16 +183,16 @@ static void put_conversion(struct bprint *b)
 	b->format += !!letter;
 	switch (b->ended ? 0 : letter) {
 	case 'd': case 'i': case 'u': case 'x': case 'X': case 'o':
-		put_number(b, &c, letter);
+		bprint_put_number(b, &c, letter);
 		break;
 	case 'c':
-		letter = take(b, 1);
-		put_string(b, &c, &letter, !b->ended && letter);
+		letter = bprint_take(b, 1);
+		bprint_put_string(b, &c, &letter, !b->ended && letter);
 		break;
 	case 's':
 		text = take_string(b, &bytes);
 		if (!b->ended)
-			put_string(b, &c, text, bytes);
+			bprint_put_string(b, &c, text, bytes);
 		break;
 	case 'p':
 		put_pointer(b, &c);

@@ -10,7 +10,7 @@
 
 
 /* Text between conversions, with its escapes. Return: false: odd. */
-static bool take_text(struct braid_compiler *c)
+static bool compile_take_text(struct braid_compiler *c)
 {
 	char *text = malloc(strlen(c->at) + 1);
 	size_t n = 0;
@@ -36,7 +36,7 @@ static bool take_text(struct braid_compiler *c)
 
 /* Conversions ------------------------------------------------------------------------------ */
 
-static s16 take_number(struct braid_compiler *c)
+static s16 compile_take_number(struct braid_compiler *c)
 {
 	unsigned int n = 0;
 
@@ -78,13 +78,13 @@ static bool take_conversion(struct braid_compiler *c, struct braid_conversion *v
 		v->space |= *c->at == ' ';
 	}
 	v->wide = take_star(c);
-	v->shape.width = take_number(c);
+	v->shape.width = compile_take_number(c);
 	if (*c->at == '.') {
 		c->at++;
 		v->precise = true;
 		v->counted = take_star(c);
 		if (!v->counted)
-			v->shape.most = take_number(c);
+			v->shape.most = compile_take_number(c);
 		if (!v->counted && v->shape.most < 0)
 			return braid_compile_fail(c, "a width in its print format is too large");
 	}
@@ -308,7 +308,7 @@ const char *braid_program_compile(struct braid_format_program **out, const char 
 			c.at++;
 			good = compile_conversion(&c);
 		} else {
-			good = take_text(&c);
+			good = compile_take_text(&c);
 		}
 	}
 	if (good && !braid_program_finish(c.steps))

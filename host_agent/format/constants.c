@@ -18,7 +18,7 @@ struct braid_constants {
 	char *pool;
 };
 
-static int by_address(const void *a, const void *b)
+static int constants_by_address(const void *a, const void *b)
 {
 	const struct constant *x = a, *y = b;
 
@@ -43,7 +43,7 @@ static void unescape(char *text)
 }
 
 /* One line without its end. Return: false: out of memory. */
-static bool add(struct braid_constants *c, char *line)
+static bool constants_add(struct braid_constants *c, char *line)
 {
 	struct constant constant;
 	char *at, *end;
@@ -71,13 +71,13 @@ struct braid_constants *braid_constants_new(const char *list)
 		next = strchr(line, '\n');
 		if (next)
 			*next++ = 0;
-		good = add(c, line);
+		good = constants_add(c, line);
 	}
 	if (!c->pool || !good || !c->nr) {
 		braid_constants_free(c);
 		return NULL;
 	}
-	qsort(c->at, c->nr, sizeof(*c->at), by_address);
+	qsort(c->at, c->nr, sizeof(*c->at), constants_by_address);
 	return c;
 }
 

@@ -118,7 +118,8 @@ static noinline void prepare_now(struct braid_format *f, struct braid_stream_typ
 	type->info.printable = type->steps || type->bprint;
 }
 
-static struct braid_stream_type *prepare(struct braid_format *f, struct braid_stream_type *type)
+static struct braid_stream_type *format_prepare(struct braid_format *f,
+						struct braid_stream_type *type)
 {
 	if (!type->prepared)
 		prepare_now(f, type);
@@ -135,18 +136,19 @@ static struct braid_stream_types *types_of(struct braid_format *f, const struct 
 	return sk->types;
 }
 
-static struct braid_stream_type *type_of(struct braid_format *f, const struct braid_item *item)
+static struct braid_stream_type *format_type_of(struct braid_format *f,
+						const struct braid_item *item)
 {
 	struct braid_stream_types *types = types_of(f, item->stream);
 	struct braid_stream_type *type = types ? braid_stream_types_of(types, item) : NULL;
 
-	return type ? prepare(f, type) : NULL;
+	return type ? format_prepare(f, type) : NULL;
 }
 
 const struct braid_event_type_info *braid_format_event(struct braid_format *f,
 						       const struct braid_item *item)
 {
-	struct braid_stream_type *type = type_of(f, item);
+	struct braid_stream_type *type = format_type_of(f, item);
 
 	return type ? &type->info : NULL;
 }
@@ -162,7 +164,7 @@ const struct braid_event_type_info *braid_format_by_number(struct braid_format *
 		return NULL;
 	types = types_of(f, stream);
 	type = types ? braid_stream_types_by_format(types, &stream->formats[number]) : NULL;
-	return type ? &prepare(f, type)->info : NULL;
+	return type ? &format_prepare(f, type)->info : NULL;
 }
 
 static void print_hex(const struct braid_item *item, struct braid_text *out)
@@ -248,7 +250,7 @@ static bool has_fields(const struct braid_stream_type *type, const struct braid_
 const struct braid_layout *braid_format_fields(struct braid_format *f,
 					       const struct braid_item *item)
 {
-	struct braid_stream_type *type = type_of(f, item);
+	struct braid_stream_type *type = format_type_of(f, item);
 
 	return type && has_fields(type, item) ? type->layout : NULL;
 }
@@ -293,8 +295,8 @@ void braid_format_constants(struct braid_format *f, const struct braid_stream *s
 }
 
 /* Return: whether what was appended is sure to be braid_text_simple(). */
-static bool put_text(const struct braid_item *item, const struct braid_event_type_info *info,
-		     struct braid_text *out)
+static bool format_put_text(const struct braid_item *item, const struct braid_event_type_info *info,
+			    struct braid_text *out)
 {
 	struct braid_stream_type *type = (struct braid_stream_type *)info;
 
@@ -314,7 +316,7 @@ static bool put_text(const struct braid_item *item, const struct braid_event_typ
 void braid_format_text_of(const struct braid_item *item, const struct braid_event_type_info *info,
 			  struct braid_text *out)
 {
-	put_text(item, info, out);
+	format_put_text(item, info, out);
 }
 
 void braid_format_quoted_of(const struct braid_item *item, const struct braid_event_type_info *info,
@@ -323,7 +325,7 @@ void braid_format_quoted_of(const struct braid_item *item, const struct braid_ev
 	size_t before = out->bytes;
 
 	braid_text_putc(out, '"');
-	if (put_text(item, info, out))
+	if (format_put_text(item, info, out))
 		braid_text_putc(out, '"');
 	else if (!out->failed)
 		rewrite(out, before, before + 1, braid_text_json);
@@ -346,7 +348,7 @@ void braid_format_json_of(const struct braid_item *item, const struct braid_even
 void braid_format_json(struct braid_format *f, const struct braid_item *item,
 		       struct braid_text *out)
 {
-	struct braid_stream_type *type = type_of(f, item);
+	struct braid_stream_type *type = format_type_of(f, item);
 
 	braid_format_json_of(item, type ? &type->info : NULL, out);
 }

@@ -19,7 +19,7 @@ static bool in_word(char c)
 }
 
 /* "KEY:digits;" and the tabs before. Return: what follows, NULL when it is not there. */
-static const char *take_number(const char *s, const char *key, u32 *value)
+static const char *layout_take_number(const char *s, const char *key, u32 *value)
 {
 	size_t n = strlen(key);
 	unsigned long number;
@@ -160,7 +160,7 @@ static void set_elements(struct braid_field *f)
 }
 
 /* Whether a type has a word, not in its brackets. */
-static bool is_of(const char *type, const char *word)
+static bool layout_is_of(const char *type, const char *word)
 {
 	const char *at = strstr(type, word);
 
@@ -174,7 +174,7 @@ static void set_flags(struct braid_field *f, const struct declaration *d)
 
 	f->flags |= d->star ? BRAID_FIELD_POINTER : 0;
 	f->flags |= d->length ? BRAID_FIELD_ARRAY : 0;
-	if (d->length && (is_of(f->type, "char") || is_of(f->type, "u8") || is_of(f->type, "s8")))
+	if (d->length && (layout_is_of(f->type, "char") || layout_is_of(f->type, "u8") || layout_is_of(f->type, "s8")))
 		f->flags |= BRAID_FIELD_STRING;
 	if (!strncmp(f->type, "__data_loc", 10))
 		f->flags |= BRAID_FIELD_DYNAMIC;
@@ -206,10 +206,10 @@ static const char *take_field(const char *s, struct braid_field *f, char **pool)
 	if (!s)
 		return NULL;
 	*pool = keep_names(f, &d, text, s - 1, *pool);
-	s = take_number(s, "offset:", &f->offset);
-	s = s ? take_number(s, "size:", &f->size) : NULL;
+	s = layout_take_number(s, "offset:", &f->offset);
+	s = s ? layout_take_number(s, "size:", &f->size) : NULL;
 	if (s && !strncmp(s + strspn(s, "\t "), "signed:", 7))
-		s = take_number(s, "signed:", &sign);
+		s = layout_take_number(s, "signed:", &sign);
 	if (!s || *s != '\n')
 		return NULL;
 	f->flags = sign ? BRAID_FIELD_SIGNED : 0;
@@ -278,7 +278,7 @@ static bool has_pid(const struct braid_layout *layout)
  * The beginning of a record is given: see struct braid_record. Only files of others have records that begin with the
  * id alone.
  */
-static const char *check(struct braid_layout *layout)
+static const char *layout_check(struct braid_layout *layout)
 {
 	static const struct {
 		const char *name;
@@ -337,7 +337,7 @@ const char *braid_layout_parse(struct braid_layout **out, const char *text, cons
 	}
 	layout->system = system;
 	*rest = take_fields(layout, text);
-	why = !*rest ? no_field : !make_keys(layout) ? "out of memory" : check(layout);
+	why = !*rest ? no_field : !make_keys(layout) ? "out of memory" : layout_check(layout);
 	if (why)
 		braid_layout_free(layout);
 	else

@@ -11,20 +11,20 @@ struct maker {
 	u32 *from;			/* where a step is run, or the end */
 };
 
-static void put(struct maker *m, u8 op)
+static void quick_put(struct maker *m, u8 op)
 {
 	m->next.op = op;
 	m->program->quick[m->program->nr_quick++] = m->next;
 	memset(&m->next, 0, sizeof(m->next));
 }
 
-static void put_text(struct maker *m, const char *text, u32 bytes)
+static void quick_put_text(struct maker *m, const char *text, u32 bytes)
 {
 	u32 n;
 
 	for (; bytes; bytes -= n, text += n) {
 		if (m->next.text_bytes == BRAID_STEP_BLOCK)
-			put(m, BRAID_QUICK_TEXT);
+			quick_put(m, BRAID_QUICK_TEXT);
 		n = BRAID_STEP_BLOCK - m->next.text_bytes;
 		n = bytes < n ? bytes : n;
 		memcpy(m->next.text + m->next.text_bytes, text, n);
@@ -96,25 +96,25 @@ static void put_step(struct maker *m, const struct braid_step *p)
 	m->next.target = p->target;
 	switch (p->op) {
 	case BRAID_STEP_TEXT:
-		put_text(m, p->text, p->text_bytes);
+		quick_put_text(m, p->text, p->text_bytes);
 		break;
 	case BRAID_STEP_DECIMAL:
-		put(m, decimal(m, p));
+		quick_put(m, decimal(m, p));
 		break;
 	case BRAID_STEP_HEX:
-		put(m, hex(m, p));
+		quick_put(m, hex(m, p));
 		break;
 	case BRAID_STEP_CHARS:
-		put(m, chars(m, p));
+		quick_put(m, chars(m, p));
 		break;
 	case BRAID_STEP_CHOOSE:
-		put(m, BRAID_QUICK_CHOOSE);
+		quick_put(m, BRAID_QUICK_CHOOSE);
 		break;
 	case BRAID_STEP_GO:
-		put(m, BRAID_QUICK_GO);
+		quick_put(m, BRAID_QUICK_GO);
 		break;
 	default:
-		put(m, BRAID_QUICK_STEP);
+		quick_put(m, BRAID_QUICK_STEP);
 	}
 }
 
@@ -139,20 +139,20 @@ static size_t most_quick(const struct braid_format_program *s)
 }
 
 /* Text waits for the step after it, unless a jump leads there. */
-static void make(struct maker *m, const bool *reached)
+static void quick_make(struct maker *m, const bool *reached)
 {
 	struct braid_format_program *s = m->program;
 	size_t k;
 
 	for (k = 0; k < s->nr; k++) {
 		if (reached[k] && m->next.text_bytes)
-			put(m, BRAID_QUICK_TEXT);
+			quick_put(m, BRAID_QUICK_TEXT);
 		m->from[k] = s->nr_quick;
 		s->special |= !is_simple(&s->at[k]);
 		put_step(m, &s->at[k]);
 	}
 	if (m->next.text_bytes)
-		put(m, BRAID_QUICK_TEXT);
+		quick_put(m, BRAID_QUICK_TEXT);
 	m->from[s->nr] = s->nr_quick;
 	for (k = 0; k < s->nr_quick; k++)
 		s->quick[k].target = m->from[s->quick[k].target];
@@ -170,7 +170,7 @@ bool braid_program_finish(struct braid_format_program *s)
 	for (k = 0; good && k < s->nr; k++)
 		reached[s->at[k].target] = true;
 	if (good)
-		make(&m, reached);
+		quick_make(&m, reached);
 	free(m.from);
 	free(reached);
 	return good;

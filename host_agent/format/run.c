@@ -18,14 +18,14 @@ struct run {
 	bool special;		/* some bytes are not braid_text_simple() */
 };
 
-static void put(struct run *r, const char *text, size_t bytes)
+static void run_put(struct run *r, const char *text, size_t bytes)
 {
 	memcpy(r->at, text, bytes);
 	r->at += bytes;
 }
 
 /* A text of the steps' own. */
-static void put_text(struct run *r, const char *text, u32 bytes)
+static void run_put_text(struct run *r, const char *text, u32 bytes)
 {
 	u32 k;
 
@@ -48,17 +48,17 @@ static void put_shaped(struct run *r, const struct braid_shape *shape, const cha
 
 	if (missing > 0 && !shape->left)
 		pad(r, ' ', missing);
-	put(r, text, bytes);
+	run_put(r, text, bytes);
 	if (missing > 0 && shape->left)
 		pad(r, ' ', missing);
 }
 
-static u64 cut(u64 value, u32 bytes)
+static u64 run_cut(u64 value, u32 bytes)
 {
 	return bytes == 8 ? value : value & ((1ULL << 8 * bytes) - 1);
 }
 
-static s64 widen(u64 value, u32 bytes)
+static s64 run_widen(u64 value, u32 bytes)
 {
 	u32 shift = 64 - 8 * bytes;
 
@@ -73,10 +73,10 @@ static void put_digits(struct run *r, const struct braid_shape *shape, const cha
 
 	if (missing > 0 && !shape->zeros && !shape->left)
 		pad(r, ' ', missing);
-	put(r, before, before_bytes);
+	run_put(r, before, before_bytes);
 	if (missing > 0 && shape->zeros)
 		pad(r, '0', missing);
-	put(r, digits, nr);
+	run_put(r, digits, nr);
 	if (missing > 0 && shape->left)
 		pad(r, ' ', missing);
 }
@@ -88,11 +88,11 @@ static void put_decimal(struct run *r, const struct braid_shape *shape, u64 valu
 	u32 nr;
 
 	if (shape->sign) {
-		negative = widen(value, shape->bytes) < 0;
-		value = widen(value, shape->bytes);
+		negative = run_widen(value, shape->bytes) < 0;
+		value = run_widen(value, shape->bytes);
 		value = negative ? -value : value;
 	} else {
-		value = cut(value, shape->bytes);
+		value = run_cut(value, shape->bytes);
 	}
 	if (!shape->width) {
 		*r->at = '-';
@@ -139,7 +139,7 @@ static void put_hex(struct run *r, const struct braid_shape *shape, u64 value)
 	char digits[16];
 	u32 nr;
 
-	value = cut(value, shape->bytes);
+	value = run_cut(value, shape->bytes);
 	if (!shape->width && !shape->prefix) {
 		r->at += hex_digits(r->at, value, 1, shape->upper);
 		return;
@@ -149,15 +149,15 @@ static void put_hex(struct run *r, const struct braid_shape *shape, u64 value)
 		   nr);
 }
 
-static void put_rest(struct run *r, u64 value)
+static void run_put_rest(struct run *r, u64 value)
 {
-	put(r, "0x", 2);
+	run_put(r, "0x", 2);
 	r->at += hex_digits(r->at, value, 1, false);
 }
 
 static void put_printf(struct run *r, const struct braid_shape *shape, u64 value)
 {
-	value = shape->sign ? (u64)widen(value, shape->bytes) : cut(value, shape->bytes);
+	value = shape->sign ? (u64)run_widen(value, shape->bytes) : run_cut(value, shape->bytes);
 	r->at += sprintf(r->at, shape->format, value);
 }
 
@@ -173,13 +173,13 @@ static void put_char(struct run *r, const struct braid_shape *shape, u64 value)
 static void put_pointer(struct run *r, u64 value)
 {
 	if (value)
-		put_rest(r, value);
+		run_put_rest(r, value);
 	else
-		put(r, "(nil)", 5);
+		run_put(r, "(nil)", 5);
 }
 
 /* Space for what has any length, and for all steps after it. Return: false: out of memory. */
-static bool reserve(struct run *r, size_t bytes)
+static bool run_reserve(struct run *r, size_t bytes)
 {
 	r->out->bytes = r->at - r->out->data;
 	r->at = braid_text_reserve(r->out, bytes + r->steps->most +
@@ -196,17 +196,17 @@ static bool put_function(struct run *r, const struct braid_step *p, u64 address)
 	size_t bytes;
 
 	if (!name) {
-		put_rest(r, address);
+		run_put_rest(r, address);
 		return true;
 	}
 	bytes = strlen(name);
-	if (!reserve(r, bytes))
+	if (!run_reserve(r, bytes))
 		return false;
-	put(r, name, bytes);
+	run_put(r, name, bytes);
 	r->special |= !braid_text_simple(name, bytes);
 	if (p->offset_too) {
 		*r->at++ = '+';
-		put_rest(r, address - start);
+		run_put_rest(r, address - start);
 	}
 	return true;
 }
@@ -224,7 +224,7 @@ static bool put_constant(struct run *r, const struct braid_step *p, u64 address)
 	bytes = strlen(text);
 	if (p->shape.most >= 0 && (size_t)p->shape.most < bytes)
 		bytes = p->shape.most;
-	if (!reserve(r, bytes + (u32)p->shape.width))
+	if (!run_reserve(r, bytes + (u32)p->shape.width))
 		return false;
 	r->special |= !braid_text_simple(text, bytes);
 	put_shaped(r, &p->shape, text, bytes);
@@ -232,7 +232,7 @@ static bool put_constant(struct run *r, const struct braid_step *p, u64 address)
 }
 
 /* A string that ends at a NUL or after @room bytes. */
-static void put_string(struct run *r, const struct braid_step *p, const u8 *from, size_t room)
+static void run_put_string(struct run *r, const struct braid_step *p, const u8 *from, size_t room)
 {
 	s64 most = p->shape.most;
 	size_t bytes;
@@ -254,10 +254,10 @@ static void put_dynamic_string(struct run *r, const struct braid_step *p)
 	u32 length, at = braid_node_locate(r->data, r->bytes, p->offset, p->base, &length);
 
 	if (length)	/* it ends at its NUL, or where the payload does */
-		put_string(r, p, r->data + at, r->bytes - at);
+		run_put_string(r, p, r->data + at, r->bytes - at);
 }
 
-static void put_name(struct run *r, const struct braid_step *p, s64 value)
+static void run_put_name(struct run *r, const struct braid_step *p, s64 value)
 {
 	u32 low = 0, high = p->nr_names;
 
@@ -270,9 +270,9 @@ static void put_name(struct run *r, const struct braid_step *p, s64 value)
 			high = middle;
 	}
 	if (low < p->nr_names && p->names[low].value == value)
-		put_text(r, p->names[low].text, p->names[low].bytes);
+		run_put_text(r, p->names[low].text, p->names[low].bytes);
 	else
-		put_rest(r, value);
+		run_put_rest(r, value);
 }
 
 static void put_flags(struct run *r, const struct braid_step *p, s64 value)
@@ -284,26 +284,26 @@ static void put_flags(struct run *r, const struct braid_step *p, s64 value)
 		const struct braid_value_name *name = &p->names[k];
 
 		if (!value && name->value < 0) {
-			put_text(r, name->text, name->bytes);
+			run_put_text(r, name->text, name->bytes);
 			break;
 		}
 		if (name->value <= 0 || (value & name->value) != name->value)
 			continue;
 		if (any)
-			put_text(r, p->text, p->text_bytes);
-		put_text(r, name->text, name->bytes);
+			run_put_text(r, p->text, p->text_bytes);
+		run_put_text(r, name->text, name->bytes);
 		any = true;
 		value &= ~name->value;
 	}
 	if (!value)
 		return;
 	if (any)
-		put_text(r, p->text, p->text_bytes);
-	put_rest(r, value);
+		run_put_text(r, p->text, p->text_bytes);
+	run_put_rest(r, value);
 }
 
 /* Where a field's bytes are, or a dynamic field's data. */
-static const u8 *place(const struct braid_step *p, const u8 *data, u32 bytes, u32 *length)
+static const u8 *run_place(const struct braid_step *p, const u8 *data, u32 bytes, u32 *length)
 {
 	*length = p->bytes ? p->bytes : bytes - p->offset;
 	return data + (p->dynamic ? braid_node_locate(data, bytes, p->offset, p->base, length) :
@@ -314,7 +314,7 @@ static const u8 *place(const struct braid_step *p, const u8 *data, u32 bytes, u3
 static const u8 *array_at(struct run *r, const struct braid_step *p, u32 *nr)
 {
 	u32 room, count = braid_node_number(p->value, r->data, r->bytes);
-	const u8 *at = place(p, r->data, r->bytes, &room);
+	const u8 *at = run_place(p, r->data, r->bytes, &room);
 
 	if (p->op != BRAID_STEP_DUMP)	/* others may read past the field */
 		room = r->bytes - (at - r->data);
@@ -340,7 +340,7 @@ static void put_bytes(struct run *r, const struct braid_step *p)
 static void put_mask(struct run *r, const struct braid_step *p)
 {
 	u32 length, bits, missing;
-	const u8 *from = place(p, r->data, r->bytes, &length);
+	const u8 *from = run_place(p, r->data, r->bytes, &length);
 	char *start = r->at;
 	bool more;
 
@@ -355,7 +355,7 @@ static void put_mask(struct run *r, const struct braid_step *p)
 	r->at = p->op == BRAID_STEP_CPUS ? braid_cpus_put(r->at, from, bits) :
 					   braid_mask_put(r->at, from, bits);
 	if (more)
-		put(r, "...", 3);
+		run_put(r, "...", 3);
 	if (r->at - start >= p->shape.width)
 		return;
 	missing = p->shape.width - (r->at - start);
@@ -371,7 +371,7 @@ static void put_mask(struct run *r, const struct braid_step *p)
 static void put_address(struct run *r, const struct braid_step *p)
 {
 	u32 length;
-	const u8 *from = place(p, r->data, r->bytes, &length);
+	const u8 *from = run_place(p, r->data, r->bytes, &length);
 
 	r->at = braid_address_put(r->at, p->variant, from, length);
 }
@@ -387,7 +387,7 @@ static void put_array(struct run *r, const struct braid_step *p)
 	for (k = 0; k < nr; k++) {
 		if (k)
 			*r->at++ = ',';
-		put_rest(r, braid_node_load(from + k * p->element, p->element));
+		run_put_rest(r, braid_node_load(from + k * p->element, p->element));
 	}
 	*r->at++ = '}';
 }
@@ -416,13 +416,14 @@ static bool step(struct run *r, const struct braid_step *p)
 	case BRAID_STEP_CONSTANT:
 		return put_constant(r, p, braid_node_number(p->value, r->data, r->bytes));
 	case BRAID_STEP_CHARS:
-		put_string(r, p, r->data + p->offset, p->bytes ? p->bytes : r->bytes - p->offset);
+		run_put_string(r, p, r->data + p->offset,
+			       p->bytes ? p->bytes : r->bytes - p->offset);
 		return true;
 	case BRAID_STEP_STRING:
 		put_dynamic_string(r, p);
 		return true;
 	case BRAID_STEP_NAME:
-		put_name(r, p, braid_node_number(p->value, r->data, r->bytes));
+		run_put_name(r, p, braid_node_number(p->value, r->data, r->bytes));
 		return true;
 	case BRAID_STEP_FLAGS:
 		put_flags(r, p, braid_node_number(p->value, r->data, r->bytes));
@@ -457,7 +458,7 @@ bool braid_program_holds(const struct braid_format_program *s, const u8 *data, u
 
 		if (p->op != BRAID_STEP_BYTES && p->op != BRAID_STEP_ARRAY)
 			continue;
-		from = place(p, data, bytes, &length) - data;
+		from = run_place(p, data, bytes, &length) - data;
 		if ((u32)braid_node_number(p->value, data, bytes) > (bytes - from) / p->element)
 			return false;
 	}

@@ -22,7 +22,7 @@ static bool need(struct braid_parser *p, const char *token)
 	return braid_token_take(p, token) || bad(p);
 }
 
-static struct braid_node *take_number(struct braid_parser *p)
+static struct braid_node *tree_take_number(struct braid_parser *p)
 {
 	struct braid_node *n = braid_node_new(p->tree, BRAID_NODE_CONSTANT);
 	char *end;
@@ -373,7 +373,7 @@ static struct braid_node *take_primary(struct braid_parser *p)
 	} else if (*p->at == '\'') {
 		n = take_character(p);
 	} else {
-		n = isdigit((unsigned char)*p->at) ? take_number(p) : take_named(p);
+		n = isdigit((unsigned char)*p->at) ? tree_take_number(p) : take_named(p);
 	}
 	if (!n || !braid_token_take(p, "["))
 		return n;

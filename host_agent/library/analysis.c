@@ -136,9 +136,9 @@ int tracebraid_analyze_check(const char *name, const char *const *options, int c
 /* Running --------------------------------------------------------------------------------------- */
 
 /* @against: to compare with; or NULL. @s: of choose(). */
-static int run(FILE *to, struct tracebraid_trace *trace, struct tracebraid_trace *against,
-	       const struct braid_analysis *analysis, struct braid_library_select *s,
-	       struct braid_analysis_options *wants)
+static int analysis_run(FILE *to, struct tracebraid_trace *trace, struct tracebraid_trace *against,
+			const struct braid_analysis *analysis, struct braid_library_select *s,
+			struct braid_analysis_options *wants)
 {
 	struct braid_walk_options of_other;
 	int err = braid_select_check(&s->options, trace->source);
@@ -177,7 +177,8 @@ int tracebraid_analyze(struct tracebraid_trace *trace, const char *name,
 	if (!err)
 		to = open_memstream(&text, &bytes);
 	if (!err)
-		err = to ? run(to, trace, NULL, analysis, &s, &wants) : braid_out_of_memory();
+		err = to ? analysis_run(to, trace, NULL, analysis, &s,
+					&wants) : braid_out_of_memory();
 	if (to && fclose(to) && !err)
 		err = braid_out_of_memory();
 	braid_library_select_free(&s);
@@ -211,7 +212,8 @@ static int write_to(const char *path, struct tracebraid_trace *trace,
 		err = braid_export_file_open(&file, path, &inputs);
 	}
 	if (!err)
-		err = braid_export_file_close(&file, run(file.to, trace, against, analysis, &s, &wants));
+		err = braid_export_file_close(&file, analysis_run(file.to, trace, against, analysis,
+								  &s, &wants));
 	braid_library_select_free(&s);
 	free(paths);
 	return err;

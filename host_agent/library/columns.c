@@ -27,7 +27,7 @@ struct text {
 	size_t bytes;
 };
 
-static bool same(const void *in, u32 number, const void *key)
+static bool columns_same(const void *in, u32 number, const void *key)
 {
 	const struct braid_library_words *w = in;
 	const struct text *text = key;
@@ -51,7 +51,7 @@ static s64 word_of(struct braid_library_words *w, const char *text, size_t bytes
 	char *copy;
 	int err;
 
-	number = braid_hash_find(&w->by_text, hash, same, w, &key);
+	number = braid_hash_find(&w->by_text, hash, columns_same, w, &key);
 	if (number != BRAID_HASH_NONE)
 		return number;
 	err = braid_hash_reserve(&w->by_text, MAX_WORDS);
@@ -151,7 +151,7 @@ static bool is_plan_of(const struct braid_library_plan *p, const char *const *na
 	return true;
 }
 
-static int grow_types(struct braid_library_plan *p, u32 number)
+static int columns_grow_types(struct braid_library_plan *p, u32 number)
 {
 	size_t nr = p->nr_types ?: 256, k;
 	bool *seen;
@@ -178,7 +178,7 @@ static int grow_types(struct braid_library_plan *p, u32 number)
 static int plan_type(struct braid_library_plan *p, const struct braid_event_type_info *info)
 {
 	size_t k;
-	int err = info->number < p->nr_types ? 0 : grow_types(p, info->number);
+	int err = info->number < p->nr_types ? 0 : columns_grow_types(p, info->number);
 
 	if (err)
 		return err;
@@ -216,7 +216,7 @@ static s64 comm_value(struct tracebraid_walk *w)
 	return word_of(w->words, comm, strlen(comm));
 }
 
-static s64 value_of(struct tracebraid_walk *w, struct column *c)
+static s64 columns_value_of(struct tracebraid_walk *w, struct column *c)
 {
 	const struct braid_item *item = w->walk.item;
 
@@ -252,11 +252,11 @@ static int fill_row(struct tracebraid_walk *w, int64_t *const *columns, size_t r
 	if (info->number >= p->nr_types || !p->seen[info->number])
 		err = plan_type(p, info);
 	for (k = 0; k < p->nr && !err; k++)
-		columns[k][row] = value_of(w, &p->columns[k]);
+		columns[k][row] = columns_value_of(w, &p->columns[k]);
 	return w->words->failed ? -ENOMEM : err;
 }
 
-static int prepare(struct tracebraid_walk *w, const char *const *names, size_t nr)
+static int columns_prepare(struct tracebraid_walk *w, const char *const *names, size_t nr)
 {
 	if (!w->words)
 		w->words = calloc(1, sizeof(*w->words));
@@ -273,7 +273,7 @@ long tracebraid_columns(struct tracebraid_walk *w, const char *const *names,
 			int64_t *const *columns, size_t nr, size_t rows)
 {
 	size_t row = 0;
-	int ret = prepare(w, names, nr);
+	int ret = columns_prepare(w, names, nr);
 
 	while (!ret && row < rows) {
 		int got = braid_library_next(w);

@@ -33,8 +33,8 @@ static int unknown_form(const char *name)
 }
 
 /* @s: filled; to be freed in any case. Return: 0, or -errno with braid_fail(). */
-static int check(struct braid_library_select *s, const struct braid_export_form **form,
-		 const char *name, const char *path, const char *const *select)
+static int export_check(struct braid_library_select *s, const struct braid_export_form **form,
+			const char *name, const char *path, const char *const *select)
 {
 	int err = braid_library_parse(s, select, BRAID_LIBRARY_EXPORT);
 
@@ -56,7 +56,7 @@ int tracebraid_export_check(const char *form, const char *path, const char *cons
 {
 	const struct braid_export_form *to;
 	struct braid_library_select s;
-	int err = check(&s, &to, form, path, select);
+	int err = export_check(&s, &to, form, path, select);
 
 	braid_library_select_free(&s);
 	return err;
@@ -76,8 +76,8 @@ static void warn_of_no_states(const struct tracebraid_trace *trace)
 	braid_text_free(&text);
 }
 
-static int export(struct tracebraid_trace *trace, const struct braid_export_form *form,
-		  const char *path, struct braid_walk_options *options)
+static int export_run(struct tracebraid_trace *trace, const struct braid_export_form *form,
+			 const char *path, struct braid_walk_options *options)
 {
 	int err = braid_select_check(options, trace->source);
 
@@ -106,14 +106,14 @@ int tracebraid_export(struct tracebraid_trace *trace, const char *form, const ch
 	err = braid_library_claim(trace);
 	if (err)
 		return err;
-	err = check(&s, &to, form, path, select);
+	err = export_check(&s, &to, form, path, select);
 	s.options.stop = trace->stop;
 	if (!err && s.options.around) {
 		err = braid_around_find(&times, trace->source, &s.options);
 		s.options.times = &times;
 	}
 	if (!err)
-		err = export(trace, to, path, &s.options);
+		err = export_run(trace, to, path, &s.options);
 	free(times.all);
 	trace->exported = !err;
 	braid_library_select_free(&s);

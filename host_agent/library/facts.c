@@ -36,8 +36,9 @@ const char *tracebraid_state_name(unsigned int number)
 }
 
 /* Texts are pointed to when the fact is handed on: until then entries move. Return: NULL: no memory. */
-static struct entry *add(struct tracebraid_facts *f, enum tracebraid_fact_kind kind, u32 number,
-			 s32 pid)
+static struct entry *facts_add(struct tracebraid_facts *f, enum tracebraid_fact_kind kind,
+			       u32 number,
+			       s32 pid)
 {
 	const struct braid_vcpu *vcpu = &f->states.vcpus[number];
 	const struct braid_guest_task *task = pid > 0 ?
@@ -62,10 +63,10 @@ static struct entry *add(struct tracebraid_facts *f, enum tracebraid_fact_kind k
 	return e;
 }
 
-static int take_span(void *arg, const struct braid_state_span *span)
+static int facts_take_span(void *arg, const struct braid_state_span *span)
 {
 	struct tracebraid_facts *f = arg;
-	struct entry *e = add(f, TRACEBRAID_FACT_STATE, span->vcpu, span->task);
+	struct entry *e = facts_add(f, TRACEBRAID_FACT_STATE, span->vcpu, span->task);
 
 	if (!e)
 		return -ENOMEM;
@@ -84,7 +85,7 @@ static int take_span(void *arg, const struct braid_state_span *span)
 static int take_wait(void *arg, const struct braid_queue_wait *wait)
 {
 	struct tracebraid_facts *f = arg;
-	struct entry *e = add(f, TRACEBRAID_FACT_WAIT, wait->vcpu, wait->pid);
+	struct entry *e = facts_add(f, TRACEBRAID_FACT_WAIT, wait->vcpu, wait->pid);
 
 	if (!e)
 		return -ENOMEM;
@@ -99,10 +100,10 @@ static int take_wait(void *arg, const struct braid_queue_wait *wait)
 	return 0;
 }
 
-static int take_exit(void *arg, const struct braid_exit *exit)
+static int facts_take_exit(void *arg, const struct braid_exit *exit)
 {
 	struct tracebraid_facts *f = arg;
-	struct entry *e = add(f, TRACEBRAID_FACT_EXIT, exit->vcpu, exit->task);
+	struct entry *e = facts_add(f, TRACEBRAID_FACT_EXIT, exit->vcpu, exit->task);
 
 	if (!e)
 		return -ENOMEM;
@@ -118,14 +119,14 @@ static int take_exit(void *arg, const struct braid_exit *exit)
 	return 0;
 }
 
-static int begin(struct tracebraid_facts *f, unsigned int kinds)
+static int facts_begin(struct tracebraid_facts *f, unsigned int kinds)
 {
 	int err;
 
 	f->ops = (struct braid_states_ops){
-		.span = kinds & TRACEBRAID_FACT_STATE ? take_span : NULL,
+		.span = kinds & TRACEBRAID_FACT_STATE ? facts_take_span : NULL,
 		.queued = kinds & TRACEBRAID_FACT_WAIT ? take_wait : NULL,
-		.exit = kinds & TRACEBRAID_FACT_EXIT ? take_exit : NULL,
+		.exit = kinds & TRACEBRAID_FACT_EXIT ? facts_take_exit : NULL,
 	};
 	f->options.stop = f->trace->stop;
 	err = braid_states_begin(&f->states, f->trace->source, &f->ops, f);
@@ -148,7 +149,7 @@ int tracebraid_facts_new(struct tracebraid_facts **facts, struct tracebraid_trac
 		return braid_out_of_memory();
 	}
 	f->trace = trace;
-	err = begin(f, kinds);
+	err = facts_begin(f, kinds);
 	if (err)
 		tracebraid_facts_free(f);
 	else

@@ -17,13 +17,13 @@ static s64 now_ms(void)
 	return braid_monotonic_ns() / 1000000;
 }
 
-static bool is_complete(const struct tracebraid_trace *trace)
+static bool follow_is_complete(const struct tracebraid_trace *trace)
 {
 	return trace->source->until_ns == INT64_MAX;
 }
 
 /* Return: 1: there was more; 0; or -errno with braid_fail(). */
-static int take(struct tracebraid_trace *trace)
+static int follow_take(struct tracebraid_trace *trace)
 {
 	int ret = braid_source_grow_alone(trace->source, trace->last), err = 0;
 
@@ -45,7 +45,7 @@ static int follow(struct tracebraid_trace *trace, const char *path, const char *
 	if (!err)
 		err = braid_source_follow(&trace->source, trace->paths[0], &options);
 	if (!err)
-		err = take(trace);
+		err = follow_take(trace);
 	return err < 0 ? err : 0;
 }
 
@@ -72,9 +72,9 @@ int tracebraid_grow(struct tracebraid_trace *trace, int timeout_ms)
 	for (;;) {
 		if (trace->stop && *trace->stop)
 			return braid_fail(-EINTR, "stopped while waiting for the recording");
-		ret = take(trace);
+		ret = follow_take(trace);
 		left_ms = end_ms - now_ms();
-		if (ret || left_ms <= 0 || is_complete(trace))
+		if (ret || left_ms <= 0 || follow_is_complete(trace))
 			return ret;
 		poll(NULL, 0, left_ms < CHECK_MS ? left_ms : CHECK_MS);
 	}

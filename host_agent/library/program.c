@@ -25,7 +25,7 @@ extern char **environ;
 static const char *const places[] = { "/" NAME, "/../bin/" NAME, "/../../bin/" NAME };
 
 /* Return: a path, to be freed; the name alone if PATH is to be searched; NULL: out of memory. */
-static char *find(const char *program)
+static char *program_find(const char *program)
 {
 	const char *slash;
 	char *path = NULL;
@@ -120,7 +120,7 @@ static int spawn(pid_t *pid, const char *path, const char *const *words, int out
 int braid_program_start(struct braid_program *p, const char *program, const char *const *words,
 			int out_fd, int status_fd)
 {
-	char *path = find(program);
+	char *path = program_find(program);
 	int errors[2] = { -1, -1 }, fds[3] = { -1, -1, -1 }, given[3], k, err = 0;
 
 	memset(p, 0, sizeof(*p));
@@ -157,7 +157,7 @@ int braid_program_start(struct braid_program *p, const char *program, const char
 }
 
 /* Of a line that is longer the beginning is kept. */
-static void take(struct braid_program *p, const char *text, size_t bytes)
+static void program_take(struct braid_program *p, const char *text, size_t bytes)
 {
 	for (; bytes--; text++) {
 		if (*text == '\n') {
@@ -186,7 +186,7 @@ void braid_program_listen(struct braid_program *p)
 			p->errors_fd = -1;
 			return;
 		}
-		take(p, text, n);
+		program_take(p, text, n);
 	}
 }
 

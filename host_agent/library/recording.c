@@ -48,8 +48,9 @@ static const char **words_of(const char *const *first, const char *const *option
 	return words;
 }
 
-static int start(struct tracebraid_recording *r, const char *path, const char *const *options,
-		 const char *program)
+static int recording_start(struct tracebraid_recording *r, const char *path,
+			   const char *const *options,
+			   const char *program)
 {
 	const char *const first[] = {
 		"tracebraid", "record", "-q", "--status-fd", "3", "-o", path, NULL,
@@ -83,7 +84,7 @@ int tracebraid_record(struct tracebraid_recording **recording, const char *path,
 	if (!r)
 		return braid_out_of_memory();
 	r->status_fd = r->program.errors_fd = -1;
-	err = start(r, path, options, program);
+	err = recording_start(r, path, options, program);
 	if (err)
 		tracebraid_recording_free(r);
 	else
@@ -97,7 +98,7 @@ int tracebraid_recording_fd(const struct tracebraid_recording *r)
 }
 
 /* Reads what is there, without waiting. Return: 0, or -ENOMEM with braid_fail(). */
-static int take(struct tracebraid_recording *r)
+static int recording_take(struct tracebraid_recording *r)
 {
 	ssize_t n;
 
@@ -157,7 +158,7 @@ int tracebraid_recording_next(struct tracebraid_recording *r, int timeout_ms, co
 		if (*json)
 			return 1;
 		braid_program_listen(&r->program);
-		err = take(r);
+		err = recording_take(r);
 		if (err)
 			return err;
 		*json = next_line(r);

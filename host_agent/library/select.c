@@ -31,13 +31,13 @@ struct flag {
 };
 
 /* The word as the caller wrote it is what an error is about. */
-static int refuse(const struct braid_library_select *s, const char *why)
+static int select_refuse(const struct braid_library_select *s, const char *why)
 {
 	return braid_fail(-EINVAL, "%.80s: %s", s->word, why);
 }
 
-static int take_number(struct braid_library_select *s, const char *text, u64 least, u64 most,
-		       u64 *value)
+static int select_take_number(struct braid_library_select *s, const char *text, u64 least, u64 most,
+			      u64 *value)
 {
 	char *end;
 
@@ -61,7 +61,7 @@ static int take_one_of(struct braid_library_select *s, const char *text, const c
 	return braid_fail(-EINVAL, "%.80s: expected %s", s->word, expected);
 }
 
-static int add(struct braid_library_list *list, const char *text)
+static int select_add(struct braid_library_list *list, const char *text)
 {
 	return braid_array_push(list->items, list->nr, list->capacity, (char *)text) ?
 	       braid_out_of_memory() : 0;
@@ -82,16 +82,16 @@ static int take_buffer(struct braid_library_select *s, const char *text)
 static int take_cpu(struct braid_library_select *s, const char *text)
 {
 	u64 value;
-	int err = take_number(s, text, 0, MOST_CPU, &value);
+	int err = select_take_number(s, text, 0, MOST_CPU, &value);
 
 	s->options.one_cpu = true;
 	s->options.cpu = value;
 	return err;
 }
 
-static int take_event(struct braid_library_select *s, const char *text)
+static int select_take_event(struct braid_library_select *s, const char *text)
 {
-	return add(&s->events, text);
+	return select_add(&s->events, text);
 }
 
 static int take_around(struct braid_library_select *s, const char *text)
@@ -102,7 +102,7 @@ static int take_around(struct braid_library_select *s, const char *text)
 
 static int take_comm(struct braid_library_select *s, const char *text)
 {
-	return add(&s->comms, text);
+	return select_add(&s->comms, text);
 }
 
 static int add_filter(struct braid_library_select *s, const char *text, bool invert)
@@ -126,7 +126,7 @@ static int take_filter_not(struct braid_library_select *s, const char *text)
 static int take_pid(struct braid_library_select *s, const char *text)
 {
 	u64 value;
-	int err = take_number(s, text, 0, INT32_MAX, &value);
+	int err = select_take_number(s, text, 0, INT32_MAX, &value);
 
 	if (!err && braid_array_push(s->pids, s->options.nr_pids, s->pids_capacity, (s32)value))
 		err = braid_out_of_memory();
@@ -137,7 +137,7 @@ static int take_moment(struct braid_library_select *s, struct braid_walk_moment 
 		       const char *text)
 {
 	return braid_moment_parse(m, text) ?
-	       refuse(s, "not a time: expected SECONDS, +SECONDS, -SECONDS or, as wall time, 2026-01-31T12:00:00 or 12:00:00") :
+	       select_refuse(s, "not a time: expected SECONDS, +SECONDS, -SECONDS or, as wall time, 2026-01-31T12:00:00 or 12:00:00") :
 	       0;
 }
 
@@ -172,13 +172,13 @@ static int take_clock(struct braid_library_select *s, const char *text)
 
 static int take_lines(struct braid_library_select *s, const char *text)
 {
-	return take_number(s, text, 0, UINT64_MAX, &s->options.max_lines);
+	return select_take_number(s, text, 0, UINT64_MAX, &s->options.max_lines);
 }
 
 static int take_cpus(struct braid_library_select *s, const char *text)
 {
 	u64 value;
-	int err = take_number(s, text, 1, MOST_CPUS, &value);
+	int err = select_take_number(s, text, 1, MOST_CPUS, &value);
 
 	s->options.two_cpus = value == MOST_CPUS;
 	return err;
@@ -186,13 +186,13 @@ static int take_cpus(struct braid_library_select *s, const char *text)
 
 static int take_top(struct braid_library_select *s, const char *text)
 {
-	return take_number(s, text, 1, MOST_TOP, &s->top);
+	return select_take_number(s, text, 1, MOST_TOP, &s->top);
 }
 
 static int take_task(struct braid_library_select *s, const char *text)
 {
 	u64 value;
-	int err = take_number(s, text, 0, INT32_MAX, &value);
+	int err = select_take_number(s, text, 0, INT32_MAX, &value);
 
 	s->task_word = s->word;
 	s->task = value;
@@ -227,7 +227,7 @@ static const struct option options[] = {
 	{ "stream", ANY, take_stream },
 	{ "cpu", ANY, take_cpu },
 	{ "buffer", ITEMS, take_buffer },
-	{ "event", ITEMS, take_event },
+	{ "event", ITEMS, select_take_event },
 	{ "filter", ITEMS, take_filter },
 	{ "filter-not", ITEMS, take_filter_not },
 	{ "pid", ITEMS, take_pid },
@@ -269,14 +269,14 @@ static int take_value(struct braid_library_select *s, const struct option *o, co
 
 	if (!copy)
 		return braid_out_of_memory();
-	if (add(&s->strings, copy)) {
+	if (select_add(&s->strings, copy)) {
 		free(copy);
 		return -ENOMEM;
 	}
 	return o->take(s, copy);
 }
 
-static int take(struct braid_library_select *s, const char *word, enum braid_library_use use)
+static int select_take(struct braid_library_select *s, const char *word, enum braid_library_use use)
 {
 	const char *name = word + strlen(braid_library_dashes(word));
 	size_t k, n = strcspn(name, "=");
@@ -285,12 +285,12 @@ static int take(struct braid_library_select *s, const char *word, enum braid_lib
 	for (k = 0; k < NR(options); k++)
 		if (options[k].of & use && strlen(options[k].name) == n && !memcmp(options[k].name, name, n))
 			return name[n] ? take_value(s, &options[k], name + n + 1) :
-					 refuse(s, "value missing");
+					 select_refuse(s, "value missing");
 	for (k = 0; k < NR(flags); k++) {
 		if (!(flags[k].of & use) || strlen(flags[k].name) != n || memcmp(flags[k].name, name, n))
 			continue;
 		*(bool *)((char *)s + flags[k].at) = true;
-		return name[n] ? refuse(s, "takes no value") : 0;
+		return name[n] ? select_refuse(s, "takes no value") : 0;
 	}
 	return braid_fail(-EINVAL, "'%.63s' is not an option of %s: expected OPTION=VALUE, such as %s", word,
 			  use == BRAID_LIBRARY_WALK ? "a walk" : use == BRAID_LIBRARY_EXPORT ? "an export" :
@@ -304,7 +304,7 @@ int braid_library_parse(struct braid_library_select *s, const char *const *words
 
 	memset(s, 0, sizeof(*s));
 	for (; words && *words && !err; words++)
-		err = take(s, *words, use);
+		err = select_take(s, *words, use);
 	s->options.events = s->events.items;
 	s->options.nr_events = s->events.nr;
 	s->options.comms = s->comms.items;

@@ -296,7 +296,7 @@ int tracebraid_window(const struct tracebraid_trace *trace, size_t number, int64
 
 /* Streams ------------------------------------------------------------------------------------- */
 
-static const struct braid_stream *inner(const struct tracebraid_stream *stream)
+static const struct braid_stream *trace_inner(const struct tracebraid_stream *stream)
 {
 	return (const void *)stream;
 }
@@ -315,57 +315,57 @@ const struct tracebraid_stream *tracebraid_stream(const struct tracebraid_trace 
 
 const char *tracebraid_stream_name(const struct tracebraid_stream *stream)
 {
-	return inner(stream)->name;
+	return trace_inner(stream)->name;
 }
 
 const char *tracebraid_stream_kernel(const struct tracebraid_stream *stream)
 {
-	return inner(stream)->kernel_release;
+	return trace_inner(stream)->kernel_release;
 }
 
 const char *tracebraid_stream_machine(const struct tracebraid_stream *stream)
 {
-	return inner(stream)->machine;
+	return trace_inner(stream)->machine;
 }
 
 const char *tracebraid_stream_clock(const struct tracebraid_stream *stream)
 {
-	return braid_clock_kind_name(inner(stream)->clock.kind);
+	return braid_clock_kind_name(trace_inner(stream)->clock.kind);
 }
 
 const char *tracebraid_stream_end(const struct tracebraid_stream *stream)
 {
-	return braid_end_reason_name(inner(stream)->end_reason) ?: "";
+	return braid_end_reason_name(trace_inner(stream)->end_reason) ?: "";
 }
 
 int tracebraid_stream_is_host(const struct tracebraid_stream *stream)
 {
-	return inner(stream)->kind == BRAID_STREAM_HOST;
+	return trace_inner(stream)->kind == BRAID_STREAM_HOST;
 }
 
 uint32_t tracebraid_stream_number(const struct tracebraid_stream *stream)
 {
-	return inner(stream)->number;
+	return trace_inner(stream)->number;
 }
 
 uint32_t tracebraid_stream_nr_cpus(const struct tracebraid_stream *stream)
 {
-	return inner(stream)->nr_cpus;
+	return trace_inner(stream)->nr_cpus;
 }
 
 uint64_t tracebraid_stream_bound_ns(const struct tracebraid_stream *stream)
 {
-	return inner(stream)->bound_ns;
+	return trace_inner(stream)->bound_ns;
 }
 
 int tracebraid_stream_counts(const struct tracebraid_stream *stream,
 			     struct tracebraid_counts *counts)
 {
-	struct braid_stream_sum sum = braid_stream_sum_up(inner(stream));
+	struct braid_stream_sum sum = braid_stream_sum_up(trace_inner(stream));
 
 	if (!sum.known)
 		return braid_fail(-ENODATA, "%s: accounting unknown: the recording was killed, or was made by trace-cmd",
-				  inner(stream)->name);
+				  trace_inner(stream)->name);
 	*counts = (struct tracebraid_counts){ sum.written, sum.read, sum.lost, sum.left };
 	return 0;
 }
@@ -373,7 +373,7 @@ int tracebraid_stream_counts(const struct tracebraid_stream *stream,
 int tracebraid_stream_ring(const struct tracebraid_stream *stream, size_t number,
 			   struct tracebraid_ring *ring)
 {
-	const struct braid_stream *s = inner(stream);
+	const struct braid_stream *s = trace_inner(stream);
 	const struct braid_ring *r = number < s->nr_rings ? s->rings[number] : NULL;
 
 	if (!r || r->cpu == BRAID_RING_NOTES)	/* that is the last one */
@@ -391,7 +391,7 @@ int tracebraid_stream_ring(const struct tracebraid_stream *stream, size_t number
 int tracebraid_stream_epoch(const struct tracebraid_stream *stream, size_t number,
 			    struct tracebraid_epoch *epoch)
 {
-	const struct braid_clock *clock = &inner(stream)->clock;
+	const struct braid_clock *clock = &trace_inner(stream)->clock;
 	const struct braid_clock_epoch *e;
 	u32 vcpu;
 
@@ -411,5 +411,5 @@ int tracebraid_stream_epoch(const struct tracebraid_stream *stream, size_t numbe
 		};
 		return 0;
 	}
-	return braid_fail(-ENOENT, "%s has no such epoch", inner(stream)->name);
+	return braid_fail(-ENOENT, "%s has no such epoch", trace_inner(stream)->name);
 }

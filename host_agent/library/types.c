@@ -6,7 +6,7 @@
 #include "host_agent/library/private.h"
 #include "host_agent/util/error.h"
 
-static const struct braid_event_type_info *inner(const struct tracebraid_type *type)
+static const struct braid_event_type_info *types_inner(const struct tracebraid_type *type)
 {
 	return (const void *)type;
 }
@@ -18,28 +18,28 @@ static const struct braid_field *inner_field(const struct tracebraid_field *fiel
 
 uint32_t tracebraid_type_number(const struct tracebraid_type *type)
 {
-	return inner(type)->number;
+	return types_inner(type)->number;
 }
 
 const char *tracebraid_type_system(const struct tracebraid_type *type)
 {
-	return inner(type)->system;
+	return types_inner(type)->system;
 }
 
 const char *tracebraid_type_name(const struct tracebraid_type *type)
 {
-	return braid_format_label(inner(type));
+	return braid_format_label(types_inner(type));
 }
 
 const char *tracebraid_type_event(const struct tracebraid_type *type)
 {
-	return inner(type)->name;
+	return types_inner(type)->name;
 }
 
 const struct tracebraid_field *tracebraid_type_field(const struct tracebraid_type *type,
 						     size_t number)
 {
-	const struct braid_layout *layout = inner(type)->layout;
+	const struct braid_layout *layout = types_inner(type)->layout;
 	const struct braid_field *f = layout ? layout->fields : NULL;
 
 	for (; f && number; f = f->next)
@@ -50,7 +50,7 @@ const struct tracebraid_field *tracebraid_type_field(const struct tracebraid_typ
 const struct tracebraid_field *tracebraid_type_find(const struct tracebraid_type *type,
 						    const char *name)
 {
-	const struct braid_layout *layout = inner(type)->layout;
+	const struct braid_layout *layout = types_inner(type)->layout;
 
 	return layout ? (const void *)braid_layout_find(layout, name) : NULL;
 }
@@ -129,7 +129,7 @@ int braid_library_field_number(const struct braid_field *f, const struct braid_i
 }
 
 /* Whether the record where the walk is has a field's bytes. Return: 0, or -errno. */
-static int check(struct tracebraid_walk *w, const struct braid_field *f)
+static int types_check(struct tracebraid_walk *w, const struct braid_field *f)
 {
 	const struct braid_layout *layout = braid_library_layout(w);
 
@@ -145,7 +145,7 @@ int tracebraid_number(struct tracebraid_walk *w, const struct tracebraid_field *
 {
 	const struct braid_field *f = inner_field(field);
 	int64_t number = 0;
-	int err = check(w, f);
+	int err = types_check(w, f);
 
 	if (!err && braid_library_field_number(f, w->walk.item, &number))
 		err = braid_fail(-EINVAL, "the field %s is not a number", f->name);
@@ -161,7 +161,7 @@ const void *tracebraid_bytes(struct tracebraid_walk *w, const struct tracebraid_
 	const struct braid_item *item = w->walk.item;
 	u32 offset, length;
 
-	if (check(w, f))
+	if (types_check(w, f))
 		return NULL;
 	if (!braid_format_range(f, item->payload, item->payload_bytes, &offset, &length)) {
 		braid_fail(-ENODATA, "the event's record is shorter than its type");

@@ -8,7 +8,7 @@
 #include "host_agent/library/private.h"
 #include "host_agent/util/error.h"
 
-static int begin(struct tracebraid_walk *w, const char *const *select)
+static int walk_begin(struct tracebraid_walk *w, const char *const *select)
 {
 	int err = braid_library_select(&w->select, w->trace->source, select, BRAID_LIBRARY_WALK);
 
@@ -36,7 +36,7 @@ int tracebraid_walk_new(struct tracebraid_walk **walk, struct tracebraid_trace *
 	w->trace = trace;
 	trace->walk = w;
 	trace->free_walk = tracebraid_walk_free;
-	err = begin(w, select);
+	err = walk_begin(w, select);
 	if (err)
 		tracebraid_walk_free(w);
 	else

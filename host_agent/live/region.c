@@ -322,7 +322,7 @@ static int go_down(struct braid_region_source *s)
 }
 
 /* Once a second: checks that the file and its QEMU still exist. */
-static int check_file(struct braid_region_source *s)
+static int region_check_file(struct braid_region_source *s)
 {
 	u64 now_ns = braid_host_clock_ns();
 	const char *why;
@@ -372,7 +372,7 @@ int braid_region_source_poll(struct braid_region_source *s)
 	if (!err && s->stream.down && turn.result == BRAID_POLL_IDLE)
 		err = go_down(s);
 	else if (!err)
-		err = check_file(s);
+		err = region_check_file(s);
 	if (err)
 		return err;
 	return s->end.ending ? BRAID_POLL_BUSY : turn.result;
@@ -492,7 +492,7 @@ int braid_region_source_open(struct braid_region_source **out,
 	return 0;
 }
 
-static int release(void *arg)
+static int region_release(void *arg)
 {
 	struct braid_region_source *s = arg;
 
@@ -514,7 +514,7 @@ void braid_region_source_leave(struct braid_region_source *s)
 {
 	if (!s || s->left_ns || !s->stream.mapping || s->phase != BRAID_PHASE_RECORDING)
 		return;
-	braid_live_guard(&s->stream, release, s);
+	braid_live_guard(&s->stream, region_release, s);
 	if (s->stream.sb.state != BRAID_STATE_LIVE || s->stream.silent)
 		return;
 	braid_live_control_leave(&s->control, &s->stream);

@@ -124,7 +124,7 @@ static int note_confirmed(struct braid_live_control *c, struct braid_live_stream
 	return braid_live_emit(s, BRAID_CHUNK_NOTE, &note, sizeof(note), line, strlen(line));
 }
 
-static void begin(struct braid_live_control *c, struct braid_live_stream *s)
+static void region_control_begin(struct braid_live_control *c, struct braid_live_stream *s)
 {
 	const struct braid_pattern *pattern = NULL;
 	u32 command = BRAID_CMD_DISABLE;
@@ -182,7 +182,7 @@ int braid_live_control_poll(struct braid_live_control *c, struct braid_live_stre
 		}
 		if (c->next_command >= end_command(c, s) || (!c->disarming && !clock_ready))
 			return 0;
-		begin(c, s);
+		region_control_begin(c, s);
 	}
 	sent = c->control.sent;
 	err = braid_control_poll(&c->control, &answer);

@@ -93,8 +93,8 @@ static int check_ring(const struct braid_live_rings *r, const struct braid_live_
  * A span is marked as consumed only after the kernel, or the process that writes, has its data, so
  * that killing us loses no events. Spans left by a failed write or a lost role are read again.
  */
-static int write_out(const struct braid_live_rings *r, struct braid_live_stream *s,
-		     const struct braid_live_ring *ring)
+static int region_drain_write_out(const struct braid_live_rings *r, struct braid_live_stream *s,
+				  const struct braid_live_ring *ring)
 {
 	int err = braid_capture_flush(s->o.sink->capture);
 
@@ -106,8 +106,9 @@ static int write_out(const struct braid_live_rings *r, struct braid_live_stream 
 }
 
 /* Copies a span, and only then decides whether to believe it. */
-static int take_span(struct braid_live_rings *r, struct braid_live_stream *s,
-		     struct braid_live_ring *ring, const struct braid_span *span, u64 host_ns)
+static int region_drain_take_span(struct braid_live_rings *r, struct braid_live_stream *s,
+				  struct braid_live_ring *ring, const struct braid_span *span,
+				  u64 host_ns)
 {
 	u32 bytes = span->to_bytes - span->from_bytes;
 	u64 lost = ring->reader.lost;
@@ -146,7 +147,7 @@ static int take_span(struct braid_live_rings *r, struct braid_live_stream *s,
 					       "invalid event bytes");
 	err = braid_live_emit(s, BRAID_CHUNK_PAGE, &page, sizeof(page), copy, bytes);
 	if (!err)
-		err = write_out(r, s, ring);
+		err = region_drain_write_out(r, s, ring);
 	if (err)
 		return err;
 	braid_reader_done(&ring->reader, span, events);
@@ -199,7 +200,7 @@ static int drain_ring(struct braid_live_rings *r, struct braid_live_stream *s,
 		now_ns = braid_live_now_ns(s);	/* after the load of the commit word */
 		if (!span.final && !tails && now_ns < ring->tail_due_ns)
 			return 0;
-		ret = take_span(r, s, ring, &span, now_ns);
+		ret = region_drain_take_span(r, s, ring, &span, now_ns);
 		if (ret)
 			return ret;
 		*budget -= span.to_bytes - span.from_bytes + sizeof(struct braid_chunk_page);

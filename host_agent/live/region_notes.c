@@ -18,7 +18,7 @@ struct braid_live_name braid_live_buffer_name(const struct braid_live_stream *s,
 	return name;
 }
 
-static int put_note(struct braid_live_stream *s, char *line)
+static int region_notes_put_note(struct braid_live_stream *s, char *line)
 {
 	struct braid_chunk_note note = { .host_ns = braid_live_now_ns(s) };
 
@@ -46,7 +46,7 @@ int braid_live_note(struct braid_live_stream *s, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(line, sizeof(line), format, args);
 	va_end(args);
-	return put_note(s, line);
+	return region_notes_put_note(s, line);
 }
 
 int braid_live_notes_poll(struct braid_live_stream *s, bool now)
@@ -59,5 +59,5 @@ int braid_live_notes_poll(struct braid_live_stream *s, bool now)
 	snprintf(line, sizeof(line), "%llu more note%s omitted", (unsigned long long)s->notes_left_out,
 		 s->notes_left_out == 1 ? "" : "s");
 	s->notes_left_out = 0;
-	return put_note(s, line);
+	return region_notes_put_note(s, line);
 }

@@ -225,8 +225,9 @@ static void account_from_reader(const struct braid_live_ring *ring,
 	end->left = 0;
 }
 
-static int put_end(struct braid_live_rings *r, struct braid_live_stream *s,
-		   const struct braid_live_ring *ring, struct braid_chunk_ring_end *end)
+static int region_rings_put_end(struct braid_live_rings *r, struct braid_live_stream *s,
+				const struct braid_live_ring *ring,
+				struct braid_chunk_ring_end *end)
 {
 	struct braid_region_sums *sums = &r->sums;
 
@@ -305,7 +306,7 @@ int braid_live_ring_end(struct braid_live_rings *r, struct braid_live_stream *s,
 		return ret;
 	if (!guests)
 		braid_live_split(s, ring, &end);
-	ret = guests && !ret ? 0 : put_end(r, s, ring, &end);
+	ret = guests && !ret ? 0 : region_rings_put_end(r, s, ring, &end);
 	settle_lost(r, ring, &end);
 	keep_unreported(r, s, ring);
 	if (walk)

@@ -26,8 +26,10 @@ static u64 count_threads(pid_t pid)
 }
 
 /* A row for each vCPU whose thread has changed. */
-static size_t compare(struct braid_live_threads *t, const struct braid_live_stream *s,
-		      const struct braid_qemu_threads *now, struct braid_vcpu_thread *rows)
+static size_t region_threads_compare(struct braid_live_threads *t,
+				     const struct braid_live_stream *s,
+				     const struct braid_qemu_threads *now,
+				     struct braid_vcpu_thread *rows)
 {
 	size_t nr = 0;
 	u32 k;
@@ -78,7 +80,7 @@ static int put_others(struct braid_live_threads *t, struct braid_live_stream *s)
 					 nr_rows * sizeof(*rows)) : 0;
 }
 
-static int check(struct braid_live_threads *t, struct braid_live_stream *s)
+static int region_threads_check(struct braid_live_threads *t, struct braid_live_stream *s)
 {
 	struct braid_vcpu_thread rows[BRAID_QEMU_VCPUS + 1];
 	u64 now_ns = braid_live_now_ns(s);
@@ -87,7 +89,7 @@ static int check(struct braid_live_threads *t, struct braid_live_stream *s)
 	int err;
 
 	braid_vcpu_threads(s->qemu_pid, &now);
-	nr = compare(t, s, &now, rows);
+	nr = region_threads_compare(t, s, &now, rows);
 	err = nr ? braid_live_emit(s, BRAID_CHUNK_VCPU_THREADS, NULL, 0, rows,
 				   nr * sizeof(*rows)) : 0;
 	if (!err)
@@ -113,7 +115,7 @@ int braid_live_threads_begin(struct braid_live_threads *t, struct braid_live_str
 	t->due_ns = braid_live_now_ns(s) + CHECK_NS;
 	if (s->qemu_pid && braid_pids_of_host()) {
 		t->count = count_threads(s->qemu_pid);
-		err = check(t, s);
+		err = region_threads_check(t, s);
 		if (err || t->all)
 			return err;
 		for (k = 0; k < BRAID_QEMU_VCPUS; k++)
@@ -140,5 +142,5 @@ int braid_live_threads_poll(struct braid_live_threads *t, struct braid_live_stre
 	if (count == t->count && ++t->checks % CHECKS)
 		return 0;
 	t->count = count;
-	return check(t, s);
+	return region_threads_check(t, s);
 }

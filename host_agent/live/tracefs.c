@@ -42,7 +42,7 @@ static int make_instance(struct braid_tracefs_source *s)
 	return s->stats ? 0 : braid_out_of_memory();
 }
 
-static int put_stream(struct braid_tracefs_source *s)
+static int tracefs_put_stream(struct braid_tracefs_source *s)
 {
 	struct braid_chunk_stream head = {
 		.kind = BRAID_STREAM_HOST,
@@ -84,7 +84,7 @@ int braid_tracefs_source_open(struct braid_tracefs_source **out,
 		err = braid_host_cpus_open(s);
 	s->stream = s->o.sink->next_stream++;
 	if (!err)
-		err = put_stream(s);
+		err = tracefs_put_stream(s);
 	if (!err)
 		err = braid_host_put_texts(s);
 	if (err) {
@@ -216,7 +216,7 @@ static int put_accounting(struct braid_tracefs_source *s, struct braid_host_cpu 
 int braid_tracefs_source_take(struct braid_tracefs_source *s)
 {
 	u32 most = (s->o.buffer_kb ? s->o.buffer_kb : BUFFER_KB) * 1024 / s->subbuf_bytes + 2, k;
-	int ret = put_stream(s);
+	int ret = tracefs_put_stream(s);
 
 	braid_capture_replay(s->o.sink->capture, s->stream);
 	/* Later events are left to the next snapshot: each CPU's buffer is read once. */

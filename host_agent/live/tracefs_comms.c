@@ -26,7 +26,7 @@ struct scan {
 	u64 before_ns;		/* a change happened after this */
 };
 
-static bool same(const void *in, u32 number, const void *pid)
+static bool tracefs_comms_same(const void *in, u32 number, const void *pid)
 {
 	return ((const struct braid_comm *)in)[number].pid == *(const s32 *)pid;
 }
@@ -37,7 +37,7 @@ static int note_comm(struct scan *scan, s32 pid, const char *name)
 	struct braid_host_comms *c = scan->c;
 	struct braid_comm comm = { .seq = 2, .pid = pid };
 	u32 hash = braid_hash_of_number(pid);
-	u32 number = braid_hash_find(&c->by_pid, hash, same, c->items, &pid);
+	u32 number = braid_hash_find(&c->by_pid, hash, tracefs_comms_same, c->items, &pid);
 
 	strncpy(comm.comm, name, sizeof(comm.comm) - 1);
 	if (number != BRAID_HASH_NONE) {

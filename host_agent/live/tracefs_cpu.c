@@ -65,7 +65,7 @@ static u32 data_end(const struct braid_tracefs_source *s, const struct braid_hos
  * Writes the rest of the page as a sub-buffer that begins where the last one ended: times in a
  * sub-buffer are relative to the preceding event. Returns 1, 0 or the capture's error.
  */
-static int put_rest(struct braid_tracefs_source *s, struct braid_host_cpu *cpu)
+static int tracefs_cpu_put_rest(struct braid_tracefs_source *s, struct braid_host_cpu *cpu)
 {
 	struct braid_subbuf *extent = (struct braid_subbuf *)s->extent;
 	u32 bytes = data_end(s, cpu) - cpu->put_bytes;
@@ -86,7 +86,7 @@ static int put_page(struct braid_tracefs_source *s, struct braid_host_cpu *cpu)
 	int ret;
 
 	if (cpu->put_bytes)
-		ret = put_rest(s, cpu);
+		ret = tracefs_cpu_put_rest(s, cpu);
 	else
 		ret = put_subbuf(s, cpu, cpu->page, cpu->page_bytes,
 				 stored ? stored : cpu->page_lost);
@@ -129,7 +129,7 @@ static int put_extent(struct braid_tracefs_source *s, struct braid_host_cpu *cpu
 	if (ret)
 		return ret;
 	if (cpu->put_bytes) {
-		ret = put_rest(s, cpu);
+		ret = tracefs_cpu_put_rest(s, cpu);
 	} else {
 		u64 stored = stored_loss(cpu, ((const struct braid_subbuf *)cpu->page)->commit);
 

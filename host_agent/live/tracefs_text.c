@@ -57,8 +57,9 @@ u32 braid_host_subbuf_bytes(const char *header_page)
 	return offset == BRAID_SUBBUF_HEADER_BYTES && size && size <= 1u << 20 ? offset + size : 0;
 }
 
-static int put_text(struct braid_tracefs_source *s, enum braid_text_kind kind, const char *name,
-		    const void *text, size_t bytes, size_t raw_bytes)
+static int tracefs_text_put_text(struct braid_tracefs_source *s, enum braid_text_kind kind,
+				 const char *name,
+				 const void *text, size_t bytes, size_t raw_bytes)
 {
 	struct braid_chunk_text head = { .kind = kind, .raw_bytes = raw_bytes };
 
@@ -83,7 +84,7 @@ static int put_kallsyms(struct braid_tracefs_source *s)
 	if (!packed)
 		return 0;
 	n = ZSTD_compress(packed, allocated, text, bytes, ZSTD_LEVEL);
-	return ZSTD_isError(n) ? 0 : put_text(s, BRAID_TEXT_KALLSYMS, "", packed, n, bytes);
+	return ZSTD_isError(n) ? 0 : tracefs_text_put_text(s, BRAID_TEXT_KALLSYMS, "", packed, n, bytes);
 }
 
 int braid_host_put_texts(struct braid_tracefs_source *s)
@@ -102,7 +103,7 @@ int braid_host_put_texts(struct braid_tracefs_source *s)
 		int bytes = 0;
 		char *text = tracefs_instance_file_read(NULL, files[k].file, &bytes);
 
-		err = text ? put_text(s, files[k].kind, "", text, bytes, bytes) : 0;
+		err = text ? tracefs_text_put_text(s, files[k].kind, "", text, bytes, bytes) : 0;
 		free(text);
 		if (err)
 			return err;
@@ -152,7 +153,7 @@ static int enable_one(void *arg, const char *system, const char *event)
 	format = tracefs_event_file_read(e->s->instance, system, event, "format", &bytes);
 	if (!format)
 		return 0;
-	err = put_text(e->s, BRAID_TEXT_FORMAT, system, format, bytes, bytes);
+	err = tracefs_text_put_text(e->s, BRAID_TEXT_FORMAT, system, format, bytes, bytes);
 	free(format);
 	if (err)
 		return err;

@@ -61,7 +61,7 @@ static void sift_up(struct braid_merge *m, size_t at)
 }
 
 /* A ring takes part from here on: as ended, until it is read. */
-static int add_ring(struct braid_merge *m, struct braid_ring *ring)
+static int merge_add_ring(struct braid_merge *m, struct braid_ring *ring)
 {
 	size_t allocated = 2 * m->allocated + 16;
 	struct braid_ring **ended;
@@ -91,7 +91,7 @@ int braid_merge_more(struct braid_merge *m)
 
 		for (j = 0; j < s->nr_rings && !ret; j++)
 			if (!s->rings[j]->merging && (!m->want || m->want(m->arg, s->rings[j])))
-				ret = add_ring(m, s->rings[j]);
+				ret = merge_add_ring(m, s->rings[j]);
 	}
 	for (k = 0; k < m->nr_ended && ret >= 0; k++) {
 		struct braid_ring *ring = m->ended[k];

@@ -85,7 +85,7 @@ static int know_domain(struct braid_recording *r, struct braid_record_guest *gue
 }
 
 /* A domain with a region: 1 when it is new; 0; -errno with braid_fail(). */
-static int add_guest(struct braid_recording *r, const struct braid_domain_change *change)
+static int domains_add_guest(struct braid_recording *r, const struct braid_domain_change *change)
 {
 	struct braid_record_guest guest = {
 		.given = !r->o.domains.all, .wait = BRAID_WAIT_GUEST_NONE,
@@ -120,7 +120,7 @@ static int take_listed(struct braid_recording *r, const struct braid_domain_chan
 		braid_record_say(r, change->name, "%s", change->detail);
 		return 0;
 	case BRAID_DOMAIN_REGION:
-		ret = add_guest(r, change);
+		ret = domains_add_guest(r, change);
 		if (ret >= 0 || !r->o.domains.all)
 			return ret < 0 ? ret : 0;
 		braid_record_say(r, change->name, "left out: %s", braid_failure());
@@ -183,7 +183,7 @@ int braid_record_take_domains(struct braid_recording *r)
 /* A guest added during the recording. One that can't be recorded is skipped. */
 static void begin_guest(struct braid_recording *r, const struct braid_domain_change *change)
 {
-	int ret = add_guest(r, change);
+	int ret = domains_add_guest(r, change);
 
 	if (ret > 0) {
 		struct braid_record_guest *guest = &r->guests[r->nr_guests - 1];
@@ -199,7 +199,7 @@ static void begin_guest(struct braid_recording *r, const struct braid_domain_cha
 }
 
 /* An event of a domain: written to the capture, if there is a guest of that name. */
-static int note(struct braid_recording *r, const struct braid_domain_change *change)
+static int domains_note(struct braid_recording *r, const struct braid_domain_change *change)
 {
 	struct braid_record_guest *guest = find_domain(r, change->name);
 	char line[sizeof(change->detail) + 16];
@@ -218,7 +218,7 @@ static int take_change(struct braid_recording *r, const struct braid_domain_chan
 		begin_guest(r, change);
 		return 0;
 	case BRAID_DOMAIN_EVENT:
-		return note(r, change);
+		return domains_note(r, change);
 	case BRAID_DOMAIN_BARE:
 		braid_record_say(r, change->name, "%s", change->detail);
 		return 0;

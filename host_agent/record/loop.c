@@ -272,7 +272,7 @@ static int put_edge(struct braid_recording *r, enum braid_window_edge edge, u64 
 }
 
 /* The recording starts: what happens from here on is in the capture. */
-static int start(struct braid_recording *r)
+static int loop_start(struct braid_recording *r)
 {
 	size_t k;
 	int err = 0;
@@ -295,7 +295,7 @@ static int start(struct braid_recording *r)
 }
 
 /* And stops: what happens from here on is not. */
-static int stop(struct braid_recording *r)
+static int loop_stop(struct braid_recording *r)
 {
 	size_t k;
 
@@ -354,7 +354,7 @@ static int disarm(struct braid_recording *r)
 	return 0;
 }
 
-static int finish(struct braid_recording *r)
+static int loop_finish(struct braid_recording *r)
 {
 	int err = 0;
 	size_t k;
@@ -373,7 +373,7 @@ int braid_record_run(struct braid_recording *r)
 	int err = arm(r, &ended);
 
 	if (!err)
-		err = start(r);
+		err = loop_start(r);
 	if (!err && !ended && r->command.argv)
 		err = braid_child_start(&r->command);
 	/* The start can't fail any more: a former capture of that name may be replaced. */
@@ -386,11 +386,11 @@ int braid_record_run(struct braid_recording *r)
 	if (!ended)
 		err = record(r);
 	if (!err)
-		err = stop(r);
+		err = loop_stop(r);
 	if (!err)
 		err = disarm(r);
 	if (!err)
-		err = finish(r);
+		err = loop_finish(r);
 	return err;
 }
 

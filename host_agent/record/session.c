@@ -86,7 +86,7 @@ static bool less_than_asked(const struct braid_recording *r)
 }
 
 /* Copies the given regions into the list of guests. -ENOMEM with braid_fail(). */
-static int begin(struct braid_recording *r)
+static int session_begin(struct braid_recording *r)
 {
 	size_t k;
 
@@ -154,7 +154,7 @@ int braid_record_session(struct braid_record_options *o, const struct braid_reco
 
 	err = open_signals(&r, &before);
 	if (!err)
-		err = begin(&r);
+		err = session_begin(&r);
 	if (!err)
 		err = start_processes(&r);
 	if (!err)

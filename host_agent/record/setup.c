@@ -111,7 +111,7 @@ static bool given(const struct braid_recording *r, const struct braid_found *fou
 	return false;
 }
 
-static int take_all(struct braid_recording *r)
+static int setup_take_all(struct braid_recording *r)
 {
 	braid_auto_free struct braid_found *found = NULL;
 	size_t nr, k;
@@ -144,7 +144,7 @@ int braid_record_find_guests(struct braid_recording *r)
 	if (r->nr_guests)
 		err = resolve_given(r);
 	if (!err && (r->o.domains.all || (!r->nr_guests && !r->o.domains.nr)))
-		err = take_all(r);
+		err = setup_take_all(r);
 	/* The report distinguishes streams by name. */
 	for (k = 0; k < r->nr_guests && !err; k++)
 		if (!strcmp(r->guests[k].name, "host"))

@@ -65,7 +65,7 @@ static u64 events_so_far(const struct braid_recording *r)
  * Reads the rings; the clocks are sampled afterwards. Once the disk is full the other guests' rings
  * are not read. Fails only without memory.
  */
-static int take_all(struct braid_recording *r)
+static int snapshot_take_all(struct braid_recording *r)
 {
 	int err = 0, host_err = 0;
 	size_t k;
@@ -105,7 +105,7 @@ static void keep_failure(int err, char line[BRAID_REQUEST_LINE_BYTES])
 }
 
 /* Creates the file: @fd, or one of the next unused name. */
-static int begin(struct braid_recording *r, int fd)
+static int snapshot_begin(struct braid_recording *r, int fd)
 {
 	struct braid_record_flight *f = &r->flight;
 	struct braid_chunk_file head;
@@ -119,7 +119,7 @@ static int begin(struct braid_recording *r, int fd)
 	braid_capture_tee(r->sink.capture, f->out);
 	f->events_before = events_so_far(r);
 	f->deadline_ns = braid_host_clock_ns() + CLOCK_LIMIT_NS;
-	return take_all(r);
+	return snapshot_take_all(r);
 }
 
 static bool clocks_known(const struct braid_recording *r)
@@ -133,7 +133,7 @@ static bool clocks_known(const struct braid_recording *r)
 }
 
 /* The clocks and the ends. What fails is the snapshot, never the recording. */
-static int finish(struct braid_recording *r)
+static int snapshot_finish(struct braid_recording *r)
 {
 	struct braid_record_flight *f = &r->flight;
 	char line[BRAID_REQUEST_LINE_BYTES];
@@ -239,7 +239,7 @@ static bool is_held_off(const struct braid_recording *r)
 	return f->nr_taken && braid_host_clock_ns() - f->last_ns < r->o.flight.hold_off * 1e9;
 }
 
-static void refuse(struct braid_recording *r, const char *why, const char *reason)
+static void snapshot_refuse(struct braid_recording *r, const char *why, const char *reason)
 {
 	if (!r->flight.reported_refusal)
 		braid_record_say(r, NULL, "snapshot (%s) not taken: %s", why, reason);
@@ -253,13 +253,13 @@ static int take_by_itself(struct braid_recording *r, enum cause cause, const cha
 	int err;
 
 	if (f->nr_by_itself >= r->o.flight.most) {
-		refuse(r, why, "the limit of --on-count is reached");
+		snapshot_refuse(r, why, "the limit of --on-count is reached");
 		settle_guests(r);
 		return 0;
 	}
 	/* A guest's end can't wait: what boots next clears its region. */
 	if (cause == CAUSE_EVENT && is_held_off(r)) {
-		refuse(r, why, "the last snapshot was less than --hold-off ago");
+		snapshot_refuse(r, why, "the last snapshot was less than --hold-off ago");
 		return 0;
 	}
 	f->reported_refusal = false;
@@ -267,7 +267,7 @@ static int take_by_itself(struct braid_recording *r, enum cause cause, const cha
 	snprintf(f->why, sizeof(f->why), "%s", why);
 	err = next_name(r);
 	if (!err)
-		err = begin(r, -1);
+		err = snapshot_begin(r, -1);
 	keep_failure(err, line);
 	settle_guests(r);
 	if (err && !f->out) {	/* a full disk, a folder that went: the next may be better */
@@ -288,14 +288,14 @@ int braid_record_poll_flight(struct braid_recording *r)
 	if (!r->o.flight.wanted)
 		return 0;
 	if (f->out)
-		return clocks_known(r) || braid_host_clock_ns() >= f->deadline_ns ? finish(r) : 0;
+		return clocks_known(r) || braid_host_clock_ns() >= f->deadline_ns ? snapshot_finish(r) : 0;
 	if (!is_held_off(r))
 		braid_tracefs_watch_again(f->host_watch);
 	if (braid_request_poll(&f->requests, &request) > 0) {
 		f->by_request = true;
 		snprintf(f->path, sizeof(f->path), "%s", request.path);
 		snprintf(f->why, sizeof(f->why), "on request");
-		err = begin(r, request.fd);
+		err = snapshot_begin(r, request.fd);
 		keep_failure(err, line);
 		settle_guests(r);
 		if (!err || f->out)
@@ -312,7 +312,7 @@ void braid_record_close_flight(struct braid_recording *r)
 	struct braid_record_flight *f = &r->flight;
 
 	if (f->out)
-		finish(r);
+		snapshot_finish(r);
 	if (f->requests.fd >= 0)
 		braid_request_answer(&f->requests, -EPIPE, "the flight recorder has ended");
 	braid_request_close(&f->requests);

@@ -146,7 +146,7 @@ bool braid_record_live_gone(struct braid_recording *r)
 }
 
 /* Waits until it has printed all; a second signal stops it. */
-static void await(struct braid_recording *r)
+static void viewer_await(struct braid_recording *r)
 {
 	struct pollfd fds[] = {
 		{ .fd = r->viewer.pidfd, .events = POLLIN }, { .fd = r->signal_fd, .events = POLLIN },
@@ -171,7 +171,7 @@ void braid_record_live_end(struct braid_recording *r)
 	}
 	live->marks_fd = -1;
 	if (live->pidfd >= 0)
-		await(r);
+		viewer_await(r);
 	if (live->memory_fd >= 0)
 		close(live->memory_fd);
 	live->memory_fd = -1;

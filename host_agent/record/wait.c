@@ -11,7 +11,7 @@
 
 #define SECOND_NS	1000000000ULL
 
-static int add(int epoll_fd, int fd, u32 events, u64 number)
+static int wait_add(int epoll_fd, int fd, u32 events, u64 number)
 {
 	struct epoll_event event = { .events = events, .data.u64 = number };
 
@@ -27,7 +27,7 @@ int braid_wait_open(struct braid_wait *w)
 		return braid_fail(-errno, "cannot create an epoll set: %s", strerror(errno));
 	for (k = 0; k < BRAID_WAIT_TIMERS; k++) {
 		w->timers[k] = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
-		if (w->timers[k] < 0 || add(w->epoll_fd, w->timers[k], EPOLLIN, k))
+		if (w->timers[k] < 0 || wait_add(w->epoll_fd, w->timers[k], EPOLLIN, k))
 			return braid_fail(-errno, "cannot create a timer: %s", strerror(errno));
 	}
 	return 0;
@@ -52,7 +52,7 @@ void braid_wait_for(struct braid_wait *w, enum braid_wait_source source, int fd)
 	if (w->fds[source] >= 0)	/* fails for one that was closed: it has left the set */
 		epoll_ctl(w->epoll_fd, EPOLL_CTL_DEL, w->fds[source], NULL);
 	w->fds[source] = -1;
-	if (fd >= 0 && !add(w->epoll_fd, fd, EPOLLIN, source))
+	if (fd >= 0 && !wait_add(w->epoll_fd, fd, EPOLLIN, source))
 		w->fds[source] = fd;
 }
 
@@ -106,10 +106,11 @@ void braid_wait_for_guest(struct braid_wait *w, struct braid_wait_guest *guest, 
 	if (guest->epoll_fd < 0)	/* the timer is there, and the next turn tries again */
 		return;
 	for (k = 0; k < nr; k++)
-		add(guest->epoll_fd, fds[k].fd, fds[k].events & POLLOUT ? EPOLLOUT : EPOLLIN, 0);
+		wait_add(guest->epoll_fd, fds[k].fd, fds[k].events & POLLOUT ? EPOLLOUT : EPOLLIN,
+			 0);
 	memcpy(guest->fds, fds, nr * sizeof(*fds));
 	guest->nr = nr;
-	add(w->epoll_fd, guest->epoll_fd, EPOLLIN, BRAID_WAIT_GUESTS + (u64)index);
+	wait_add(w->epoll_fd, guest->epoll_fd, EPOLLIN, BRAID_WAIT_GUESTS + (u64)index);
 }
 
 /* Waiting -------------------------------------------------------------------------------------- */

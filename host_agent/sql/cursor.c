@@ -24,12 +24,12 @@ struct cursor {
 	struct braid_text text;
 };
 
-static struct cursor *inner(sqlite3_vtab_cursor *cursor)
+static struct cursor *cursor_inner(sqlite3_vtab_cursor *cursor)
 {
 	return (struct cursor *)cursor;
 }
 
-static int fail(struct cursor *c, int err)
+static int cursor_fail(struct cursor *c, int err)
 {
 	sqlite3_free(c->base.pVtab->zErrMsg);
 	c->base.pVtab->zErrMsg = sqlite3_mprintf("%s", tracebraid_error());
@@ -67,15 +67,15 @@ static void end_walk(struct cursor *c)
 
 int braid_sql_cursor_close(sqlite3_vtab_cursor *cursor)
 {
-	end_walk(inner(cursor));
-	braid_text_free(&inner(cursor)->text);
+	end_walk(cursor_inner(cursor));
+	braid_text_free(&cursor_inner(cursor)->text);
 	free(cursor);
 	return SQLITE_OK;
 }
 
 /* Rows ---------------------------------------------------------------------------------------- */
 
-static int grow_types(struct cursor *c, size_t number)
+static int cursor_grow_types(struct cursor *c, size_t number)
 {
 	size_t nr = c->nr_types ?: 64;
 	struct type *types;
@@ -113,7 +113,7 @@ static int meet_type(struct cursor *c, struct type *t, const struct tracebraid_t
 }
 
 /* Whether the walk is at a row. Return: 1, 0, or -ENOMEM. */
-static int wants(struct cursor *c, int got)
+static int cursor_wants(struct cursor *c, int got)
 {
 	const struct tracebraid_type *type;
 	size_t number;
@@ -126,7 +126,7 @@ static int wants(struct cursor *c, int got)
 	type = tracebraid_event_type(c->walk);
 	number = tracebraid_type_number(type);
 	if (number >= c->nr_types)
-		err = grow_types(c, number);
+		err = cursor_grow_types(c, number);
 	if (!err && c->types[number].state == TYPE_NEW)
 		err = meet_type(c, &c->types[number], type);
 	if (err)
@@ -137,26 +137,26 @@ static int wants(struct cursor *c, int got)
 
 int braid_sql_cursor_next(sqlite3_vtab_cursor *cursor)
 {
-	struct cursor *c = inner(cursor);
+	struct cursor *c = cursor_inner(cursor);
 	int got, ret = 0;
 
 	do {
 		got = tracebraid_walk_next(c->walk);
 		if (got > 0)
-			ret = wants(c, got);
+			ret = cursor_wants(c, got);
 	} while (got > 0 && !ret);
 	if (got > 0 && ret > 0) {
 		c->rowid++;
 		return SQLITE_OK;
 	}
 	end_walk(c);
-	return got < 0 ? fail(c, got) : ret < 0 ? SQLITE_NOMEM : SQLITE_OK;
+	return got < 0 ? cursor_fail(c, got) : ret < 0 ? SQLITE_NOMEM : SQLITE_OK;
 }
 
 int braid_sql_cursor_filter(sqlite3_vtab_cursor *cursor, int number, const char *plan, int nr,
 			    sqlite3_value **values)
 {
-	struct cursor *c = inner(cursor);
+	struct cursor *c = cursor_inner(cursor);
 	struct braid_sql_selection selection;
 	int err;
 
@@ -165,7 +165,7 @@ int braid_sql_cursor_filter(sqlite3_vtab_cursor *cursor, int number, const char 
 	c->rowid = 0;
 	err = braid_sql_take_trace(c->table->sql, &c->trace);
 	if (err)
-		return fail(c, err);
+		return cursor_fail(c, err);
 	braid_sql_select(&selection, c->table, plan, values, nr);
 	err = selection.failed ? -ENOMEM :
 	      tracebraid_walk_new(&c->walk, c->trace, (const char *const *)selection.words);
@@ -174,17 +174,17 @@ int braid_sql_cursor_filter(sqlite3_vtab_cursor *cursor, int number, const char 
 		return braid_sql_cursor_next(cursor);
 	end_walk(c);
 	/* A stream or buffer that is not there has no rows. */
-	return err == -ENOENT ? SQLITE_OK : fail(c, err);
+	return err == -ENOENT ? SQLITE_OK : cursor_fail(c, err);
 }
 
 int braid_sql_cursor_eof(sqlite3_vtab_cursor *cursor)
 {
-	return !inner(cursor)->walk;
+	return !cursor_inner(cursor)->walk;
 }
 
 int braid_sql_cursor_rowid(sqlite3_vtab_cursor *cursor, sqlite3_int64 *rowid)
 {
-	*rowid = inner(cursor)->rowid;
+	*rowid = cursor_inner(cursor)->rowid;
 	return SQLITE_OK;
 }
 
@@ -199,7 +199,7 @@ static void put_u64(sqlite3_context *to, uint64_t value)
 }
 
 /* Text of a walk lives as long as the walk is at the item. */
-static void put_text(sqlite3_context *to, const char *text)
+static void cursor_put_text(sqlite3_context *to, const char *text)
 {
 	if (text)
 		sqlite3_result_text(to, text, -1, SQLITE_TRANSIENT);
@@ -207,7 +207,7 @@ static void put_text(sqlite3_context *to, const char *text)
 		sqlite3_result_error_nomem(to);
 }
 
-static void put_string(struct cursor *c, sqlite3_context *to, const char *data, size_t bytes)
+static void cursor_put_string(struct cursor *c, sqlite3_context *to, const char *data, size_t bytes)
 {
 	c->text.bytes = 0;
 	if (braid_text_plain(data, bytes)) {
@@ -239,12 +239,12 @@ static void put_field(struct cursor *c, sqlite3_context *to, const struct traceb
 	if (!data)
 		return;
 	if (tracebraid_field_kind(field) == TRACEBRAID_STRING)
-		put_string(c, to, data, bytes);
+		cursor_put_string(c, to, data, bytes);
 	else
 		sqlite3_result_blob64(to, data, bytes, SQLITE_TRANSIENT);
 }
 
-static void put_vcpu(struct cursor *c, sqlite3_context *to, bool name)
+static void cursor_put_vcpu(struct cursor *c, sqlite3_context *to, bool name)
 {
 	const struct tracebraid_stream *guest;
 	uint32_t vcpu;
@@ -256,7 +256,7 @@ static void put_vcpu(struct cursor *c, sqlite3_context *to, bool name)
 		sqlite3_result_int64(to, vcpu);
 }
 
-static void put_rest(struct cursor *c, sqlite3_context *to, enum braid_sql_from from)
+static void cursor_put_rest(struct cursor *c, sqlite3_context *to, enum braid_sql_from from)
 {
 	const struct tracebraid_stream *stream = tracebraid_item_stream(c->walk);
 	int32_t pid;
@@ -267,29 +267,29 @@ static void put_rest(struct cursor *c, sqlite3_context *to, enum braid_sql_from 
 	case BRAID_SQL_STREAM_ID:
 		return sqlite3_result_int64(to, tracebraid_stream_number(stream));
 	case BRAID_SQL_BUFFER:
-		return put_text(to, tracebraid_buffer(c->walk));
+		return cursor_put_text(to, tracebraid_buffer(c->walk));
 	case BRAID_SQL_PID:
 		pid = tracebraid_pid(c->walk);
 		return pid < 0 ? sqlite3_result_null(to) : sqlite3_result_int64(to, pid);
 	case BRAID_SQL_COMM:
 		return tracebraid_pid(c->walk) < 0 ? sqlite3_result_null(to) :
-						     put_text(to, tracebraid_comm(c->walk));
+						     cursor_put_text(to, tracebraid_comm(c->walk));
 	case BRAID_SQL_SYSTEM:
-		return put_text(to, tracebraid_type_system(tracebraid_event_type(c->walk)));
+		return cursor_put_text(to, tracebraid_type_system(tracebraid_event_type(c->walk)));
 	case BRAID_SQL_NAME:
-		return put_text(to, tracebraid_type_name(tracebraid_event_type(c->walk)));
+		return cursor_put_text(to, tracebraid_type_name(tracebraid_event_type(c->walk)));
 	case BRAID_SQL_FIELDS:
-		return put_text(to, tracebraid_json(c->walk));
+		return cursor_put_text(to, tracebraid_json(c->walk));
 	case BRAID_SQL_TEXT:
-		return put_text(to, tracebraid_text(c->walk));
+		return cursor_put_text(to, tracebraid_text(c->walk));
 	default:
-		return put_vcpu(c, to, from == BRAID_SQL_GUEST);
+		return cursor_put_vcpu(c, to, from == BRAID_SQL_GUEST);
 	}
 }
 
 int braid_sql_cursor_column(sqlite3_vtab_cursor *cursor, sqlite3_context *to, int number)
 {
-	struct cursor *c = inner(cursor);
+	struct cursor *c = cursor_inner(cursor);
 	const struct braid_sql_column *column = &c->table->columns[number];
 
 	switch (column->from) {
@@ -315,7 +315,7 @@ int braid_sql_cursor_column(sqlite3_vtab_cursor *cursor, sqlite3_context *to, in
 		put_u64(to, tracebraid_lost(c->walk));
 		break;
 	default:
-		put_rest(c, to, column->from);
+		cursor_put_rest(c, to, column->from);
 	}
 	return SQLITE_OK;
 }

@@ -93,7 +93,7 @@ struct cursor {
 	sqlite3_int64 rowid;
 };
 
-static struct cursor *inner(sqlite3_vtab_cursor *cursor)
+static struct cursor *facts_inner(sqlite3_vtab_cursor *cursor)
 {
 	return (struct cursor *)cursor;
 }
@@ -136,7 +136,7 @@ static int connect(sqlite3 *db, void *arg, int nr, const char *const *words, sql
 	return SQLITE_OK;
 }
 
-static int disconnect(sqlite3_vtab *vtab)
+static int facts_disconnect(sqlite3_vtab *vtab)
 {
 	free(vtab);
 	return SQLITE_OK;
@@ -174,12 +174,12 @@ static void end_facts(struct cursor *c)
 
 static int close_cursor(sqlite3_vtab_cursor *cursor)
 {
-	end_facts(inner(cursor));
+	end_facts(facts_inner(cursor));
 	free(cursor);
 	return SQLITE_OK;
 }
 
-static int fail(struct cursor *c, int err)
+static int facts_fail(struct cursor *c, int err)
 {
 	sqlite3_free(c->base.pVtab->zErrMsg);
 	c->base.pVtab->zErrMsg = sqlite3_mprintf("%s", tracebraid_error());
@@ -187,22 +187,22 @@ static int fail(struct cursor *c, int err)
 	return err == -ENOMEM ? SQLITE_NOMEM : err == -EINTR ? SQLITE_INTERRUPT : SQLITE_ERROR;
 }
 
-static bool wants(const struct table *table, const struct tracebraid_fact *fact)
+static bool facts_wants(const struct table *table, const struct tracebraid_fact *fact)
 {
 	return (!table->of_tasks || fact->pid > 0) && (!table->woken || fact->woken);
 }
 
 static int next(sqlite3_vtab_cursor *cursor)
 {
-	struct cursor *c = inner(cursor);
+	struct cursor *c = facts_inner(cursor);
 	int got;
 
 	do
 		got = tracebraid_facts_next(c->facts, &c->fact);
-	while (got > 0 && !wants(outer(c)->table, &c->fact));
+	while (got > 0 && !facts_wants(outer(c)->table, &c->fact));
 	c->rowid++;
 	if (got < 0)
-		return fail(c, got);
+		return facts_fail(c, got);
 	if (!got)
 		end_facts(c);
 	return SQLITE_OK;
@@ -211,7 +211,7 @@ static int next(sqlite3_vtab_cursor *cursor)
 static int filter(sqlite3_vtab_cursor *cursor, int number, const char *plan, int nr,
 		  sqlite3_value **values)
 {
-	struct cursor *c = inner(cursor);
+	struct cursor *c = facts_inner(cursor);
 	int err;
 
 	(void)number;
@@ -223,23 +223,23 @@ static int filter(sqlite3_vtab_cursor *cursor, int number, const char *plan, int
 	err = braid_sql_take_trace(outer(c)->sql, &c->trace);
 	if (!err)
 		err = tracebraid_facts_new(&c->facts, c->trace, outer(c)->table->kinds);
-	return err ? fail(c, err) : next(cursor);
+	return err ? facts_fail(c, err) : next(cursor);
 }
 
 static int eof(sqlite3_vtab_cursor *cursor)
 {
-	return !inner(cursor)->facts;
+	return !facts_inner(cursor)->facts;
 }
 
 static int rowid(sqlite3_vtab_cursor *cursor, sqlite3_int64 *number)
 {
-	*number = inner(cursor)->rowid;
+	*number = facts_inner(cursor)->rowid;
 	return SQLITE_OK;
 }
 
 /* Values -------------------------------------------------------------------------------------- */
 
-static void put_text(sqlite3_context *to, const char *text)
+static void facts_put_text(sqlite3_context *to, const char *text)
 {
 	if (*text)
 		sqlite3_result_text(to, text, -1, SQLITE_TRANSIENT);
@@ -255,7 +255,7 @@ static void put_ns(sqlite3_context *to, const struct tracebraid_fact *f, const c
 			sqlite3_result_int64(to, (sqlite3_int64)f->ns[k]);
 }
 
-static void put_number(sqlite3_context *to, const struct tracebraid_fact *f, enum from from)
+static void facts_put_number(sqlite3_context *to, const struct tracebraid_fact *f, enum from from)
 {
 	switch (from) {
 	case FROM:
@@ -285,7 +285,7 @@ static void put_number(sqlite3_context *to, const struct tracebraid_fact *f, enu
 
 static int put_column(sqlite3_vtab_cursor *cursor, sqlite3_context *to, int number)
 {
-	struct cursor *c = inner(cursor);
+	struct cursor *c = facts_inner(cursor);
 	const struct column *column = &outer(c)->table->columns[number];
 	const struct tracebraid_fact *f = &c->fact;
 
@@ -294,25 +294,25 @@ static int put_column(sqlite3_vtab_cursor *cursor, sqlite3_context *to, int numb
 		sqlite3_result_text(to, tracebraid_stream_name(f->guest), -1, SQLITE_STATIC);
 		break;
 	case COMM:
-		put_text(to, f->comm);
+		facts_put_text(to, f->comm);
 		break;
 	case STATE:
-		put_text(to, f->kind == TRACEBRAID_FACT_WAIT ? "queued" : f->state);
+		facts_put_text(to, f->kind == TRACEBRAID_FACT_WAIT ? "queued" : f->state);
 		break;
 	case CULPRIT:
-		put_text(to, f->culprit);
+		facts_put_text(to, f->culprit);
 		break;
 	case REASON:
-		put_text(to, f->reason);
+		facts_put_text(to, f->reason);
 		break;
 	case CALL:
-		put_text(to, f->call);
+		facts_put_text(to, f->call);
 		break;
 	case NS:
 		put_ns(to, f, column->state);
 		break;
 	default:
-		put_number(to, f, column->from);
+		facts_put_number(to, f, column->from);
 	}
 	return SQLITE_OK;
 }
@@ -320,7 +320,7 @@ static int put_column(sqlite3_vtab_cursor *cursor, sqlite3_context *to, int numb
 static const sqlite3_module module = {
 	.iVersion = 1,
 	.xConnect = connect,
-	.xDisconnect = disconnect,
+	.xDisconnect = facts_disconnect,
 	.xBestIndex = best_index,
 	.xOpen = open_cursor,
 	.xClose = close_cursor,

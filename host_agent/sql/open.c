@@ -36,7 +36,7 @@ static int add_own_tables(struct braid_sql *sql)
 	return err;
 }
 
-static int compare(const void *a, const void *b)
+static int open_compare(const void *a, const void *b)
 {
 	return strcasecmp(*(const char *const *)a, *(const char *const *)b);
 }
@@ -55,7 +55,7 @@ static int register_tables(struct braid_sql *sql)
 			err = braid_sql_push_name(sql, t->name);
 	}
 	if (!ret && !err)
-		qsort(sql->names, sql->nr_names, sizeof(*sql->names), compare);
+		qsort(sql->names, sql->nr_names, sizeof(*sql->names), open_compare);
 	return ret ? braid_sql_fail(sql, ret) : err;
 }
 
@@ -81,7 +81,7 @@ static int open_database(struct braid_sql *sql)
 	return 0;
 }
 
-static int make(struct braid_sql *sql)
+static int open_make(struct braid_sql *sql)
 {
 	int ret, err = open_database(sql);
 
@@ -125,7 +125,7 @@ int braid_sql_open(struct braid_sql **out, const struct braid_sql_options *optio
 		return braid_out_of_memory();
 	err = copy_options(sql, options);
 	if (!err)
-		err = make(sql);
+		err = open_make(sql);
 	if (err)
 		braid_sql_close(sql);
 	else

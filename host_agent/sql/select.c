@@ -120,7 +120,7 @@ struct lists {
 	struct list names, systems;
 };
 
-static void add(struct braid_sql_selection *s, char *word)
+static void select_add(struct braid_sql_selection *s, char *word)
 {
 	s->failed |= !word;
 	if (word && s->nr + 1 < sizeof(s->words) / sizeof(*s->words))
@@ -182,7 +182,7 @@ static char *word_of(char role, sqlite3_value *value)
 	}
 }
 
-static void fill(struct list *list, char role, bool in, sqlite3_value *value)
+static void select_fill(struct list *list, char role, bool in, sqlite3_value *value)
 {
 	sqlite3_value *one = in ? NULL : value;
 	int ret = in ? sqlite3_vtab_in_first(value, &one) : SQLITE_OK;
@@ -203,7 +203,7 @@ static void add_list(struct braid_sql_selection *s, const char *option, struct l
 	size_t k;
 
 	for (k = 0; k < list->nr; k++)
-		add(s, sqlite3_mprintf("%s=%s", option, list->items[k]));
+		select_add(s, sqlite3_mprintf("%s=%s", option, list->items[k]));
 	clear(list);
 }
 
@@ -217,8 +217,8 @@ static void add_events(struct braid_sql_selection *s, struct lists *lists)
 		clear(systems), nr_systems = 1;
 	for (k = 0; k < nr_systems && (names->nr || systems->nr); k++)
 		for (n = 0; n < nr_names; n++)
-			add(s, sqlite3_mprintf("event=%s:%s", systems->nr ? systems->items[k] : "",
-					       names->nr ? names->items[n] : ""));
+			select_add(s, sqlite3_mprintf("event=%s:%s", systems->nr ? systems->items[k] : "",
+						      names->nr ? names->items[n] : ""));
 	clear(names);
 	clear(systems);
 }
@@ -234,8 +234,8 @@ static void add_time(struct braid_sql_selection *s, const char *option, sqlite3_
 		 sqlite3_value_type(value) != SQLITE_FLOAT)
 		return;
 	if (ns >= 0 && ns / (int64_t)BRAID_SECOND_NS < MOST_SECONDS)
-		add(s, sqlite3_mprintf("%s=%lld.%09lld", option, ns / (int64_t)BRAID_SECOND_NS,
-				       ns % (int64_t)BRAID_SECOND_NS));
+		select_add(s, sqlite3_mprintf("%s=%lld.%09lld", option, ns / (int64_t)BRAID_SECOND_NS,
+					      ns % (int64_t)BRAID_SECOND_NS));
 }
 
 static void add_text(struct braid_sql_selection *s, const char *option, sqlite3_value *value)
@@ -244,7 +244,7 @@ static void add_text(struct braid_sql_selection *s, const char *option, sqlite3_
 			   (const char *)sqlite3_value_text(value) : NULL;
 
 	if (text && strlen(text) == (size_t)sqlite3_value_bytes(value))
-		add(s, sqlite3_mprintf("%s=%s", option, text));
+		select_add(s, sqlite3_mprintf("%s=%s", option, text));
 }
 
 static void add_value(struct braid_sql_selection *s, struct lists *lists, char letter,
@@ -270,14 +270,14 @@ static void add_value(struct braid_sql_selection *s, struct lists *lists, char l
 	case 'c':
 		if (sqlite3_value_type(value) == SQLITE_INTEGER && sqlite3_value_int64(value) >= 0 &&
 		    sqlite3_value_int64(value) <= 65535)
-			add(s, sqlite3_mprintf("cpu=%lld", sqlite3_value_int64(value)));
+			select_add(s, sqlite3_mprintf("cpu=%lld", sqlite3_value_int64(value)));
 		return;
 	case 'n':
-		return fill(&lists->names, role, in, value);
+		return select_fill(&lists->names, role, in, value);
 	case 'y':
-		return fill(&lists->systems, role, in, value);
+		return select_fill(&lists->systems, role, in, value);
 	default:
-		fill(&list, role, in, value);
+		select_fill(&list, role, in, value);
 		return add_list(s, role == 'p' ? "pid" : "comm", &list);
 	}
 }
@@ -308,7 +308,7 @@ void braid_sql_select(struct braid_sql_selection *s, const struct braid_sql_tabl
 	add_events(s, &lists);
 	/* Losses and notes are there whatever events are selected: none is. */
 	if (table->kind != TRACEBRAID_EVENT)
-		add(s, sqlite3_mprintf("event=\x1f:\x1f"));
+		select_add(s, sqlite3_mprintf("event=\x1f:\x1f"));
 }
 
 void braid_sql_selection_free(struct braid_sql_selection *s)

@@ -46,7 +46,7 @@ static int connect(sqlite3 *db, void *arg, int nr, const char *const *words, sql
 	return SQLITE_OK;
 }
 
-static int disconnect(sqlite3_vtab *vtab)
+static int table_disconnect(sqlite3_vtab *vtab)
 {
 	free(vtab);
 	return SQLITE_OK;
@@ -56,7 +56,7 @@ static int disconnect(sqlite3_vtab *vtab)
 const sqlite3_module braid_sql_walk_module = {
 	.iVersion = 1,
 	.xConnect = connect,
-	.xDisconnect = disconnect,
+	.xDisconnect = table_disconnect,
 	.xBestIndex = braid_sql_best_index,
 	.xOpen = braid_sql_cursor_open,
 	.xClose = braid_sql_cursor_close,

@@ -35,7 +35,7 @@ static int compare_names(const void *a, const void *b)
 	return strcasecmp(a, b);
 }
 
-static void keep(void *name)
+static void types_keep(void *name)
 {
 	(void)name;
 }
@@ -46,13 +46,13 @@ static bool taken(void **names, const char *name)
 }
 
 /* Return: 0 or -ENOMEM. */
-static int take(void **names, const char *name)
+static int types_take(void **names, const char *name)
 {
 	return tsearch(name, names, compare_names) ? 0 : braid_out_of_memory();
 }
 
-static int find(void *arg, const struct tracebraid_stream *stream,
-		const struct tracebraid_type *type)
+static int types_find(void *arg, const struct tracebraid_stream *stream,
+		      const struct tracebraid_type *type)
 {
 	struct finder *f = arg;
 	const struct found found = {
@@ -77,7 +77,7 @@ static int compare_found(const void *a, const void *b)
 	return ret ?: x->order < y->order ? -1 : 1;
 }
 
-static bool same(const struct found *a, const struct found *b)
+static bool types_same(const struct found *a, const struct found *b)
 {
 	return !strcmp(a->name, b->name) && !strcmp(a->system, b->system);
 }
@@ -139,7 +139,7 @@ static int add_column(struct maker *m, const struct tracebraid_field *field)
 	}
 	if (!tsearch(column.field, &m->fields, (int (*)(const void *, const void *))strcmp))
 		return braid_out_of_memory();
-	return take(&m->names, column.name);
+	return types_take(&m->names, column.name);
 }
 
 static int make_columns(struct maker *m, const struct found *found, size_t nr)
@@ -150,12 +150,12 @@ static int make_columns(struct maker *m, const struct found *found, size_t nr)
 
 	for (k = 0; k < BRAID_SQL_NR_TYPE_COLUMNS && !err; k++)
 		err = braid_array_push(m->columns, m->nr, m->capacity, braid_sql_type_columns[k]) ?
-		      braid_out_of_memory() : take(&m->names, braid_sql_type_columns[k].name);
+		      braid_out_of_memory() : types_take(&m->names, braid_sql_type_columns[k].name);
 	for (k = 0; k < nr && !err; k++)
 		for (n = 0; !err && (field = tracebraid_type_field(found[k].type, n)); n++)
 			err = add_column(m, field);
-	tdestroy(m->names, keep);
-	tdestroy(m->fields, keep);
+	tdestroy(m->names, types_keep);
+	tdestroy(m->fields, types_keep);
 	return err;
 }
 
@@ -214,7 +214,7 @@ static int add_table(struct braid_sql *sql, struct finder *f, const struct found
 	table.columns = m.columns;
 	table.nr_columns = m.nr;
 	if (!err && table.name)
-		err = take(&f->names, table.name);
+		err = types_take(&f->names, table.name);
 	if (!err && table.name &&
 	    braid_array_push(sql->tables, sql->nr_tables, sql->tables_capacity, table))
 		err = braid_out_of_memory();
@@ -230,7 +230,7 @@ static int add_tables(struct braid_sql *sql, struct finder *f)
 	int err = 0;
 
 	for (; at < end && !err && sql->nr_tables < BRAID_SQL_MOST_TABLES; at += nr) {
-		for (nr = 1; at + nr < end && same(at, at + nr); nr++)
+		for (nr = 1; at + nr < end && types_same(at, at + nr); nr++)
 			;
 		err = add_table(sql, f, at, nr,
 				(at == f->found || strcasecmp(at[-1].name, at->name)) &&
@@ -250,17 +250,17 @@ int braid_sql_add_types(struct braid_sql *sql)
 	if (err)
 		return err;
 	for (k = 0; k < sql->nr_names && !err; k++)
-		err = take(&f.names, sql->names[k]);
+		err = types_take(&f.names, sql->names[k]);
 	if (!err)
 		err = tracebraid_walk_new(&walk, trace, NULL);
 	if (!err)
-		err = tracebraid_types(walk, find, &f);
+		err = tracebraid_types(walk, types_find, &f);
 	if (!err && f.nr) {
 		qsort(f.found, f.nr, sizeof(*f.found), compare_found);
 		err = add_tables(sql, &f);
 	}
 	free(f.found);
-	tdestroy(f.names, keep);
+	tdestroy(f.names, types_keep);
 	tracebraid_walk_free(walk);
 	braid_sql_give_trace(sql, trace);
 	return err;

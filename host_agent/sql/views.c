@@ -14,7 +14,7 @@ static void put_member(struct braid_text *to, const char *name, const char *text
 	braid_text_json(to, text, strlen(text));
 }
 
-static void put_number(struct braid_text *to, const char *name, uint64_t number)
+static void views_put_number(struct braid_text *to, const char *name, uint64_t number)
 {
 	if (number == TRACEBRAID_UNKNOWN)
 		braid_text_printf(to, ",\"%s\":null", name);
@@ -24,13 +24,13 @@ static void put_number(struct braid_text *to, const char *name, uint64_t number)
 
 static void put_counts(struct braid_text *to, const struct tracebraid_counts *counts)
 {
-	put_number(to, "written", counts->written);
-	put_number(to, "read", counts->read);
-	put_number(to, "lost", counts->lost);
-	put_number(to, "left", counts->left);
+	views_put_number(to, "written", counts->written);
+	views_put_number(to, "read", counts->read);
+	views_put_number(to, "lost", counts->lost);
+	views_put_number(to, "left", counts->left);
 }
 
-static void begin(struct braid_text *to, const struct tracebraid_stream *stream)
+static void views_begin(struct braid_text *to, const struct tracebraid_stream *stream)
 {
 	braid_text_printf(to, "%s{\"stream_id\":%u", to->bytes > 1 ? "," : "",
 			  tracebraid_stream_number(stream));
@@ -44,13 +44,13 @@ static void put_streams(struct braid_text *to, const struct tracebraid_trace *tr
 	size_t k;
 
 	for (k = 0; (stream = tracebraid_stream(trace, k)); k++) {
-		begin(to, stream);
-		put_number(to, "host", tracebraid_stream_is_host(stream));
+		views_begin(to, stream);
+		views_put_number(to, "host", tracebraid_stream_is_host(stream));
 		put_member(to, "kernel", tracebraid_stream_kernel(stream));
 		put_member(to, "machine", tracebraid_stream_machine(stream));
-		put_number(to, "cpus", tracebraid_stream_nr_cpus(stream));
+		views_put_number(to, "cpus", tracebraid_stream_nr_cpus(stream));
 		put_member(to, "clock", tracebraid_stream_clock(stream));
-		put_number(to, "bound_ns", tracebraid_stream_bound_ns(stream));
+		views_put_number(to, "bound_ns", tracebraid_stream_bound_ns(stream));
 		put_member(to, "ended", tracebraid_stream_end(stream));
 		if (!tracebraid_stream_counts(stream, &counts))
 			put_counts(to, &counts);
@@ -66,9 +66,9 @@ static void put_rings(struct braid_text *to, const struct tracebraid_trace *trac
 
 	for (k = 0; (stream = tracebraid_stream(trace, k)); k++)
 		for (n = 0; !tracebraid_stream_ring(stream, n, &ring); n++) {
-			begin(to, stream);
+			views_begin(to, stream);
 			put_member(to, "buffer", ring.buffer);
-			put_number(to, "cpu", ring.cpu);
+			views_put_number(to, "cpu", ring.cpu);
 			if (ring.counted)
 				put_counts(to, &ring.counts);
 			braid_text_putc(to, '}');
@@ -81,9 +81,9 @@ static void put_clocks(struct braid_text *to, const struct tracebraid_trace *tra
 	size_t k;
 
 	for (k = 0; (stream = tracebraid_stream(trace, k)); k++) {
-		begin(to, stream);
+		views_begin(to, stream);
 		put_member(to, "source", tracebraid_stream_clock(stream));
-		put_number(to, "bound_ns", tracebraid_stream_bound_ns(stream));
+		views_put_number(to, "bound_ns", tracebraid_stream_bound_ns(stream));
 		braid_text_putc(to, '}');
 	}
 }
@@ -102,15 +102,15 @@ static void put_epochs(struct braid_text *to, const struct tracebraid_trace *tra
 
 	for (k = 0; (stream = tracebraid_stream(trace, k)); k++)
 		for (n = 0; !tracebraid_stream_epoch(stream, n, &epoch); n++) {
-			begin(to, stream);
+			views_begin(to, stream);
 			if (epoch.vcpu != UINT32_MAX)
-				put_number(to, "vcpu", epoch.vcpu);
-			put_number(to, "number", epoch.number);
+				views_put_number(to, "vcpu", epoch.vcpu);
+			views_put_number(to, "number", epoch.number);
 			put_moment(to, "from_ns", epoch.from_ns);
 			put_moment(to, "begun_ns", epoch.begun_ns);
 			braid_text_printf(to, ",\"step_ns\":%lld", (long long)epoch.step_ns);
 			put_member(to, "cause", epoch.cause);
-			put_number(to, "disrupted", epoch.disrupted);
+			views_put_number(to, "disrupted", epoch.disrupted);
 			braid_text_printf(to, ",\"drift_ppm\":%.6f}", epoch.drift_ppm);
 		}
 }

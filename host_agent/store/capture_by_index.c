@@ -117,7 +117,7 @@ struct index {
 };
 
 /* INDEX_BLOCKS, by the capture's last chunk. Return: 1, 0: none, -errno. */
-static int find(struct index *ix)
+static int capture_by_index_find(struct index *ix)
 {
 	const u64 last = sizeof(struct braid_chunk) + sizeof(struct braid_chunk_end);
 	u64 size = braid_capture_size(ix->r), number;
@@ -225,7 +225,7 @@ static int pages(struct index *ix, const struct braid_index_block *block,
  * read, even if it names a large chunk again and again. The author of a file can get this right and
  * still hide pages: braid_capture_take_index(), which reads all, finds that.
  */
-static int check(struct braid_capture_source *cs, struct index *ix)
+static int capture_by_index_check(struct braid_capture_source *cs, struct index *ix)
 {
 	u64 chunks = ix->nr;
 	size_t k;
@@ -337,10 +337,10 @@ static int take(struct braid_capture_source *cs, struct index *ix, braid_take_ch
 int braid_capture_by_index(struct braid_capture_source *cs, braid_take_chunk_fn *take_chunk)
 {
 	struct index ix = { .r = cs->readers[cs->file] };
-	int ret = cs->minors[cs->file] < 5 ? 0 : find(&ix);
+	int ret = cs->minors[cs->file] < 5 ? 0 : capture_by_index_find(&ix);
 
 	if (ret > 0) {
-		ret = check(cs, &ix);
+		ret = capture_by_index_check(cs, &ix);
 		if (!ret && cs->say)
 			cs->say(cs->say_arg, "the capture's index is damaged: reading the whole file");
 		cs->files[cs->file].by_index = ret > 0;

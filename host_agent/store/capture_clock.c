@@ -262,7 +262,7 @@ int braid_capture_fit_host(struct braid_capture_source *cs)
 /* Guests without a live clock ------------------------------------------------------------------- */
 
 /* Walks all rings. *room_ns: the least distance between events and their pages. 0 or -errno. */
-static int walk(struct braid_capture_stream *s, s64 *room_ns)
+static int capture_clock_walk(struct braid_capture_stream *s, s64 *room_ns)
 {
 	size_t k;
 	int ret = 0;
@@ -346,7 +346,7 @@ static int place_by_pairs(struct braid_capture_stream *s)
 	free(round_trips);
 	if (!err) {
 		forget_bounds(clock);
-		err = walk(s, &room_ns);
+		err = capture_clock_walk(s, &room_ns);
 		if (!err && room_ns < -PAIR_FUTURE_NS) {
 			err = -ENODATA;
 			snprintf(why, sizeof(why), "the guest's wall time is ahead of the host's");
@@ -378,7 +378,7 @@ static int place_nominal(struct braid_capture_stream *s)
 	memcpy(why, clock->reason, sizeof(why));
 	err = braid_clock_nominal(clock, s->stream.counter_hz, anchor, 0);
 	if (!err)
-		err = walk(s, &room_ns);
+		err = capture_clock_walk(s, &room_ns);
 	if (err)
 		return err;
 	braid_clock_free(clock);
@@ -389,7 +389,7 @@ static int place_nominal(struct braid_capture_stream *s)
 	return err;
 }
 
-static int place(struct braid_capture_stream *s, enum braid_clock_kind wanted)
+static int capture_clock_place(struct braid_capture_stream *s, enum braid_clock_kind wanted)
 {
 	struct braid_source *source = &s->source->source;
 	void (*fault)(void *, const struct braid_stream *, const char *) = source->fault;
@@ -484,7 +484,7 @@ int braid_capture_fit_clock(struct braid_capture_stream *s)
 	};
 	err = braid_clock_choose(&s->stream.clock, in, wanted);
 	if (err == -ENODATA)
-		err = cs->source.grows ? place_taken(s) : place(s, wanted);
+		err = cs->source.grows ? place_taken(s) : capture_clock_place(s, wanted);
 	s->stream.bound_ns = braid_clock_worst_bound(&s->stream.clock, s->stream.end_ns);
 	return err;
 }

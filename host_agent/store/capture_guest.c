@@ -368,7 +368,7 @@ static void check_order(struct guest_ring *g, u64 counter)
 	faulty(g, "the guest's time goes back by %llu counter steps", (unsigned long long)back);
 }
 
-static void deliver(struct guest_ring *g, const struct braid_event_view *view)
+static void capture_guest_deliver(struct guest_ring *g, const struct braid_event_view *view)
 {
 	struct braid_ring *ring = &g->base.ring;
 	struct braid_item *item = &ring->item;
@@ -463,7 +463,7 @@ static int guest_next(struct braid_ring *ring)
 		}
 		ret = braid_page_next(&g->cursor, &view);
 		if (ret > 0 && view.type == BRAID_TYPE_DATA) {
-			deliver(g, &view);
+			capture_guest_deliver(g, &view);
 			return 1;
 		}
 		if (ret > 0)		/* a stamp: the cursor has used its time */

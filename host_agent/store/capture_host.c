@@ -142,7 +142,7 @@ static void pass_over(struct host_ring *h, u64 stamp)
 }
 
 /* Return: whether there is an event; else it is skipped. */
-static bool deliver(struct host_ring *h, const u8 *payload, u32 payload_bytes)
+static bool capture_host_deliver(struct host_ring *h, const u8 *payload, u32 payload_bytes)
 {
 	static const struct braid_clock as_is;	/* of BRAID_CLOCK_HOST */
 	const struct braid_clock *clock = !h->base.own_clock ? &h->base.source->source.clocks.trace :
@@ -231,7 +231,7 @@ static int host_next(struct braid_ring *ring)
 						  &payload, &bytes)) {
 			faulty(h, "invalid event; the rest is skipped");
 			h->at = h->bytes;
-		} else if (payload && deliver(h, payload, bytes)) {
+		} else if (payload && capture_host_deliver(h, payload, bytes)) {
 			return 1;
 		}
 	}

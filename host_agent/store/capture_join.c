@@ -17,7 +17,7 @@
 #include "host_agent/util/text.h"
 
 __attribute__((__format__(printf, 2, 3)))
-static void say(const struct braid_capture_source *cs, const char *format, ...)
+static void capture_join_say(const struct braid_capture_source *cs, const char *format, ...)
 {
 	char line[1024];
 	va_list args;
@@ -44,7 +44,7 @@ bool braid_capture_given_before(struct braid_capture_source *cs, char *const *pa
 	for (k = 0; k < file; k++) {
 		if (cs->given[k].inode != st.st_ino || cs->given[k].device != st.st_dev)
 			continue;
-		say(cs, "'%s' is the same file as '%s': read once", paths[file], paths[k]);
+		capture_join_say(cs, "'%s' is the same file as '%s': read once", paths[file], paths[k]);
 		return true;
 	}
 	return false;
@@ -196,12 +196,12 @@ static int join_host(struct braid_capture_source *cs, size_t *at, const struct s
 	if (err || !some)
 		return err;
 	if (rest) {
-		say(cs, "'%s': the host's events are left out where an earlier file also has them",
-		    paths[s->file]);
+		capture_join_say(cs, "'%s': the host's events are left out where an earlier file also has them",
+				 paths[s->file]);
 		return 0;
 	}
-	say(cs, "'%s': the host's events are left out: an earlier file has the host's events of that time",
-	    paths[s->file]);
+	capture_join_say(cs, "'%s': the host's events are left out: an earlier file has the host's events of that time",
+			 paths[s->file]);
 	remove_stream(&cs->source, (*at)--);
 	return 0;
 }

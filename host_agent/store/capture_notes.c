@@ -40,7 +40,7 @@ int braid_capture_take_note(struct braid_capture_stream *s, const struct braid_c
 				      v->bytes - sizeof(head));
 }
 
-static int by_time(const void *a, const void *b)
+static int capture_notes_by_time(const void *a, const void *b)
 {
 	const struct braid_note *x = a, *y = b;
 
@@ -194,7 +194,7 @@ int braid_capture_finish_notes(struct braid_capture_stream *s)
 		err = note_change(s, clock, &changes[k]);
 	free(changes);
 	if (s->nr_notes)
-		qsort(s->notes, s->nr_notes, sizeof(*s->notes), by_time);
+		qsort(s->notes, s->nr_notes, sizeof(*s->notes), capture_notes_by_time);
 	return err;
 }
 

@@ -180,7 +180,7 @@ static bool is_trace_dat(const char *path)
 	       !memcmp(head, BRAID_TRACE_DAT_MAGIC, sizeof(head));
 }
 
-static int open_file(struct braid_capture_source *cs, const char *path)
+static int capture_open_open_file(struct braid_capture_source *cs, const char *path)
 {
 	int ret = 0;
 
@@ -224,7 +224,7 @@ static int open_captures(struct braid_capture_source *cs, char *const *paths, bo
 	}
 	for (k = 0; k < cs->nr_files; k++) {
 		cs->file = k;
-		err = cs->readers[k] ? open_file(cs, paths[k]) : 0;
+		err = cs->readers[k] ? capture_open_open_file(cs, paths[k]) : 0;
 		if (err)
 			return err;
 	}
@@ -268,7 +268,7 @@ static int open_files(struct braid_capture_source *cs, char *const *paths, size_
 }
 
 /* By name, then in the order they were found. */
-static int by_guest(const void *a, const void *b)
+static int capture_open_by_guest(const void *a, const void *b)
 {
 	const struct braid_stream *x = *(const struct braid_stream *const *)a;
 	const struct braid_stream *y = *(const struct braid_stream *const *)b;
@@ -291,7 +291,7 @@ int braid_capture_link(struct braid_source *source)
 	for (k = 0; k < source->nr_streams; k++)
 		if (source->streams[k]->kind == BRAID_STREAM_GUEST)
 			guests[nr++] = source->streams[k];
-	qsort(guests, nr, sizeof(*guests), by_guest);
+	qsort(guests, nr, sizeof(*guests), capture_open_by_guest);
 	for (k = 0; k < nr; k++) {
 		guests[k]->before = k && !strcmp(guests[k - 1]->name, guests[k]->name) ?
 				    guests[k - 1] : NULL;
@@ -301,7 +301,7 @@ int braid_capture_link(struct braid_source *source)
 	return 0;
 }
 
-static int finish(struct braid_capture_source *cs, char *const *paths)
+static int capture_open_finish(struct braid_capture_source *cs, char *const *paths)
 {
 	struct braid_source *source = &cs->source;
 	u32 order = 0;
@@ -409,7 +409,7 @@ int braid_source_open_captures(struct braid_source **out, char *const *paths, si
 		return braid_out_of_memory();
 	err = open_files(cs, paths, nr);
 	if (!err)
-		err = finish(cs, paths);
+		err = capture_open_finish(cs, paths);
 	if (err) {
 		free_captures(&cs->source);
 		return err;

@@ -73,7 +73,8 @@ static size_t find_guest(const struct braid_capture_source *cs, const struct bra
 }
 
 /* At most BRAID_MAX_STREAMS pointers move. Return: 0 or -ENOMEM. */
-static int add_guest(struct braid_capture_source *cs, size_t place, struct braid_capture_stream *s)
+static int capture_stream_add_guest(struct braid_capture_source *cs, size_t place,
+				    struct braid_capture_stream *s)
 {
 	if (braid_array_push(cs->guests, cs->nr_guests, cs->guests_capacity, s))
 		return -ENOMEM;
@@ -277,7 +278,7 @@ int braid_capture_take_stream(struct braid_capture_source *cs, const struct brai
 	s->superblock = sb;
 	describe_stream(s, v, &head);
 	cs->nr_cpus += s->stream.nr_cpus;
-	if (head.kind == BRAID_STREAM_GUEST && add_guest(cs, place, s))
+	if (head.kind == BRAID_STREAM_GUEST && capture_stream_add_guest(cs, place, s))
 		return -ENOMEM;
 	return set_number(cs, v->stream, s);
 }
@@ -295,7 +296,7 @@ void braid_capture_take_end(struct braid_capture_stream *s, const struct braid_c
 }
 
 /* Keeps a copy of bytes that strings point into, with a NUL after it. NULL: out of memory. */
-static char *keep(struct braid_capture_stream *s, const void *data, size_t bytes)
+static char *capture_stream_keep(struct braid_capture_stream *s, const void *data, size_t bytes)
 {
 	char *copy = malloc(bytes + 8);
 
@@ -336,7 +337,7 @@ int braid_capture_take_events(struct braid_capture_stream *s, const struct braid
 
 	if (schema_full(s, v->bytes))
 		return 0;
-	copy = keep(s, v->payload, v->bytes);
+	copy = capture_stream_keep(s, v->payload, v->bytes);
 	if (!copy)
 		return -ENOMEM;
 	while ((ret = braid_schema_next((u8 *)copy, v->bytes, &at, &event)) > 0) {
@@ -453,8 +454,8 @@ int braid_capture_add_format(struct braid_capture_stream *s, const char *system_
 
 	if (schema_full(s, bytes))
 		return 0;
-	system = keep(s, system_name, strlen(system_name));
-	copy = keep(s, text, bytes);
+	system = capture_stream_keep(s, system_name, strlen(system_name));
+	copy = capture_stream_keep(s, text, bytes);
 	if (!copy || !system)
 		return -ENOMEM;
 	braid_text_clean(system);
@@ -485,7 +486,7 @@ int braid_capture_keep_printk(struct braid_capture_stream *s, const void *text, 
 {
 	if (s->stream.printk_formats || schema_full(s, bytes))
 		return 0;
-	s->stream.printk_formats = keep(s, text, bytes);
+	s->stream.printk_formats = capture_stream_keep(s, text, bytes);
 	return s->stream.printk_formats ? 0 : -ENOMEM;
 }
 
@@ -516,7 +517,7 @@ static int by_pid(const void *a, const void *b)
 	return x->since_counter < y->since_counter ? -1 : x->since_counter > y->since_counter;
 }
 
-static int by_address(const void *a, const void *b)
+static int capture_stream_by_address(const void *a, const void *b)
 {
 	const struct braid_symbol *x = a, *y = b;
 
@@ -529,7 +530,7 @@ void braid_capture_sort_tables(struct braid_capture_stream *s)
 		qsort(s->stream.comms, s->stream.nr_comms, sizeof(*s->stream.comms), by_pid);
 	if (s->stream.nr_symbols)
 		qsort(s->stream.symbols, s->stream.nr_symbols, sizeof(*s->stream.symbols),
-		      by_address);
+		      capture_stream_by_address);
 }
 
 void braid_capture_free_stream(struct braid_capture_stream *s)

@@ -47,7 +47,7 @@ int braid_capture_take_window(struct braid_capture_source *cs, const struct brai
 	return 0;
 }
 
-static int note(struct braid_capture_source *cs, s64 ns, const char *text)
+static int capture_window_note(struct braid_capture_source *cs, s64 ns, const char *text)
 {
 	struct braid_stream *first = cs->source.streams[0];
 
@@ -66,12 +66,12 @@ int braid_capture_note_windows(struct braid_capture_source *cs)
 		if (window->again)
 			continue;
 		if (!edges->noted_start)
-			err = note(cs, window->start_ns, "the recording starts");
+			err = capture_window_note(cs, window->start_ns, "the recording starts");
 		edges->noted_start = true;
 		if (err || edges->noted_stop || window->stop_ns == INT64_MAX)
 			continue;
 		edges->noted_stop = true;
-		err = note(cs, window->stop_ns, "the recording stops");
+		err = capture_window_note(cs, window->stop_ns, "the recording stops");
 	}
 	return err;
 }

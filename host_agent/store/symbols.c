@@ -24,7 +24,7 @@ struct braid_symbols {
 	bool own_names;
 };
 
-static int by_start(const void *a, const void *b)
+static int symbols_by_start(const void *a, const void *b)
 {
 	const struct symbol *x = a, *y = b;
 
@@ -34,7 +34,7 @@ static int by_start(const void *a, const void *b)
 }
 
 /* "name+0x1/0x2 [module]" at an address 1 byte into it. */
-static int add_guest(struct braid_symbols *s, const struct braid_symbol *from)
+static int symbols_add_guest(struct braid_symbols *s, const struct braid_symbol *from)
 {
 	struct symbol symbol;
 	char *plus, *end;
@@ -106,13 +106,13 @@ struct braid_symbols *braid_symbols_new(const struct braid_stream *stream)
 	if (stream->kallsyms)
 		err = read_kallsyms(s, stream);
 	for (k = 0; s->own_names && k < stream->nr_symbols && !err; k++)
-		err = add_guest(s, &stream->symbols[k]);
+		err = symbols_add_guest(s, &stream->symbols[k]);
 	if (err) {
 		braid_symbols_free(s);
 		return NULL;
 	}
 	if (s->nr)
-		qsort(s->at, s->nr, sizeof(*s->at), by_start);
+		qsort(s->at, s->nr, sizeof(*s->at), symbols_by_start);
 	for (k = 0; k < s->nr; k++) {
 		u64 next = k + 1 < s->nr ? s->at[k + 1].start : s->at[k].start + LARGEST_BYTES;
 

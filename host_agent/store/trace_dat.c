@@ -371,7 +371,7 @@ static void name_stream(struct braid_trace_dat *dat, const char *path)
 	}
 }
 
-static void describe(struct braid_trace_dat *dat)
+static void trace_dat_describe(struct braid_trace_dat *dat)
 {
 	struct braid_stream *s = &dat->stream->stream;
 	u32 k;
@@ -413,7 +413,7 @@ int braid_trace_dat_open(struct braid_trace_dat **out, struct braid_capture_sour
 	name_stream(dat, path);
 	err = read_all(dat);
 	if (!err)
-		describe(dat);
+		trace_dat_describe(dat);
 	return err;
 }
 

@@ -7,7 +7,7 @@
 #include "host_agent/store/trace_dat.h"
 #include "host_agent/util/error.h"
 
-static int unpack(struct braid_trace_dat *dat, struct braid_dat_cache *c, u64 place)
+static int trace_dat_load_unpack(struct braid_trace_dat *dat, struct braid_dat_cache *c, u64 place)
 {
 	struct braid_dat_input in = { .dat = dat, .at = place, .end = dat->file_bytes };
 	u64 packed_bytes, bytes;
@@ -50,7 +50,7 @@ int braid_dat_load(struct braid_trace_dat *dat, const struct braid_extent *exten
 		return braid_dat_take(&in, to, bytes);
 	c = &dat->caches[extent->position - 1];
 	if (c->place != place)
-		err = unpack(dat, c, place);
+		err = trace_dat_load_unpack(dat, c, place);
 	else if (!c->data)
 		err = braid_dat_broken(dat, "pages in it cannot be decompressed");
 	if (err == -EBADMSG)	/* so are the chunk's other pages: it is not tried again */

@@ -10,7 +10,8 @@
 #include "host_agent/util/io.h"
 
 /* A ring of a buffer's CPU. NULL: out of memory. */
-static struct braid_capture_ring *add_ring(struct braid_trace_dat *dat, u32 buffer, u32 cpu)
+static struct braid_capture_ring *trace_dat_pages_add_ring(struct braid_trace_dat *dat, u32 buffer,
+							   u32 cpu)
 {
 	struct braid_capture_ring *ring = braid_capture_host_ring(dat->stream, cpu);
 	struct braid_dat_cache none = { 0 };
@@ -91,7 +92,7 @@ static int add_cpu(struct braid_trace_dat *dat, u32 buffer, const struct braid_d
 		return braid_dat_broken(dat, "invalid CPU number");
 	if (cpu->cpu >= dat->nr_cpus)
 		dat->nr_cpus = cpu->cpu + 1;
-	ring = add_ring(dat, buffer, cpu->cpu);
+	ring = trace_dat_pages_add_ring(dat, buffer, cpu->cpu);
 	if (!ring)
 		return braid_out_of_memory();
 	if (compressed)

@@ -11,7 +11,7 @@
 #include "host_agent/util/text.h"
 
 /* "KEY: NUMBER" at a line's start. Return: the number, 0: it is not there. */
-static u64 number_of(const char *text, const char *key)
+static u64 trace_dat_stats_number_of(const char *text, const char *key)
 {
 	size_t n = strlen(key);
 	const char *line;
@@ -39,9 +39,9 @@ int braid_dat_take_stats(struct braid_trace_dat *dat, const char *text)
 		return 0;
 	memcpy(lost.buffer, dat->stats_of, sizeof(lost.buffer));
 	lost.cpu = strtoul(cpu + 5, NULL, 10);
-	if (__builtin_add_overflow(number_of(text, "overrun"), number_of(text, "commit overrun"),
+	if (__builtin_add_overflow(trace_dat_stats_number_of(text, "overrun"), trace_dat_stats_number_of(text, "commit overrun"),
 				   &lost.events) ||
-	    __builtin_add_overflow(lost.events, number_of(text, "dropped events"), &lost.events) ||
+	    __builtin_add_overflow(lost.events, trace_dat_stats_number_of(text, "dropped events"), &lost.events) ||
 	    lost.events > INT64_MAX)
 		return braid_dat_broken(dat, "its number of lost events is impossible");
 	if (braid_array_push(dat->lost, dat->nr_lost, dat->lost_capacity, lost))

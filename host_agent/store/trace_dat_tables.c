@@ -12,7 +12,7 @@
 #define MAX_FORMAT	(1u << 20)	/* bytes of one */
 
 /* The next bytes as text, with a NUL after it; free() it. */
-static int take_text(struct braid_dat_input *in, u64 bytes, u64 max, char **out)
+static int trace_dat_tables_take_text(struct braid_dat_input *in, u64 bytes, u64 max, char **out)
 {
 	char *text = NULL;
 	int err;
@@ -43,7 +43,7 @@ static int take_named(struct braid_dat_input *in, const char *name, char **text)
 		err = braid_dat_broken(in->dat, "header_page is missing");
 	if (!err)
 		err = braid_dat_take_number(in, 8, &bytes);
-	return err ? err : take_text(in, bytes, MAX_FORMAT, text);
+	return err ? err : trace_dat_tables_take_text(in, bytes, MAX_FORMAT, text);
 }
 
 int braid_dat_take_header(struct braid_dat_input *in)
@@ -70,7 +70,7 @@ static int take_format(struct braid_dat_input *in, const char *system)
 	int err = braid_dat_take_number(in, 8, &bytes);
 
 	if (!err)
-		err = take_text(in, bytes, MAX_FORMAT, &text);
+		err = trace_dat_tables_take_text(in, bytes, MAX_FORMAT, &text);
 	if (err)
 		return err;
 	err = braid_capture_add_format(in->dat->stream, system, text, bytes);
@@ -114,7 +114,7 @@ int braid_dat_take_kallsyms(struct braid_dat_input *in)
 
 	if (err || !bytes || s->kallsyms)
 		return err;
-	err = take_text(in, bytes, BRAID_MAX_KALLSYMS, &s->kallsyms);
+	err = trace_dat_tables_take_text(in, bytes, BRAID_MAX_KALLSYMS, &s->kallsyms);
 	if (!err)
 		s->kallsyms_bytes = strlen(s->kallsyms);
 	return err;
@@ -129,7 +129,7 @@ int braid_dat_take_printk(struct braid_dat_input *in)
 
 	if (err || !bytes)
 		return err;
-	err = take_text(in, bytes, BRAID_DAT_MAX_SECTION, &text);
+	err = trace_dat_tables_take_text(in, bytes, BRAID_DAT_MAX_SECTION, &text);
 	if (err)
 		return err;
 	err = braid_capture_keep_printk(in->dat->stream, text, bytes);
@@ -146,7 +146,7 @@ int braid_dat_take_comms(struct braid_dat_input *in)
 	int err = braid_dat_take_number(in, 8, &bytes);
 
 	if (!err)
-		err = take_text(in, bytes, BRAID_DAT_MAX_SECTION, &text);
+		err = trace_dat_tables_take_text(in, bytes, BRAID_DAT_MAX_SECTION, &text);
 	if (err)
 		return err;
 	for (line = text; line && *line && !err; line = next) {

@@ -73,7 +73,7 @@ static int take_cpu(struct braid_dat_input *in, struct braid_dat_shifts *cpu)
 	return 0;
 }
 
-static int by_time(const void *a, const void *b)
+static int trace_dat_time_by_time(const void *a, const void *b)
 {
 	const struct braid_dat_shift *x = a, *y = b;
 
@@ -88,7 +88,7 @@ static int sort_cpu(struct braid_trace_dat *dat, struct braid_dat_shifts *cpu)
 	for (k = 0; k < cpu->nr; k++)
 		if (cpu->at[k].fraction > MAX_FRACTION || cpu->at[k].time > INT64_MAX)
 			return braid_dat_broken(dat, "the shift of its times is impossible");
-	qsort(cpu->at, cpu->nr, sizeof(*cpu->at), by_time);
+	qsort(cpu->at, cpu->nr, sizeof(*cpu->at), trace_dat_time_by_time);
 	for (k = 0; k < cpu->nr; k++)
 		if (!nr || cpu->at[nr - 1].time != cpu->at[k].time)
 			cpu->at[nr++] = cpu->at[k];

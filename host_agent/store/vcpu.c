@@ -106,7 +106,7 @@ void braid_vcpu_map_free(struct braid_vcpu_map *map)
 	*map = (struct braid_vcpu_map){ 0 };
 }
 
-static int by_vcpu(const void *a, const void *b)
+static int vcpu_by_vcpu(const void *a, const void *b)
 {
 	const struct braid_vcpu_thread *x = a, *y = b;
 
@@ -122,7 +122,7 @@ void braid_vcpu_sort(struct braid_vcpu_thread *threads, size_t *nr, u32 nr_cpus)
 	size_t k, kept = 0;
 
 	if (*nr)
-		qsort(threads, *nr, sizeof(*threads), by_vcpu);
+		qsort(threads, *nr, sizeof(*threads), vcpu_by_vcpu);
 	for (k = 0; k < *nr; k++) {
 		const struct braid_vcpu_thread *row = &threads[k];
 

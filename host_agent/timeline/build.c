@@ -67,7 +67,7 @@ static size_t count_steps(const struct braid_clock *clock)
 	return steps;
 }
 
-static int by_vcpu(const void *a, const void *b)
+static int build_by_vcpu(const void *a, const void *b)
 {
 	const struct braid_round_trip *x = a, *y = b;
 
@@ -106,8 +106,9 @@ static int fit_unseen(struct braid_clock *clock, struct braid_clock_track *track
 }
 
 /* Whether a vCPU was visited in each era: no model spans two, and an era without samples has none. */
-static bool is_complete(const struct braid_clock_inputs *in, const struct braid_round_trip *samples,
-			size_t nr)
+static bool build_is_complete(const struct braid_clock_inputs *in,
+			      const struct braid_round_trip *samples,
+			      size_t nr)
 {
 	u32 era = in->round_trips[0].era, last = in->round_trips[in->nr_round_trips - 1].era;
 	size_t k;
@@ -128,7 +129,7 @@ static int fit_each(struct braid_clock *clock, const struct braid_clock_inputs *
 
 	if (!err) {
 		memcpy(sorted, in->round_trips, in->nr_round_trips * sizeof(*sorted));
-		qsort(sorted, in->nr_round_trips, sizeof(*sorted), by_vcpu);
+		qsort(sorted, in->nr_round_trips, sizeof(*sorted), build_by_vcpu);
 		while (at < in->nr_round_trips && !sorted[at].vcpu)
 			at++;
 	}
@@ -138,7 +139,7 @@ static int fit_each(struct braid_clock *clock, const struct braid_clock_inputs *
 		for (end = at; end < in->nr_round_trips && sorted[end].vcpu == t + 1;)
 			end++;
 		seen += end > at;
-		if (is_complete(in, &sorted[at], end - at)) {
+		if (build_is_complete(in, &sorted[at], end - at)) {
 			err = braid_line_track(clock, track, in, &sorted[at], end - at);
 		} else {
 			err = fit_unseen(clock, track, unseen, in);

@@ -298,8 +298,8 @@ static s64 guess(const struct braid_clock_epoch *e, ssize_t k, s64 low, s64 high
 	return k < e->first_narrow ? high - usual : low + usual;
 }
 
-static struct braid_clock_time to_host(const struct braid_clock *clock,
-				       const struct braid_clock_epoch *e, u64 counter)
+static struct braid_clock_time emulated_to_host(const struct braid_clock *clock,
+						const struct braid_clock_epoch *e, u64 counter)
 {
 	struct braid_clock_map rate = { .mult = e->host->nominal.mult };
 	ssize_t k = gain_before(e, counter);
@@ -345,14 +345,15 @@ static void existed(const struct braid_clock_epoch *e, u64 counter, u64 taken_ns
 }
 
 /* The largest between its round-trip samples. */
-static u64 bound_of(const struct braid_clock *clock, const struct braid_clock_epoch *e, u64 end_ns)
+static u64 emulated_bound_of(const struct braid_clock *clock, const struct braid_clock_epoch *e,
+			     u64 end_ns)
 {
-	u64 worst = to_host(clock, e, e->gains[e->nr_gains - 1].counter).bound_ns, bound;
+	u64 worst = emulated_to_host(clock, e, e->gains[e->nr_gains - 1].counter).bound_ns, bound;
 	size_t k;
 
 	(void)end_ns;
 	for (k = 0; k + 1 < e->nr_gains; k++) {
-		bound = to_host(clock, e, e->gains[k].counter + 1).bound_ns;
+		bound = emulated_to_host(clock, e, e->gains[k].counter + 1).bound_ns;
 		worst = bound > worst ? bound : worst;
 	}
 	return worst;
@@ -378,8 +379,8 @@ static s64 step_of(const struct braid_clock_epoch *before, const struct braid_cl
 }
 
 const struct braid_clock_model braid_model_emulated = {
-	.to_host = to_host,
+	.to_host = emulated_to_host,
 	.existed = existed,
-	.bound = bound_of,
+	.bound = emulated_bound_of,
 	.step = step_of,
 };

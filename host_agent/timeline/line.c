@@ -504,8 +504,8 @@ static u64 bound_by_line(const struct braid_clock *clock, const struct braid_clo
 	return bound_at(clock, e, counter, braid_clock_to_ns(&e->map, counter));
 }
 
-static struct braid_clock_time to_host(const struct braid_clock *clock,
-				       const struct braid_clock_epoch *e, u64 counter)
+static struct braid_clock_time line_to_host(const struct braid_clock *clock,
+					    const struct braid_clock_epoch *e, u64 counter)
 {
 	struct braid_clock_time t = { .ns = braid_clock_to_ns(&e->map, counter) };
 
@@ -523,7 +523,8 @@ static struct braid_clock_reading to_guest(const struct braid_clock *clock,
 }
 
 /* The largest from the first sample to the last, or to a later end. */
-static u64 bound_of(const struct braid_clock *clock, const struct braid_clock_epoch *e, u64 end_ns)
+static u64 line_bound_of(const struct braid_clock *clock, const struct braid_clock_epoch *e,
+			 u64 end_ns)
 {
 	u64 worst = bound_by_line(clock, e, e->first_counter);
 	u64 bound = bound_by_line(clock, e, e->last_counter);
@@ -536,7 +537,7 @@ static u64 bound_of(const struct braid_clock *clock, const struct braid_clock_ep
 }
 
 const struct braid_clock_model braid_model_line = {
-	.to_host = to_host,
+	.to_host = line_to_host,
 	.to_guest = to_guest,
-	.bound = bound_of,
+	.bound = line_bound_of,
 };

@@ -33,8 +33,8 @@ static u64 add_steps(const struct braid_clock_epoch *e, u64 bound_ns, u64 steps)
 	       bound_ns + ROUNDING_NS + (u64)braid_clock_to_ns(&rate, steps);
 }
 
-static struct braid_clock_time to_host(const struct braid_clock *clock,
-				       const struct braid_clock_epoch *e, u64 counter)
+static struct braid_clock_time offset_to_host(const struct braid_clock *clock,
+					      const struct braid_clock_epoch *e, u64 counter)
 {
 	u64 steps, at = host_counter(&e->offset, counter, &steps);
 	struct braid_clock_time t = braid_clock_convert(e->host, 0, at, BRAID_TAKEN_UNKNOWN, 0);
@@ -44,7 +44,8 @@ static struct braid_clock_time to_host(const struct braid_clock *clock,
 	return t;
 }
 
-static u64 bound_of(const struct braid_clock *clock, const struct braid_clock_epoch *e, u64 end_ns)
+static u64 offset_bound_of(const struct braid_clock *clock, const struct braid_clock_epoch *e,
+			   u64 end_ns)
 {
 	u64 steps;
 
@@ -55,8 +56,8 @@ static u64 bound_of(const struct braid_clock *clock, const struct braid_clock_ep
 
 static const struct braid_clock_model model = {
 	.any_counter = true,
-	.to_host = to_host,
-	.bound = bound_of,
+	.to_host = offset_to_host,
+	.bound = offset_bound_of,
 };
 
 /* When the host's counter had a value: the earliest and the latest that it can have been. */
@@ -149,7 +150,7 @@ static int put_gaps(struct braid_clock *clock, struct braid_clock_track *track,
 }
 
 /* No scaling of KVM's; or a guest that writes its counter all the time, to keep us busy. */
-static int refuse(struct braid_clock *clock, const struct braid_clock_offset *o)
+static int offset_refuse(struct braid_clock *clock, const struct braid_clock_offset *o)
 {
 	bool impossible = o->ratio_bits > MAX_RATIO_BITS && o->ratio_bits != BRAID_OFFSET_LOST;
 
@@ -176,7 +177,7 @@ static int build_track(struct braid_clock *clock, struct braid_clock_track *trac
 		if (last && braid_offset_same(last, o))
 			continue;
 		if (o->ratio_bits > MAX_RATIO_BITS || track->nr_epochs + 1 >= most_epochs(in))
-			return refuse(clock, o);
+			return offset_refuse(clock, o);
 		e.drift_ppm = braid_clock_drift(in->host);
 		e.from_ns = e.begun_ns = INT64_MIN;
 		if (last) {
@@ -210,7 +211,7 @@ static bool all_alike(const struct braid_clock *clock)
 }
 
 /* By vCPU, and those of one in the order seen. */
-static int by_vcpu(const void *a, const void *b)
+static int offset_by_vcpu(const void *a, const void *b)
 {
 	const struct braid_clock_offset *x = *(const struct braid_clock_offset **)a;
 	const struct braid_clock_offset *y = *(const struct braid_clock_offset **)b;
@@ -230,7 +231,7 @@ static int build_tracks(struct braid_clock *clock, const struct braid_clock_inpu
 	for (k = 0; k < in->nr_offsets && !err; k++)
 		sorted[k] = &in->offsets[k];
 	if (!err)
-		qsort(sorted, in->nr_offsets, sizeof(*sorted), by_vcpu);
+		qsort(sorted, in->nr_offsets, sizeof(*sorted), offset_by_vcpu);
 	for (t = 0; t < clock->nr_tracks && !err; t++, at = end) {
 		for (end = at; end < in->nr_offsets && sorted[end]->vcpu == t;)
 			end++;

@@ -31,7 +31,7 @@ static double slope(const struct braid_clock_breakpoint *k)
 /* Converting ----------------------------------------------------------------------------------- */
 
 /* The last breakpoint that is not after @at, a value or a host time; the first one if all are. */
-static size_t find(const struct braid_clock_epoch *e, bool by_value, u64 at)
+static size_t slewed_find(const struct braid_clock_epoch *e, bool by_value, u64 at)
 {
 	size_t low = 0, high = e->nr_breakpoints;
 
@@ -68,10 +68,10 @@ static u64 bound_at(const struct braid_clock_epoch *e, size_t at, bool within, d
 	return bound < MOST_NS ? (u64)bound + 1 : BRAID_BOUND_UNKNOWN;
 }
 
-static struct braid_clock_time to_host(const struct braid_clock *clock,
-				       const struct braid_clock_epoch *e, u64 value)
+static struct braid_clock_time slewed_to_host(const struct braid_clock *clock,
+					      const struct braid_clock_epoch *e, u64 value)
 {
-	size_t at = find(e, true, value);
+	size_t at = slewed_find(e, true, value);
 	const struct braid_clock_breakpoint *k = &e->breakpoints[at];
 	double distance = (double)(s64)(value - k->value);
 	struct braid_clock_time t = { 0 };
@@ -85,7 +85,7 @@ static struct braid_clock_time to_host(const struct braid_clock *clock,
 static struct braid_clock_reading to_guest(const struct braid_clock *clock,
 					   const struct braid_clock_epoch *e, s64 ns)
 {
-	size_t at = find(e, false, (u64)ns);
+	size_t at = slewed_find(e, false, (u64)ns);
 	const struct braid_clock_breakpoint *k = &e->breakpoints[at];
 	double distance = (double)(s64)((u64)ns - (u64)k->ns), by_slope = slope_near(e, at);
 	struct braid_clock_reading r;
@@ -97,7 +97,8 @@ static struct braid_clock_reading to_guest(const struct braid_clock *clock,
 }
 
 /* The largest up to a host time; 0: between the breakpoints. */
-static u64 bound_of(const struct braid_clock *clock, const struct braid_clock_epoch *e, u64 end_ns)
+static u64 slewed_bound_of(const struct braid_clock *clock, const struct braid_clock_epoch *e,
+			   u64 end_ns)
 {
 	u64 worst = e->breakpoints[0].error_ns, bound;
 	size_t k;
@@ -116,9 +117,9 @@ static u64 bound_of(const struct braid_clock *clock, const struct braid_clock_ep
 }
 
 static const struct braid_clock_model model = {
-	.to_host = to_host,
+	.to_host = slewed_to_host,
 	.to_guest = to_guest,
-	.bound = bound_of,
+	.bound = slewed_bound_of,
 };
 
 /* Building --------------------------------------------------------------------------------- */

@@ -43,7 +43,7 @@ struct doorbell_endpoint {
 	int guests_fd;		/* ... and we ring it */
 };
 
-static struct doorbell_endpoint *of(const struct braid_endpoint *endpoint)
+static struct doorbell_endpoint *doorbell_of(const struct braid_endpoint *endpoint)
 {
 	return (struct doorbell_endpoint *)endpoint;
 }
@@ -120,7 +120,7 @@ static void drop_eventfds(struct doorbell_endpoint *p)
 
 static void doorbell_close(struct braid_endpoint *endpoint)
 {
-	struct doorbell_endpoint *p = of(endpoint);
+	struct doorbell_endpoint *p = doorbell_of(endpoint);
 
 	drop_peer(p);
 	drop_eventfds(p);
@@ -251,7 +251,7 @@ static void check_peer(struct doorbell_endpoint *p)
 
 static int doorbell_serve(struct braid_endpoint *endpoint)
 {
-	struct doorbell_endpoint *p = of(endpoint);
+	struct doorbell_endpoint *p = doorbell_of(endpoint);
 	u32 leaked = braid_untrusted_fd_leaked();
 	int err = take_connection(p);
 	u64 rung;
@@ -272,7 +272,7 @@ static int doorbell_serve(struct braid_endpoint *endpoint)
 
 static size_t doorbell_fds(const struct braid_endpoint *endpoint, struct pollfd *fds)
 {
-	const struct doorbell_endpoint *p = of(endpoint);
+	const struct doorbell_endpoint *p = doorbell_of(endpoint);
 	size_t nr = 0;
 
 	if (!braid_listener_quiet(&p->listener))
@@ -286,12 +286,12 @@ static size_t doorbell_fds(const struct braid_endpoint *endpoint, struct pollfd 
 
 static int doorbell_map(struct braid_endpoint *endpoint, struct braid_mapping **out)
 {
-	return braid_mapping_take(out, of(endpoint)->address.shm);
+	return braid_mapping_take(out, doorbell_of(endpoint)->address.shm);
 }
 
 static void doorbell_ring(struct braid_endpoint *endpoint)
 {
-	const struct doorbell_endpoint *p = of(endpoint);
+	const struct doorbell_endpoint *p = doorbell_of(endpoint);
 	u64 one = 1;
 
 	if (p->guests_fd < 0)
@@ -304,7 +304,7 @@ static void doorbell_ring(struct braid_endpoint *endpoint)
 
 static u32 doorbell_value(const struct braid_endpoint *endpoint)
 {
-	return of(endpoint)->ours_fd >= 0 ? AGENT_DOORBELL : 0;
+	return doorbell_of(endpoint)->ours_fd >= 0 ? AGENT_DOORBELL : 0;
 }
 
 const struct braid_endpoint_ops braid_doorbell_endpoint_ops = {

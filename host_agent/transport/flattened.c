@@ -42,7 +42,7 @@ bool braid_dump_flattened(int fd)
 	       be64toh(header.type) == TYPE && be64toh(header.version) == VERSION;
 }
 
-static int make_file(const char *folder, const char *path)
+static int flattened_make_file(const char *folder, const char *path)
 {
 	int fd = open(folder, O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
 
@@ -84,7 +84,7 @@ int braid_dump_unflatten(int fd, const char *folder, const char *path, bool *cut
 
 	if (!buffer)
 		return braid_fail(-ENOMEM, "%s: out of memory", path);
-	to = make_file(folder, path);
+	to = flattened_make_file(folder, path);
 	if (to < 0)
 		return to;
 	*cut_off = true;

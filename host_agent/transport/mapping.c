@@ -26,7 +26,7 @@ static struct kept {
 } *kept;
 static size_t nr_kept, kept_capacity;
 
-static int open_file(const char *path, bool writable)
+static int mapping_open_file(const char *path, bool writable)
 {
 	size_t k;
 
@@ -44,7 +44,7 @@ int braid_mapping_keep(const char *path, dev_t device, ino_t inode, bool writabl
 	if (braid_mapping_kept(device, inode) || strlen(path) >= sizeof(file.path))
 		return 0;
 	strcpy(file.path, path);
-	file.fd = open_file(path, writable);
+	file.fd = mapping_open_file(path, writable);
 	if (file.fd < 0)
 		return 0;
 	if (fstat(file.fd, &st) || st.st_dev != device || st.st_ino != inode) {
@@ -89,7 +89,7 @@ int braid_mapping_fail_open(const char *path, int err)
 }
 
 /* Only a regular file of a plausible size is mapped. */
-static int check_file(const char *path, int fd, struct stat *st)
+static int mapping_check_file(const char *path, int fd, struct stat *st)
 {
 	if (fstat(fd, st))
 		return braid_fail(-errno, "%s: %s", path, strerror(errno));
@@ -112,10 +112,10 @@ int braid_mapping_open(struct braid_mapping **out, const char *path, bool writab
 
 	if (strlen(path) >= sizeof(m->path))
 		return braid_fail(-ENAMETOOLONG, "%s: the path is too long", path);
-	fd = open_file(path, writable);
+	fd = mapping_open_file(path, writable);
 	if (fd < 0)
 		return braid_mapping_fail_open(path, errno);
-	err = check_file(path, fd, &st);
+	err = mapping_check_file(path, fd, &st);
 	if (err)
 		goto close_fd;
 	base = mmap(NULL, st.st_size, prot, MAP_SHARED, fd, 0);

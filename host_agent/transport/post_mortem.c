@@ -34,8 +34,8 @@ int braid_post_mortem_take(const char *path)
 
 /* A region's file ----------------------------------------------------------------------- */
 
-static int add(struct braid_post_mortem_regions *regions,
-	       const struct braid_post_mortem_region *region, const char *path)
+static int post_mortem_add(struct braid_post_mortem_regions *regions,
+			   const struct braid_post_mortem_region *region, const char *path)
 {
 	if (!braid_array_push(regions->items, regions->nr, regions->capacity, *region))
 		return 0;
@@ -63,7 +63,7 @@ static int open_whole(struct braid_post_mortem_regions *regions, int fd, const c
 	if (err)
 		return err;
 	region.pages = region.mapping->bytes / BRAID_PAGE_BYTES;
-	return add(regions, &region, path);
+	return post_mortem_add(regions, &region, path);
 }
 
 /* The file over zeros: what a copy that was cut off lacks is missing, and the rest is there. */
@@ -83,11 +83,12 @@ static int open_parts(struct braid_post_mortem_regions *regions, int fd, const c
 	region.pages = region.mapping->bytes / BRAID_PAGE_BYTES;
 	if (there < bytes)
 		region.missing_pages = (bytes - there + BRAID_PAGE_BYTES - 1) / BRAID_PAGE_BYTES;
-	return add(regions, &region, path);
+	return post_mortem_add(regions, &region, path);
 }
 
-static int open_file(struct braid_post_mortem_regions *regions, int fd, const char *path,
-		     const struct braid_superblock *sb)
+static int post_mortem_open_file(struct braid_post_mortem_regions *regions, int fd,
+				 const char *path,
+				 const struct braid_superblock *sb)
 {
 	struct stat st;
 	int err;
@@ -112,7 +113,7 @@ int braid_post_mortem_open(struct braid_post_mortem_regions *regions, int fd, co
 	if (n < 0)
 		return braid_fail(n, "%s: cannot be read: %s", path, strerror(-n));
 	if (sb.magic == BRAID_MAGIC)
-		return open_file(regions, fd, path, &sb);
+		return post_mortem_open_file(regions, fd, path, &sb);
 	if (sb.magic == BRAID_MARK)
 		return braid_fail(-ENODATA, "%s: no driver has used it yet, so it holds no trace", path);
 	return braid_dump_open(regions, fd, path, o);

@@ -259,7 +259,7 @@ static s64 unread(const struct ring_copy *c)
  * Whether all that was committed is found in the copy, or lost before something that is: the writer
  * did not lap the whole ring, and all that it has counted in former sub-buffers is accounted for.
  */
-static bool is_complete(const struct ring_copy *c, u64 written)
+static bool ring_copy_is_complete(const struct ring_copy *c, u64 written)
 {
 	u32 id = unread(c) > 0 ? (c->newest & (c->to->nr_slots - 1)) + 1 : 0;
 	const struct braid_subbuf_state *state = &c->to->states[id];
@@ -305,7 +305,7 @@ static int copy_moving(struct ring_copy *c, u64 incarnation)
 	err = copy_hand(c, incarnation);
 	if (err)
 		return err;
-	if (!is_complete(c, written))
+	if (!ring_copy_is_complete(c, written))
 		return -EAGAIN;
 	put_slots(c);
 	priv->written = written;

@@ -100,7 +100,7 @@ static void *close_them(void *arg)
 }
 
 /* Must hold the lock. Most agents never need it. */
-static bool start(void)
+static bool untrusted_fd_start(void)
 {
 	pthread_t thread;
 
@@ -115,7 +115,7 @@ static bool start(void)
 static void close_elsewhere(int fd)
 {
 	pthread_mutex_lock(&closer.lock);
-	if (closer.nr < QUEUE && start()) {
+	if (closer.nr < QUEUE && untrusted_fd_start()) {
 		closer.fds[(closer.first + closer.nr++) % QUEUE] = fd;
 		pthread_cond_signal(&closer.more);
 	} else {

@@ -33,7 +33,7 @@ static void part(struct braid_vhost_endpoint *p, const char *why, bool keep)
 }
 
 /* @keep: what the mapping has is still to be read. */
-static void disconnect(struct braid_vhost_endpoint *p, const char *why, bool keep)
+static void vhost_user_disconnect(struct braid_vhost_endpoint *p, const char *why, bool keep)
 {
 	u32 k;
 
@@ -71,7 +71,7 @@ static int connect_next(struct braid_vhost_endpoint *p)
 }
 
 /* Something to complain about. Returns -errno with braid_fail(). */
-static int complain(struct braid_vhost_endpoint *p, int err, const char *what)
+static int vhost_user_complain(struct braid_vhost_endpoint *p, int err, const char *what)
 {
 	char why[256];
 
@@ -148,12 +148,12 @@ static int serve_peer(struct braid_vhost_endpoint *p)
 	if (!err)
 		err = braid_vhost_settle(p);
 	if (err > 0)
-		return complain(p, -EINVAL, "a request of its driver was refused");
+		return vhost_user_complain(p, -EINVAL, "a request of its driver was refused");
 	if (err == -ECONNRESET) {
-		disconnect(p, "its QEMU closed the connection", true);
+		vhost_user_disconnect(p, "its QEMU closed the connection", true);
 	} else if (err) {
-		complain(p, err, "its VM's connection was closed");
-		disconnect(p, LET_GO, false);
+		vhost_user_complain(p, err, "its VM's connection was closed");
+		vhost_user_disconnect(p, LET_GO, false);
 		return err;
 	}
 	if (p->unseen) {
@@ -176,7 +176,7 @@ static int vhost_serve(struct braid_endpoint *endpoint)
 		return ret;
 	/* A peer that continues would exhaust our descriptors. */
 	if (p->socket >= 0)
-		disconnect(p, LET_GO, false);
+		vhost_user_disconnect(p, LET_GO, false);
 	braid_listener_give_up(&p->listener);
 	return braid_fail(-EMFILE, "%s: listener disabled: closing its VM's descriptors blocks",
 			  p->address.path);
@@ -263,7 +263,7 @@ static void vhost_close(struct braid_endpoint *endpoint)
 	struct braid_vhost_endpoint *p = (struct braid_vhost_endpoint *)endpoint;
 
 	if (p->socket >= 0)
-		disconnect(p, "the agent ends", false);
+		vhost_user_disconnect(p, "the agent ends", false);
 	braid_listener_close(&p->listener, &p->address);
 	free(p);
 }

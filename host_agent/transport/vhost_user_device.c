@@ -49,7 +49,7 @@ static int call_driver(struct braid_vhost_endpoint *p, struct braid_vhost_queue 
 
 /* Controlq ------------------------------------------------------------------------------- */
 
-static int by_address(const void *a, const void *b)
+static int vhost_user_device_by_address(const void *a, const void *b)
 {
 	const struct braid_vhost_chunk *x = a, *y = b;
 
@@ -104,7 +104,7 @@ static u32 try_chunks(struct braid_vhost_endpoint *p, const struct braid_vhost_c
 		return BRAID_VIRTIO_REFUSED;
 	}
 	memcpy(sorted, chunks, nr * sizeof(*sorted));
-	qsort(sorted, nr, sizeof(*sorted), by_address);
+	qsort(sorted, nr, sizeof(*sorted), vhost_user_device_by_address);
 	result = check_chunks(p, sorted, nr, &bytes);
 	free(sorted);
 	if (result != BRAID_VIRTIO_OK)

@@ -198,7 +198,8 @@ static int do_store(void *arg)
 	return 0;
 }
 
-static int run(const struct braid_vhost_window *w, int (*fn)(void *arg), struct access *a)
+static int vhost_user_memory_run(const struct braid_vhost_window *w, int (*fn)(void *arg),
+				 struct access *a)
 {
 	int err = braid_guard_run(w->base, w->mapped_bytes, fn, a);
 
@@ -207,24 +208,24 @@ static int run(const struct braid_vhost_window *w, int (*fn)(void *arg), struct 
 
 int braid_vhost_window_read(const struct braid_vhost_window *w, u64 offset, void *to, u32 bytes)
 {
-	return run(w, do_read, &(struct access){ .at = w->at + offset, .to = to, .bytes = bytes });
+	return vhost_user_memory_run(w, do_read, &(struct access){ .at = w->at + offset, .to = to, .bytes = bytes });
 }
 
 int braid_vhost_window_write(const struct braid_vhost_window *w, u64 offset, const void *from,
 			     u32 bytes)
 {
-	return run(w, do_write,
-		   &(struct access){ .at = w->at + offset, .from = from, .bytes = bytes });
+	return vhost_user_memory_run(w, do_write,
+				     &(struct access){ .at = w->at + offset, .from = from, .bytes = bytes });
 }
 
 int braid_vhost_window_load(const struct braid_vhost_window *w, u64 offset, u16 *value)
 {
-	return run(w, do_load, &(struct access){ .at = w->at + offset, .to = value });
+	return vhost_user_memory_run(w, do_load, &(struct access){ .at = w->at + offset, .to = value });
 }
 
 int braid_vhost_window_store(const struct braid_vhost_window *w, u64 offset, u16 value)
 {
-	return run(w, do_store, &(struct access){ .at = w->at + offset, .from = &value });
+	return vhost_user_memory_run(w, do_store, &(struct access){ .at = w->at + offset, .from = &value });
 }
 
 int braid_vhost_memory_copy(const struct braid_vhost_memory *memory, u64 address, void *data,
@@ -259,7 +260,7 @@ int braid_vhost_memory_copy(const struct braid_vhost_memory *memory, u64 address
 /* A region ------------------------------------------------------------------------------ */
 
 /* Address space for the region, so aligned that huge pages can be mapped into it. */
-static int reserve(u64 bytes, u64 align, u8 **out)
+static int vhost_user_memory_reserve(u64 bytes, u64 align, u8 **out)
 {
 	u8 *room = mmap(NULL, bytes + align, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
 			-1, 0);
@@ -332,7 +333,7 @@ int braid_vhost_map_chunks(const struct braid_vhost_memory *memory,
 	for (k = 0; k < memory->nr_slots; k++)
 		if (memory->slots[k].page_bytes > align)
 			align = memory->slots[k].page_bytes;
-	err = reserve(bytes, align, &base);
+	err = vhost_user_memory_reserve(bytes, align, &base);
 	if (err)
 		return err;
 	err = map_extents(memory, chunks, nr_chunks, base, MAP_SHARED);

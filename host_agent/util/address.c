@@ -8,7 +8,7 @@
 #include "host_agent/util/address.h"
 #include "host_agent/util/text.h"
 
-static char *put(char *to, const char *text)
+static char *address_put(char *to, const char *text)
 {
 	return stpcpy(to, text);
 }
@@ -73,7 +73,7 @@ static char *put_ip6_short(char *to, const u8 *data)
 
 	for (k = 0; k < words; k++) {
 		if (run && k == from) {
-			to = put(to, colon || !k ? "::" : ":");
+			to = address_put(to, colon || !k ? "::" : ":");
 			colon = false;
 			k += run - 1;
 			continue;
@@ -82,7 +82,7 @@ static char *put_ip6_short(char *to, const u8 *data)
 		colon = true;
 	}
 	if (ip4)
-		to = put_ip4(put(to, colon ? ":" : ""), false, false, data + 12);
+		to = put_ip4(address_put(to, colon ? ":" : ""), false, false, data + 12);
 	return to;
 }
 
@@ -108,14 +108,14 @@ static char *put_socket(char *to, const char *variant, const u8 *data, u32 bytes
 	memcpy(&family, data, sizeof(family));
 	if (family == AF_INET) {
 		if (bytes < sizeof(struct sockaddr_in))
-			return put(to, "INVALIDIPv4");
+			return address_put(to, "INVALIDIPv4");
 		to = put_ip4(to, !colons, strpbrk(variant + 2, "hl"), data + 4);
 		if (port)
 			to += sprintf(to, ":%u", word_at(data, 1));
 	} else if (family == AF_INET6) {
 		if (bytes < sizeof(struct sockaddr_in6))
-			return put(to, "INVALIDIPv6");
-		to = put_ip6(put(to, port ? "[" : ""), colons, strchr(variant + 2, 'c'),
+			return address_put(to, "INVALIDIPv6");
+		to = put_ip6(address_put(to, port ? "[" : ""), colons, strchr(variant + 2, 'c'),
 			     data + 8);
 		if (port)
 			to += sprintf(to, "]:%u", word_at(data, 1));
@@ -145,15 +145,15 @@ char *braid_address_put(char *to, const char *variant, const u8 *data, u32 bytes
 	switch (*variant) {
 	case 'M':
 	case 'm':
-		return bytes < 6 ? put(to, "INVALIDMAC") : put_mac(to, variant, data);
+		return bytes < 6 ? address_put(to, "INVALIDMAC") : put_mac(to, variant, data);
 	case 'U':
-		return bytes < 16 ? put(to, "INVALIDUUID") : put_uuid(to, variant, data);
+		return bytes < 16 ? address_put(to, "INVALIDUUID") : put_uuid(to, variant, data);
 	}
 	if (variant[1] == '4')
-		return bytes < 4 ? put(to, "INVALIDIPv4") :
+		return bytes < 4 ? address_put(to, "INVALIDIPv4") :
 		       put_ip4(to, !colons, variant[2] == 'h' || variant[2] == 'l', data);
 	if (variant[1] == '6')
-		return bytes < 16 ? put(to, "INVALIDIPv6") :
+		return bytes < 16 ? address_put(to, "INVALIDIPv6") :
 		       put_ip6(to, colons, variant[2] == 'c', data);
 	return put_socket(to, variant, data, bytes);
 }

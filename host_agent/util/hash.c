@@ -33,7 +33,7 @@ u32 braid_hash_of_number(u64 key)
 	return XXH3_64bits_withSeed(&key, sizeof(key), seed);
 }
 
-static void place(struct braid_hash *h, struct braid_hash_slot what)
+static void hash_place(struct braid_hash *h, struct braid_hash_slot what)
 {
 	u32 k = what.hash;
 
@@ -56,7 +56,7 @@ int braid_hash_reserve(struct braid_hash *h, u32 max)
 		return -ENOMEM;
 	for (k = 0; k < h->nr_slots; k++)
 		if (h->slots[k].number)
-			place(&more, h->slots[k]);
+			hash_place(&more, h->slots[k]);
 	free(h->slots);
 	h->slots = more.slots;
 	h->nr_slots = more.nr_slots;
@@ -65,7 +65,7 @@ int braid_hash_reserve(struct braid_hash *h, u32 max)
 
 void braid_hash_put(struct braid_hash *h, u32 hash, u32 number)
 {
-	place(h, (struct braid_hash_slot){ .hash = hash, .number = number + 1 });
+	hash_place(h, (struct braid_hash_slot){ .hash = hash, .number = number + 1 });
 	h->nr++;
 }
 

@@ -45,7 +45,7 @@ static void tell(struct relay *r)
  * The caller holds the lock, which is released meanwhile. At first without sleeping: the other runner
  * mostly moves on sooner than a sleeping thread wakes up, in a virtual machine above all.
  */
-static void await(struct relay *r)
+static void relay_await(struct relay *r)
 {
 	u32 moves = r->moves, k;
 
@@ -69,14 +69,14 @@ static void note_failure(struct relay *r, u64 limit, int err)
 }
 
 /* Return: whether the runner has a batch. */
-static bool fill(struct relay *r, size_t runner, u64 *batch)
+static bool relay_fill(struct relay *r, size_t runner, u64 *batch)
 {
 	bool more;
 	int ret;
 
 	pthread_mutex_lock(&r->lock);
 	while (r->filling && !r->last)
-		await(r);
+		relay_await(r);
 	more = !r->last;
 	r->filling = true;
 	*batch = r->next[0];
@@ -104,7 +104,7 @@ static void pass(struct relay *r, size_t runner, size_t stage, u64 batch)
 
 	pthread_mutex_lock(&r->lock);
 	while (!s->at_once && r->next[stage] != batch)
-		await(r);
+		relay_await(r);
 	runs = batch < r->limit;
 	pthread_mutex_unlock(&r->lock);
 	if (runs)
@@ -118,19 +118,19 @@ static void pass(struct relay *r, size_t runner, size_t stage, u64 batch)
 	pthread_mutex_unlock(&r->lock);
 }
 
-static void run(struct relay *r, size_t runner)
+static void relay_run(struct relay *r, size_t runner)
 {
 	size_t stage;
 	u64 batch;
 
-	while (fill(r, runner, &batch))
+	while (relay_fill(r, runner, &batch))
 		for (stage = 1; stage < r->nr; stage++)
 			pass(r, runner, stage, batch);
 }
 
 static void *run_second(void *arg)
 {
-	run(arg, 1);
+	relay_run(arg, 1);
 	return NULL;
 }
 
@@ -144,7 +144,7 @@ int braid_relay_run(const struct braid_relay_stage *stages, size_t nr, void *arg
 	/* If the thread cannot be created, this one takes all batches. */
 	bool both = !braid_thread_begin(&thread, run_second, &r);
 
-	run(&r, 0);
+	relay_run(&r, 0);
 	if (both)
 		pthread_join(thread, NULL);
 	return r.err ? braid_fail(r.err, "%s", r.failure) : 0;

@@ -51,7 +51,7 @@ static int take_item(void *arg, const struct braid_item **item)
 }
 
 /* Begins the merge, and skips what is before the selected time. Return: 0, or -errno. */
-static int start(struct braid_ahead *a)
+static int ahead_start(struct braid_ahead *a)
 {
 	int ret = braid_walk_start(&a->walk);
 
@@ -95,7 +95,7 @@ int braid_ahead_begin(struct braid_ahead *a, struct braid_walk *w)
 		if (!a->batches[k].items)
 			return braid_out_of_memory();
 	}
-	return start(a);
+	return ahead_start(a);
 }
 
 void braid_ahead_end(struct braid_ahead *a)
@@ -312,7 +312,7 @@ struct run {
 	void *arg;
 };
 
-static int fill(void *arg, size_t runner)
+static int ahead_fill(void *arg, size_t runner)
 {
 	struct run *r = arg;
 
@@ -326,7 +326,7 @@ static int select_items(void *arg, size_t runner)
 	return braid_ahead_select(&r->ahead, runner);
 }
 
-static int deliver(void *arg, size_t runner)
+static int ahead_deliver(void *arg, size_t runner)
 {
 	struct run *r = arg;
 
@@ -336,7 +336,7 @@ static int deliver(void *arg, size_t runner)
 int braid_ahead_run(struct braid_walk *w, const struct braid_walk_ops *ops, void *arg)
 {
 	static const struct braid_relay_stage stages[] = {
-		{ .run = fill }, { .run = select_items }, { .run = deliver },
+		{ .run = ahead_fill }, { .run = select_items }, { .run = ahead_deliver },
 	};
 	struct run r = { .ops = ops, .arg = arg };
 	int err;

@@ -23,8 +23,9 @@ struct run {
 };
 
 /* Converts a time option, once the first event is known. Without the option *ns is unchanged. */
-static int place(const struct run *r, const struct braid_walk_moment *m, s64 first_ns, bool last,
-		 s64 *ns)
+static int analysis_place(const struct run *r, const struct braid_walk_moment *m, s64 first_ns,
+			  bool last,
+			  s64 *ns)
 {
 	if (m->kind == BRAID_MOMENT_NONE)
 		return 0;
@@ -38,20 +39,20 @@ static int place(const struct run *r, const struct braid_walk_moment *m, s64 fir
 static int limit(struct run *r, s64 first_ns)
 {
 	s64 from_ns = INT64_MIN, to_ns = INT64_MAX;
-	int err = place(r, &r->options->from, first_ns, false, &from_ns);
+	int err = analysis_place(r, &r->options->from, first_ns, false, &from_ns);
 
 	r->begin_ns = r->states.begin_ns == INT64_MAX ? first_ns : r->states.begin_ns;
 	r->end_ns = r->states.end_ns;
 
 	if (!err)
-		err = place(r, &r->options->to, first_ns, true, &to_ns);
+		err = analysis_place(r, &r->options->to, first_ns, true, &to_ns);
 	if (!err)
 		braid_states_limit(&r->states, from_ns, to_ns);
 	return err;
 }
 
-static int take_event(void *arg, const struct braid_item *item,
-		      const struct braid_event_type_info *info)
+static int analysis_take_event(void *arg, const struct braid_item *item,
+			       const struct braid_event_type_info *info)
 {
 	struct run *r = arg;
 	int err = 0;
@@ -75,9 +76,9 @@ static int take_lost(void *arg, const struct braid_item *item)
 	return !braid_states_takes(item->host_ns) ? 0 : braid_states_lost(&r->states, item);
 }
 
-static int walk(struct run *r, struct braid_source *source)
+static int analysis_walk(struct run *r, struct braid_source *source)
 {
-	static const struct braid_walk_ops ops = { .event = take_event, .lost = take_lost };
+	static const struct braid_walk_ops ops = { .event = analysis_take_event, .lost = take_lost };
 	const struct braid_walk_options all = {
 		.progress = r->options->progress, .progress_arg = r->options->progress_arg,
 		.stop = r->options->stop,
@@ -160,7 +161,7 @@ static int check_selection(const struct run *r, const struct braid_analysis_opti
 }
 
 /* Return: 0, -EPIPE when the reader is gone, or -errno with braid_fail(). */
-static int put_text(const struct braid_text *text, FILE *to)
+static int analysis_put_text(const struct braid_text *text, FILE *to)
 {
 	errno = 0;
 	if (text->failed)
@@ -172,7 +173,8 @@ static int put_text(const struct braid_text *text, FILE *to)
 			  strerror(errno ? errno : EIO));
 }
 
-static int write_out(const struct run *r, const struct braid_analysis_options *wants, FILE *to)
+static int analysis_write_out(const struct run *r, const struct braid_analysis_options *wants,
+			      FILE *to)
 {
 	struct braid_text text = { 0 };
 	int err;
@@ -182,15 +184,16 @@ static int write_out(const struct run *r, const struct braid_analysis_options *w
 	r->analysis->write(r->state, &text);
 	if (wants->form == BRAID_TABLE_JSON)
 		braid_text_puts(&text, "}\n");
-	err = put_text(&text, to);
+	err = analysis_put_text(&text, to);
 	braid_text_free(&text);
 	return err;
 }
 
 /* The whole pass. Call end_run() in any case. */
-static int run(struct run *r, struct braid_source *source,
-	       const struct braid_walk_options *options, const struct braid_analysis *analysis,
-	       const struct braid_analysis_options *wants)
+static int analysis_run(struct run *r, struct braid_source *source,
+			const struct braid_walk_options *options,
+			const struct braid_analysis *analysis,
+			const struct braid_analysis_options *wants)
 {
 	int err;
 
@@ -205,7 +208,7 @@ static int run(struct run *r, struct braid_source *source,
 	if (!err)
 		err = analysis->begin(r->state, &r->states, wants);
 	if (!err)
-		err = walk(r, source);
+		err = analysis_walk(r, source);
 	if (!err && analysis->name)
 		err = check_selection(r, wants);
 	if (!err && analysis->end)
@@ -227,10 +230,10 @@ int braid_analysis_write(FILE *to, struct braid_source *source,
 			 const struct braid_analysis_options *wants)
 {
 	struct run r;
-	int err = run(&r, source, options, analysis, wants);
+	int err = analysis_run(&r, source, options, analysis, wants);
 
 	if (!err)
-		err = write_out(&r, wants, to);
+		err = analysis_write_out(&r, wants, to);
 	end_run(&r);
 	return err;
 }
@@ -261,7 +264,7 @@ int braid_analysis_judge(struct braid_source *source, const struct braid_walk_op
 	if (!has_entries(source))
 		return 0;
 	source->fault = NULL;	/* a later walk reports them */
-	err = run(&r, source, options, &braid_analysis_windows, &wants);
+	err = analysis_run(&r, source, options, &braid_analysis_windows, &wants);
 	source->fault = fault;
 	source->faults = faults;
 	braid_source_rewind(source);
@@ -338,10 +341,10 @@ int braid_analysis_diff(FILE *to, struct braid_source *source,
 {
 	struct braid_text text = { 0 };
 	struct run now, then = { .analysis = &braid_analysis_compare };
-	int err = run(&now, source, options, &braid_analysis_compare, wants);
+	int err = analysis_run(&now, source, options, &braid_analysis_compare, wants);
 
 	if (!err)
-		err = run(&then, other, of_other, &braid_analysis_compare, wants);
+		err = analysis_run(&then, other, of_other, &braid_analysis_compare, wants);
 	if (wants->form == BRAID_TABLE_JSON)
 		braid_text_putc(&text, '{');
 	if (!err)
@@ -349,7 +352,7 @@ int braid_analysis_diff(FILE *to, struct braid_source *source,
 	if (wants->form == BRAID_TABLE_JSON)
 		braid_text_puts(&text, "}\n");
 	if (!err)
-		err = put_text(&text, to);
+		err = analysis_put_text(&text, to);
 	braid_text_free(&text);
 	end_run(&now);
 	end_run(&then);

@@ -5,8 +5,8 @@
 #include "host_agent/walk/around.h"
 #include "host_agent/walk/walk.h"
 
-static int take_event(void *arg, const struct braid_item *item,
-		      const struct braid_event_type_info *info)
+static int around_take_event(void *arg, const struct braid_item *item,
+			     const struct braid_event_type_info *info)
 {
 	struct braid_select_times *times = arg;
 	struct braid_select_time_range time, *last = times->nr ? &times->all[times->nr - 1] : NULL;
@@ -27,7 +27,7 @@ static int take_event(void *arg, const struct braid_item *item,
 int braid_around_find(struct braid_select_times *times, struct braid_source *source,
 		      const struct braid_walk_options *options)
 {
-	static const struct braid_walk_ops ops = { .event = take_event };
+	static const struct braid_walk_ops ops = { .event = around_take_event };
 	char *events[] = { (char *)options->around };
 	const struct braid_walk_options only = {
 		.realtime = options->realtime, .from = options->from, .to = options->to,

@@ -22,7 +22,7 @@ struct parser {
 	u32 depth;
 };
 
-static int complain(const struct parser *p, const char *what)
+static int filter_complain(const struct parser *p, const char *what)
 {
 	char rest[64];
 
@@ -39,7 +39,7 @@ static void skip_space(struct parser *p)
 		p->at++;
 }
 
-static bool take(struct parser *p, const char *token)
+static bool filter_take(struct parser *p, const char *token)
 {
 	size_t n = strlen(token);
 
@@ -64,10 +64,10 @@ static char *take_word(struct parser *p)
 }
 
 /* Decimal, 0x... or 0..., with or without a sign. */
-static bool take_number(struct parser *p, __int128 *number)
+static bool filter_take_number(struct parser *p, __int128 *number)
 {
 	const char *start = p->at;
-	bool minus = take(p, "-");
+	bool minus = filter_take(p, "-");
 	char *end;
 
 	skip_space(p);
@@ -88,7 +88,7 @@ static bool take_number(struct parser *p, __int128 *number)
 }
 
 /* "text" or 'text'; a backslash escapes the next character. NULL: none, or out of memory. */
-static char *take_text(struct parser *p)
+static char *filter_take_text(struct parser *p)
 {
 	char quote, *text, *to;
 	const char *at;
@@ -155,27 +155,27 @@ static int take_value(struct parser *p, struct braid_filter_node *node, size_t k
 
 	node->op = operators[k].op;
 	node->kind = BRAID_FILTER_NUMBER;
-	if (take_number(p, &node->number))
+	if (filter_take_number(p, &node->number))
 		goto number;
-	node->text = take_text(p);
+	node->text = filter_take_text(p);
 	if (node->text) {
 		node->kind = BRAID_FILTER_TEXT;
 		if (!operators[k].of_texts)
-			return p->at = before, complain(p, "strings cannot be compared by this operator");
+			return p->at = before, filter_complain(p, "strings cannot be compared by this operator");
 		if (node->op != BRAID_FILTER_REGEX && node->op != BRAID_FILTER_NOT_REGEX)
 			return 0;
 		if (regcomp(&node->regex, node->text, REG_ICASE | REG_NOSUB))
-			return p->at = before, complain(p, "not a valid regular expression");
+			return p->at = before, filter_complain(p, "not a valid regular expression");
 		node->compiled = true;
 		return 0;
 	}
 	node->text = take_word(p);
 	if (!node->text)
-		return complain(p, "a number, a \"text\" or a field is missing");
+		return filter_complain(p, "a number, a \"text\" or a field is missing");
 	node->kind = BRAID_FILTER_FIELD;
 number:
 	return operators[k].of_numbers ? 0 :
-	       (p->at = before, complain(p, "a pattern in quotes is missing"));
+	       (p->at = before, filter_complain(p, "a pattern in quotes is missing"));
 }
 
 static int take_comparison(struct parser *p, u16 *out)
@@ -187,12 +187,12 @@ static int take_comparison(struct parser *p, u16 *out)
 		return -EINVAL;
 	node->field = take_word(p);
 	if (!node->field)
-		return complain(p, "the name of a field is missing");
+		return filter_complain(p, "the name of a field is missing");
 	skip_space(p);
 	for (k = 0; k < NR_OPERATORS && strncmp(p->at, "&&", 2); k++)
-		if (take(p, operators[k].token))
+		if (filter_take(p, operators[k].token))
 			return take_value(p, node, k);
-	return complain(p, "expected an operator: == != < > <= >= & =~ !~ ~");
+	return filter_complain(p, "expected an operator: == != < > <= >= & =~ !~ ~");
 }
 
 static int take_any(struct parser *p, u16 *out);
@@ -203,14 +203,14 @@ static int take_one(struct parser *p, u16 *out)
 	int err;
 
 	if (++p->depth > MAX_DEPTH)
-		return complain(p, "it is nested too deeply");
-	if (take(p, "!")) {
+		return filter_complain(p, "it is nested too deeply");
+	if (filter_take(p, "!")) {
 		node = add_node(p, BRAID_FILTER_NOT, out);
 		err = node ? take_one(p, &node->left) : -EINVAL;
-	} else if (take(p, "(")) {
+	} else if (filter_take(p, "(")) {
 		err = take_any(p, out);
-		if (!err && !take(p, ")"))
-			err = complain(p, "a ')' is missing");
+		if (!err && !filter_take(p, ")"))
+			err = filter_complain(p, "a ')' is missing");
 	} else {
 		err = take_comparison(p, out);
 	}
@@ -228,7 +228,7 @@ static int take_chain(struct parser *p, u16 *out, enum braid_filter_kind kind)
 
 	err = kind == BRAID_FILTER_AND ? take_one(p, &left) :
 					 take_chain(p, &left, BRAID_FILTER_AND);
-	while (!err && take(p, token)) {
+	while (!err && filter_take(p, token)) {
 		err = kind == BRAID_FILTER_AND ? take_one(p, &right) :
 						 take_chain(p, &right, BRAID_FILTER_AND);
 		if (err)
@@ -269,7 +269,7 @@ static bool compile_name(regex_t *to, const char *from, size_t bytes)
 }
 
 /* "EVENT", "SYSTEM" or "SYSTEM/EVENT". */
-static bool take_event(struct braid_filter *f, const char *from, size_t bytes)
+static bool filter_take_event(struct braid_filter *f, const char *from, size_t bytes)
 {
 	struct braid_filter_event *event = &f->events[f->nr_events];
 	const char *slash = memchr(from, '/', bytes);
@@ -288,7 +288,7 @@ static bool take_event(struct braid_filter *f, const char *from, size_t bytes)
 	return event->has_name;
 }
 
-static int take_events(struct parser *p)
+static int filter_take_events(struct parser *p)
 {
 	const char *at = p->at, *end = strchr(at, ':'), *next;
 
@@ -298,9 +298,9 @@ static int take_events(struct parser *p)
 		next = memchr(at, ',', end - at);
 		if (!next)
 			next = end;
-		if (!take_event(p->filter, at, next - at)) {
+		if (!filter_take_event(p->filter, at, next - at)) {
 			p->at = at;
-			return complain(p, "expected the name of an event");
+			return filter_complain(p, "expected the name of an event");
 		}
 	}
 	p->at = end;
@@ -353,12 +353,12 @@ int braid_filter_parse(struct braid_filter **out, const char *text)
 		return braid_out_of_memory();
 	}
 	braid_text_clean(f->text);
-	err = take_events(&p);
-	if (!err && take(&p, ":")) {
+	err = filter_take_events(&p);
+	if (!err && filter_take(&p, ":")) {
 		err = take_any(&p, &root);
 		skip_space(&p);
 		if (!err && *p.at)
-			err = complain(&p, "&& or || is missing");
+			err = filter_complain(&p, "&& or || is missing");
 		f->root = root;
 	}
 	if (err == -EINVAL)

@@ -62,7 +62,7 @@ static __int128 number_at(const struct braid_filter_place *place, const struct b
 	return place->field->flags & BRAID_FIELD_SIGNED ? (__int128)(s64)value : value;
 }
 
-static bool compare(enum braid_filter_op op, __int128 a, __int128 b)
+static bool filter_match_compare(enum braid_filter_op op, __int128 a, __int128 b)
 {
 	switch (op) {
 	case BRAID_FILTER_EQ:
@@ -144,9 +144,9 @@ static bool match(const struct braid_filter *filter, const struct braid_filter_b
 	if (node->kind == BRAID_FILTER_TEXT)
 		return match_text(node, place, item);
 	if (node->kind == BRAID_FILTER_NUMBER)
-		return compare(node->op, number_at(place, item), node->number);
+		return filter_match_compare(node->op, number_at(place, item), node->number);
 	return place[1].sort != BRAID_PLACE_NONE &&
-	       compare(node->op, number_at(place, item), number_at(place + 1, item));
+	       filter_match_compare(node->op, number_at(place, item), number_at(place + 1, item));
 }
 
 bool braid_filter_match(const struct braid_filter *filter,

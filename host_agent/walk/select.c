@@ -351,7 +351,7 @@ static void note_fields(const struct braid_filter *filter, const struct braid_la
 	}
 }
 
-static int complain(const struct braid_filter *filter, const struct findings *f)
+static int select_complain(const struct braid_filter *filter, const struct findings *f)
 {
 	u32 k;
 
@@ -398,7 +398,7 @@ static int check_filter(struct braid_select *s, const struct braid_filter *filte
 				return 0;
 		}
 	}
-	return complain(filter, &f);
+	return select_complain(filter, &f);
 }
 
 static int begin_filters(struct braid_select *s)

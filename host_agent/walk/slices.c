@@ -17,7 +17,7 @@ struct braid_slice_lane {
 	struct braid_slice_wake wake;
 };
 
-static int hand_on(struct braid_slices *x, struct braid_slice_lane *lane)
+static int slices_hand_on(struct braid_slices *x, struct braid_slice_lane *lane)
 {
 	if (lane->any)
 		braid_tally_shares(&x->culprits, lane->slice.vcpu, &lane->slice.culprits);
@@ -100,7 +100,7 @@ static bool goes_on(const struct braid_slice *slice, const struct braid_state_sp
 	       slice->reason == span->reason && slice->to_ns == span->from_ns;
 }
 
-static int take_span(void *arg, const struct braid_state_span *span)
+static int slices_take_span(void *arg, const struct braid_state_span *span)
 {
 	struct braid_slices *x = arg;
 	struct braid_slice_lane *lane = &x->lanes[span->vcpu];
@@ -110,7 +110,7 @@ static int take_span(void *arg, const struct braid_state_span *span)
 	if (!lane->wanted)
 		return 0;
 	if (!lane->any || !goes_on(slice, span)) {
-		err = hand_on(x, lane);
+		err = slices_hand_on(x, lane);
 		lane->any = true;
 		slice->vcpu = span->vcpu;
 		slice->state = span->state;
@@ -131,7 +131,7 @@ static int take_span(void *arg, const struct braid_state_span *span)
 	return err;
 }
 
-static int take_queued(void *arg, const struct braid_queue_wait *wait)
+static int slices_take_queued(void *arg, const struct braid_queue_wait *wait)
 {
 	struct braid_slices *x = arg;
 	struct braid_slice_lane *lane = &x->lanes[wait->vcpu];
@@ -152,7 +152,7 @@ static int take_queued(void *arg, const struct braid_queue_wait *wait)
 
 /* Life --------------------------------------------------------------------------------------- */
 
-static bool wanted(const struct braid_walk_options *o, const struct braid_vcpu *v)
+static bool slices_wanted(const struct braid_walk_options *o, const struct braid_vcpu *v)
 {
 	return (!o->stream || braid_stream_is(v->guest, o->stream)) &&
 	       (!o->one_cpu || o->cpu == v->number);
@@ -190,7 +190,7 @@ int braid_slices_begin(struct braid_slices *x, struct braid_walk *walk,
 		       const struct braid_slices_ops *ops, void *arg)
 {
 	static const struct braid_states_ops states_ops = {
-		.span = take_span, .queued = take_queued,
+		.span = slices_take_span, .queued = slices_take_queued,
 	};
 	struct braid_walk_options select = *walk->options;
 	int err;
@@ -210,7 +210,7 @@ int braid_slices_begin(struct braid_slices *x, struct braid_walk *walk,
 		select.stream = NULL;
 	x->active = x->states.nr_cpus && !braid_slices_missing(walk->source);
 	for (k = 0; k < x->states.nr_vcpus; k++) {
-		x->lanes[k].wanted = x->active && wanted(&select, &x->states.vcpus[k]);
+		x->lanes[k].wanted = x->active && slices_wanted(&select, &x->states.vcpus[k]);
 		x->lanes[k].slice.vcpu = k;
 	}
 	if (x->active)
@@ -224,7 +224,7 @@ int braid_slices_end(struct braid_slices *x)
 	u32 k;
 
 	for (k = 0; k < x->states.nr_vcpus && !err; k++)
-		err = hand_on(x, &x->lanes[k]);
+		err = slices_hand_on(x, &x->lanes[k]);
 	return err;
 }
 

@@ -145,7 +145,7 @@ int braid_walk_more(struct braid_walk *w)
 }
 
 /* Waits until the source has more. Return: 1, 0 at the end, -errno. */
-static int grow(struct braid_walk *w, const struct braid_walk_ops *ops, void *arg)
+static int walk_grow(struct braid_walk *w, const struct braid_walk_ops *ops, void *arg)
 {
 	int ret = ops->pause ? ops->pause(arg) : 0;
 
@@ -180,7 +180,7 @@ static int feed_states(struct braid_walk *w, const struct braid_item *item)
 	return err;
 }
 
-static bool wanted(const struct braid_walk *w, const struct braid_ring *ring)
+static bool walk_wanted(const struct braid_walk *w, const struct braid_ring *ring)
 {
 	return braid_select_ring((void *)w->options, ring) &&
 	       (!w->wants || w->wants(w->wants_arg, ring));
@@ -213,7 +213,7 @@ static int got_selected(struct braid_walk *w, const struct braid_item *item)
 {
 	enum braid_select_when when;
 
-	if (w->states && !w->all_rings && !wanted(w, item->ring))
+	if (w->states && !w->all_rings && !walk_wanted(w, item->ring))
 		return 0;
 	set_time(w, item);
 	when = braid_select_time(w->select, item, w->ns);
@@ -297,11 +297,11 @@ int braid_walk_next(struct braid_walk *w)
 	return BRAID_WALK_END;
 }
 
-static bool want_ring(void *arg, const struct braid_ring *ring)
+static bool walk_want_ring(void *arg, const struct braid_ring *ring)
 {
 	const struct braid_walk *w = arg;
 
-	return w->states || wanted(w, ring);
+	return w->states || walk_wanted(w, ring);
 }
 
 static void limit_states(struct braid_walk *w)
@@ -358,7 +358,7 @@ int braid_walk_start(struct braid_walk *w)
 	w->all_rings = !w->options->stream && !w->options->buffer && !w->options->one_cpu && !w->wants;
 	w->past = w->halved = w->skipped = false;
 	braid_walk_stop(w);
-	return braid_merge_begin(&w->merge, w->source, want_ring, w);
+	return braid_merge_begin(&w->merge, w->source, walk_want_ring, w);
 }
 
 int braid_walk_deliver(const struct braid_walk *w, const struct braid_walk_ops *ops, void *arg,
@@ -402,7 +402,7 @@ int braid_walk_run(struct braid_walk *w, const struct braid_walk_ops *ops, void 
 		return ret;
 	do
 		ret = deliver_all(w, ops, arg);
-	while (!ret && w->source->grows && !full(w) && (ret = grow(w, ops, arg)) > 0);
+	while (!ret && w->source->grows && !full(w) && (ret = walk_grow(w, ops, arg)) > 0);
 	braid_walk_stop(w);
 	return ret;
 }

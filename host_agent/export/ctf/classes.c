@@ -123,8 +123,9 @@ static int add_fields(struct braid_ctf *ctf, struct braid_ctf_event *e, struct b
 
 /* Kinds of events ------------------------------------------------------------------------- */
 
-static int describe(struct braid_ctf *ctf, struct braid_ctf_event *e,
-		    struct braid_ctf_class *class, const struct braid_event_type_info *info)
+static int ctf_classes_describe(struct braid_ctf *ctf, struct braid_ctf_event *e,
+				struct braid_ctf_class *class,
+				const struct braid_event_type_info *info)
 {
 	struct braid_text *to = &class->trace->metadata;
 	size_t before = to->bytes;
@@ -155,7 +156,7 @@ static void free_event(struct braid_ctf_event *e)
 }
 
 /* Makes space for a type's number: types are numbered in order of occurrence. */
-static bool grow(struct braid_ctf *ctf, u32 number)
+static bool ctf_classes_grow(struct braid_ctf *ctf, u32 number)
 {
 	struct braid_ctf_event **grown;
 	u32 nr = 2 * (number + 1);
@@ -171,13 +172,14 @@ static bool grow(struct braid_ctf *ctf, u32 number)
 	return true;
 }
 
-static const struct braid_ctf_event *find(struct braid_ctf *ctf, struct braid_ctf_class *class,
-					  const struct braid_layout *parsed,
-					  const struct braid_event_type_info *info)
+static const struct braid_ctf_event *ctf_classes_find(struct braid_ctf *ctf,
+						      struct braid_ctf_class *class,
+						      const struct braid_layout *parsed,
+						      const struct braid_event_type_info *info)
 {
 	struct braid_ctf_event *e;
 
-	if (!grow(ctf, info->number))
+	if (!ctf_classes_grow(ctf, info->number))
 		return NULL;
 	for (e = ctf->types[info->number]; e; e = e->next)
 		if (e->class == class && e->parsed == parsed)
@@ -187,7 +189,7 @@ static const struct braid_ctf_event *find(struct braid_ctf *ctf, struct braid_ct
 		return NULL;
 	e->class = class;
 	e->parsed = parsed;
-	if (describe(ctf, e, class, info)) {
+	if (ctf_classes_describe(ctf, e, class, info)) {
 		free_event(e);
 		return NULL;
 	}
@@ -201,9 +203,10 @@ const struct braid_ctf_event *braid_ctf_event(struct braid_ctf *ctf, struct brai
 					      const struct braid_event_type_info *info)
 {
 	const struct braid_layout *parsed = braid_format_fields_of(info, item);
-	const struct braid_ctf_event *e = find(ctf, class, parsed, info);
+	const struct braid_ctf_event *e = ctf_classes_find(ctf, class, parsed, info);
 
-	return e && parsed && !braid_ctf_fits(e, item) ? find(ctf, class, NULL, info) : e;
+	return e && parsed && !braid_ctf_fits(e, item) ? ctf_classes_find(ctf, class, NULL,
+									  info) : e;
 }
 
 void braid_ctf_free_events(struct braid_ctf *ctf)

@@ -34,8 +34,8 @@ static inline int meet_ring(struct braid_ctf *ctf, const struct braid_ring *ring
 	return (*out)->class ? 0 : braid_ctf_meet_ring(ctf, ring);
 }
 
-static int put_event(void *arg, const struct braid_item *item,
-		     const struct braid_event_type_info *info)
+static int ctf_put_event(void *arg, const struct braid_item *item,
+			 const struct braid_event_type_info *info)
 {
 	struct braid_ctf *ctf = arg;
 	const struct braid_ctf_event *e;
@@ -56,7 +56,7 @@ static int put_event(void *arg, const struct braid_item *item,
 	return braid_ctf_end_event(ctf, r, braid_ctf_put_event(ctf, at, e, item));
 }
 
-static int put_note(void *arg, const struct braid_item *item)
+static int ctf_put_note(void *arg, const struct braid_item *item)
 {
 	struct braid_ctf *ctf = arg;
 	struct braid_ctf_ring *r;
@@ -69,7 +69,7 @@ static int put_note(void *arg, const struct braid_item *item)
 									     item->payload_bytes));
 }
 
-static int put_lost(void *arg, const struct braid_item *item)
+static int ctf_put_lost(void *arg, const struct braid_item *item)
 {
 	struct braid_ctf *ctf = arg;
 	struct braid_ctf_ring *r;
@@ -101,7 +101,7 @@ static void set_origin(struct braid_ctf *ctf)
 	}
 }
 
-static int begin(struct braid_ctf *ctf)
+static int ctf_begin(struct braid_ctf *ctf)
 {
 	const struct braid_source *source = ctf->walk.source;
 	size_t k, j;
@@ -124,7 +124,7 @@ static int begin(struct braid_ctf *ctf)
 	return ctf->walk.options->states ? braid_ctf_states_begin(ctf) : 0;
 }
 
-static int end(struct braid_ctf *ctf)
+static int ctf_end(struct braid_ctf *ctf)
 {
 	int err = braid_ctf_states_end(ctf);
 	u32 k;
@@ -149,7 +149,7 @@ static int write_folder(const char *folder, int dir, struct braid_source *source
 			struct braid_walk_totals *totals)
 {
 	static const struct braid_walk_ops ops = {
-		.event = put_event, .lost = put_lost, .note = put_note,
+		.event = ctf_put_event, .lost = ctf_put_lost, .note = ctf_put_note,
 	};
 	struct braid_ctf *ctf = calloc(1, sizeof(*ctf));
 	int err;
@@ -161,13 +161,13 @@ static int write_folder(const char *folder, int dir, struct braid_source *source
 	err = braid_walk_begin(&ctf->walk, source, options, totals);
 	ctf->walk.no_order = true;
 	if (!err)
-		err = begin(ctf);
+		err = ctf_begin(ctf);
 	if (!err)
 		/* States are written by the walk itself, which must then not run ahead. */
 		err = options->states ? braid_walk_run(&ctf->walk, &ops, ctf) :
 					braid_ahead_run(&ctf->walk, &ops, ctf);
 	if (!err)
-		err = end(ctf);
+		err = ctf_end(ctf);
 	free_all(ctf);
 	return err;
 }

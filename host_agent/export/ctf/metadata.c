@@ -102,8 +102,8 @@ static void put_clock_id(const struct braid_ctf *ctf, struct braid_text *to,
 	}
 }
 
-static void put_clock(const struct braid_ctf *ctf, struct braid_text *to,
-		      const struct braid_stream *stream)
+static void ctf_metadata_put_clock(const struct braid_ctf *ctf, struct braid_text *to,
+				   const struct braid_stream *stream)
 {
 	u64 bound = braid_walk_stream_bound(&ctf->walk, stream);
 	s64 offset_s = ctf->offset_ns / NS_PER_S, rest_ns = ctf->offset_ns % NS_PER_S;
@@ -138,7 +138,7 @@ void braid_ctf_describe_trace(const struct braid_ctf *ctf, struct braid_ctf_trac
 	braid_text_puts(to, packet_header);
 	braid_text_puts(to, "};\n\n");
 	put_environment(ctf, to, stream);
-	put_clock(ctf, to, stream);
+	ctf_metadata_put_clock(ctf, to, stream);
 }
 
 void braid_ctf_begin_event_class(struct braid_text *to, u32 class, u32 id, const char *name)

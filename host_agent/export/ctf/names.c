@@ -10,22 +10,22 @@
 
 /* Members --------------------------------------------------------------------------------- */
 
-static bool same(const void *in, u32 number, const void *name)
+static bool ctf_names_same(const void *in, u32 number, const void *name)
 {
 	return !strcmp(((const struct braid_ctf_names *)in)->names[number], name);
 }
 
-static u32 hash_of(const char *name)
+static u32 ctf_names_hash_of(const char *name)
 {
 	return braid_hash_of(name, strlen(name), 0);
 }
 
-static u32 find(const struct braid_ctf_names *n, const char *name)
+static u32 ctf_names_find(const struct braid_ctf_names *n, const char *name)
 {
-	return braid_hash_find(&n->by_name, hash_of(name), same, n, name);
+	return braid_hash_find(&n->by_name, ctf_names_hash_of(name), ctf_names_same, n, name);
 }
 
-static const char *add(struct braid_ctf_names *n, const char *name)
+static const char *ctf_names_add(struct braid_ctf_names *n, const char *name)
 {
 	char *to = n->names[n->nr];
 
@@ -34,7 +34,7 @@ static const char *add(struct braid_ctf_names *n, const char *name)
 	if (braid_hash_reserve(&n->by_name, BRAID_CTF_MOST_MEMBERS))
 		n->failed = true;
 	else
-		braid_hash_put(&n->by_name, hash_of(to), n->nr);
+		braid_hash_put(&n->by_name, ctf_names_hash_of(to), n->nr);
 	n->nr++;
 	return to;
 }
@@ -43,14 +43,14 @@ static const char *add(struct braid_ctf_names *n, const char *name)
 static const char *add_unique(struct braid_ctf_names *n, const char *name)
 {
 	char numbered[BRAID_CTF_MEMBER_BYTES];
-	u32 first = find(n, name);
+	u32 first = ctf_names_find(n, name);
 
 	if (first == BRAID_HASH_NONE)
-		return add(n, name);
+		return ctf_names_add(n, name);
 	do {
 		snprintf(numbered, sizeof(numbered), "%s_%u", name, n->next[first]++);
-	} while (find(n, numbered) != BRAID_HASH_NONE);
-	return add(n, numbered);
+	} while (ctf_names_find(n, numbered) != BRAID_HASH_NONE);
+	return ctf_names_add(n, numbered);
 }
 
 void braid_ctf_names_begin(struct braid_ctf_names *n)
@@ -62,7 +62,7 @@ void braid_ctf_names_begin(struct braid_ctf_names *n)
 	n->nr = 0;
 	braid_hash_clear(&n->by_name);
 	for (k = 0; k < sizeof(reserved) / sizeof(*reserved); k++)
-		add(n, reserved[k]);
+		ctf_names_add(n, reserved[k]);
 }
 
 void braid_ctf_names_free(struct braid_ctf_names *n)

@@ -69,7 +69,7 @@ static int write_data(const struct braid_ctf *ctf, const struct braid_ctf_ring *
 	return fd < 0 ? -errno : braid_write_all(fd, r->data, r->used);
 }
 
-static int write_out(const struct braid_ctf *ctf, struct braid_ctf_ring *r)
+static int ctf_packets_write_out(const struct braid_ctf *ctf, struct braid_ctf_ring *r)
 {
 	int err = write_data(ctf, r);
 
@@ -79,7 +79,7 @@ static int write_out(const struct braid_ctf *ctf, struct braid_ctf_ring *r)
 	return 0;
 }
 
-static int grow(struct braid_ctf_ring *r, u32 bytes)
+static int ctf_packets_grow(struct braid_ctf_ring *r, u32 bytes)
 {
 	u32 more = r->capacity ? r->capacity : LEAST_BYTES;
 	u8 *grown;
@@ -97,7 +97,7 @@ static int grow(struct braid_ctf_ring *r, u32 bytes)
 /* Space after the buffer's contents. */
 static inline int ensure(struct braid_ctf_ring *r, u32 bytes)
 {
-	return r->capacity - r->used >= bytes ? 0 : grow(r, r->used + bytes);
+	return r->capacity - r->used >= bytes ? 0 : ctf_packets_grow(r, r->used + bytes);
 }
 
 /* Packets --------------------------------------------------------------------------------- */
@@ -145,7 +145,7 @@ static int close_packet(const struct braid_ctf *ctf, struct braid_ctf_ring *r, u
 	r->alone = false;
 	if (r->used < ctf->packet_bytes)
 		return 0;
-	err = write_out(ctf, r);
+	err = ctf_packets_write_out(ctf, r);
 	if (r->capacity > 2 * ctf->packet_bytes) {
 		free(r->data);
 		r->data = NULL;
@@ -241,5 +241,5 @@ int braid_ctf_end_ring(struct braid_ctf *ctf, struct braid_ctf_ring *r)
 		err = close_packet(ctf, r, r->lost ? r->now : r->last);
 	else if (r->lost)
 		err = put_empty(ctf, r, r->now);
-	return err || !r->used ? err : write_out(ctf, r);
+	return err || !r->used ? err : ctf_packets_write_out(ctf, r);
 }

@@ -78,7 +78,7 @@ static int meet_trace(struct braid_ctf *ctf, const struct braid_stream *stream,
 }
 
 /* Creates the stream's file, named @file or, if another one has that name, with its id too. */
-static int make_file(struct braid_ctf *ctf, struct braid_ctf_ring *r, const char *file)
+static int ctf_rings_make_file(struct braid_ctf *ctf, struct braid_ctf_ring *r, const char *file)
 {
 	const char *folder = r->class->trace->folder;
 	char name[BRAID_CTF_NAME_BYTES];
@@ -116,7 +116,7 @@ static int meet(struct braid_ctf *ctf, struct braid_ctf_ring *r, const struct br
 	if (!r->class->described)
 		braid_ctf_describe_class(t, class);
 	r->class->described = true;
-	return t->metadata.failed ? braid_out_of_memory() : make_file(ctf, r, file);
+	return t->metadata.failed ? braid_out_of_memory() : ctf_rings_make_file(ctf, r, file);
 }
 
 int braid_ctf_meet_ring(struct braid_ctf *ctf, const struct braid_ring *ring)

@@ -57,7 +57,7 @@ static int flush_block(struct html_export *h)
 }
 
 /* A row whose text was appended. */
-static int put_row(struct html_export *h, u32 lane, u32 kind, u32 task)
+static int html_put_row(struct html_export *h, u32 lane, u32 kind, u32 task)
 {
 	const struct braid_walk *w = &h->x.walk;
 	u64 bound = w->bound_ns == BRAID_BOUND_UNKNOWN ? 0 : w->bound_ns + 1;
@@ -80,7 +80,7 @@ static int put_row(struct html_export *h, u32 lane, u32 kind, u32 task)
 }
 
 /* Places an item; the first one sets the origin of all times. */
-static struct braid_html_place *place_of(struct html_export *h, const struct braid_item *item)
+static struct braid_html_place *html_place_of(struct html_export *h, const struct braid_item *item)
 {
 	if (!h->rows) {
 		h->base_ns = h->x.walk.ns;
@@ -91,7 +91,7 @@ static struct braid_html_place *place_of(struct html_export *h, const struct bra
 }
 
 /* Space for a type's number. */
-static int grow_types(struct html_export *h, u32 number)
+static int html_grow_types(struct html_export *h, u32 number)
 {
 	size_t nr = 2 * (size_t)number + 64;
 	u32 *grown = reallocarray(h->types, nr, sizeof(*grown));
@@ -138,18 +138,18 @@ static void name_task(struct html_export *h, struct braid_html_place *place,
 	seen->comm_known = place->comm_known;
 }
 
-static int put_event(void *arg, const struct braid_item *item,
-		     const struct braid_event_type_info *info)
+static int html_put_event(void *arg, const struct braid_item *item,
+			  const struct braid_event_type_info *info)
 {
 	struct html_export *h = arg;
-	struct braid_html_place *place = place_of(h, item);
+	struct braid_html_place *place = html_place_of(h, item);
 	struct braid_html_seen seen = {
 		.item = item, .info = info, .ns = h->x.walk.ns, .pid = braid_format_pid(item),
 		.lane = place->lane, .group = h->lanes.group_of[item->stream->number],
 		.layout = braid_format_fields_of(info, item),
 	};
 	size_t at = h->x.out.bytes;
-	int err = info->number < h->nr_types ? 0 : grow_types(h, info->number);
+	int err = info->number < h->nr_types ? 0 : html_grow_types(h, info->number);
 
 	braid_format_text_of(item, info, &h->x.out);
 	braid_text_putc(&h->x.out, '\0');
@@ -162,14 +162,14 @@ static int put_event(void *arg, const struct braid_item *item,
 	err = braid_html_spans_event(h->spans, &seen);
 	place->begun = true;
 	place->last_ns = seen.ns;
-	return err ? err : put_row(h, place->lane, kind_name(h, info),
-				   seen.pid == BRAID_PID_UNKNOWN ? 0 : seen.task + 1);
+	return err ? err : html_put_row(h, place->lane, kind_name(h, info),
+					seen.pid == BRAID_PID_UNKNOWN ? 0 : seen.task + 1);
 }
 
-static int put_lost(void *arg, const struct braid_item *item)
+static int html_put_lost(void *arg, const struct braid_item *item)
 {
 	struct html_export *h = arg;
-	struct braid_html_place *place = place_of(h, item);
+	struct braid_html_place *place = html_place_of(h, item);
 	s64 ns = h->x.walk.ns;
 	int err = braid_html_spans_lost(h->spans, place->lane, place->begun ? place->last_ns : ns,
 					ns);
@@ -177,17 +177,17 @@ static int put_lost(void *arg, const struct braid_item *item)
 	place->begun = true;
 	place->last_ns = ns;
 	braid_line_put_lost(&h->x.out, item);
-	return err ? err : put_row(h, place->lane, BRAID_HTML_NAME_LOST, 0);
+	return err ? err : html_put_row(h, place->lane, BRAID_HTML_NAME_LOST, 0);
 }
 
-static int put_note(void *arg, const struct braid_item *item)
+static int html_put_note(void *arg, const struct braid_item *item)
 {
 	struct html_export *h = arg;
-	struct braid_html_place *place = place_of(h, item);
+	struct braid_html_place *place = html_place_of(h, item);
 
 	braid_text_puts(&h->x.out, "NOTE ");
 	braid_text_safe(&h->x.out, (const char *)item->payload, item->payload_bytes);
-	return put_row(h, place->lane, BRAID_HTML_NAME_NOTE, 0);
+	return html_put_row(h, place->lane, BRAID_HTML_NAME_NOTE, 0);
 }
 
 static int put_aside(void *arg, const char *data, size_t bytes)
@@ -291,7 +291,7 @@ static int put_verdict(struct html_export *h)
 	return err;
 }
 
-static int by_start(const void *a, const void *b)
+static int html_by_start(const void *a, const void *b)
 {
 	const struct braid_window *x = a, *y = b;
 
@@ -315,7 +315,7 @@ static int find_windows(struct html_export *h)
 		if (w->stop_ns != INT64_MAX)
 			w->stop_ns = braid_walk_shown_ns(&h->x.walk, w->stop_ns);
 	}
-	qsort(h->windows, nr, sizeof(*h->windows), by_start);
+	qsort(h->windows, nr, sizeof(*h->windows), html_by_start);
 	for (k = 0; k < nr; k++) {
 		struct braid_window *last = h->nr_windows ? &h->windows[h->nr_windows - 1] : NULL;
 
@@ -327,7 +327,7 @@ static int find_windows(struct html_export *h)
 	return braid_html_spans_windows(h->spans, h->windows, h->nr_windows);
 }
 
-static int begin(struct html_export *h, FILE *to)
+static int html_begin(struct html_export *h, FILE *to)
 {
 	int err = braid_html_out_begin(&h->page, to);
 
@@ -351,9 +351,10 @@ static int begin(struct html_export *h, FILE *to)
 static int put_all(struct html_export *h, FILE *to)
 {
 	static const struct braid_walk_ops ops = {
-		.event = put_event, .lost = put_lost, .note = put_note, .aside = put_aside,
+		.event = html_put_event, .lost = html_put_lost, .note = html_put_note,
+		.aside = put_aside,
 	};
-	int err = begin(h, to);
+	int err = html_begin(h, to);
 
 	if (!err)
 		err = braid_ahead_run(&h->x.walk, &ops, h);
@@ -373,7 +374,7 @@ static int put_all(struct html_export *h, FILE *to)
 }
 
 /* If the other thread failed to write a chunk, that came first, and is reported. */
-static int run(struct html_export *h, FILE *to)
+static int html_run(struct html_export *h, FILE *to)
 {
 	int err = put_all(h, to), before = err ? braid_html_out_settle(&h->page) : 0;
 
@@ -389,7 +390,7 @@ static int write_page(FILE *to, struct braid_source *source,
 	int err = braid_walk_begin(&h.x.walk, source, options, totals);
 
 	if (!err)
-		err = run(&h, to);
+		err = html_run(&h, to);
 	braid_walk_end(&h.x.walk);
 	for (k = 0; k < COLUMNS; k++)
 		braid_text_free(&h.columns[k]);

@@ -30,7 +30,7 @@ struct braid_html_names {
 	size_t written;		/* names that the page has */
 };
 
-static u32 hash_of(const struct name *name, const char *text)
+static u32 html_names_hash_of(const struct name *name, const char *text)
 {
 	const u64 head[] = { name->number, (u64)name->group << 32 | name->type };
 
@@ -42,7 +42,7 @@ struct key {
 	const char *text;
 };
 
-static bool same(const void *in, u32 number, const void *of)
+static bool html_names_same(const void *in, u32 number, const void *of)
 {
 	const struct braid_html_names *n = in;
 	const struct key *key = of;
@@ -69,8 +69,8 @@ u32 braid_html_name(struct braid_html_names *n, enum braid_html_name_type type, 
 	}
 	name.bytes = bytes;
 	name.at = n->texts.bytes;
-	hash = hash_of(&name, text);
-	found = braid_hash_find(&n->by_name, hash, same, n, &(struct key){ &name, text });
+	hash = html_names_hash_of(&name, text);
+	found = braid_hash_find(&n->by_name, hash, html_names_same, n, &(struct key){ &name, text });
 	if (found != BRAID_HASH_NONE)
 		return found;
 	if (braid_hash_reserve(&n->by_name, MAX_NAMES))

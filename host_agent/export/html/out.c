@@ -29,7 +29,7 @@ __asm__(".pushsection .rodata\n"
 	".byte 0\n"
 	".popsection\n");
 
-static int put(struct braid_html_out *o, const char *data, size_t bytes)
+static int html_out_put(struct braid_html_out *o, const char *data, size_t bytes)
 {
 	errno = 0;
 	if (fwrite(data, 1, bytes, o->to) == bytes)
@@ -122,10 +122,10 @@ static int write_chunk(struct braid_html_out *o, const char *kind, const void *d
 		return err;
 	snprintf(begin, sizeof(begin),
 		 "<script type=\"application/octet-stream\" data-kind=\"%s\">", kind);
-	err = put(o, begin, strlen(begin));
+	err = html_out_put(o, begin, strlen(begin));
 	if (!err)
-		err = put(o, o->coded.data, o->coded.bytes);
-	return err ? err : put(o, end, strlen(end));
+		err = html_out_put(o, o->coded.data, o->coded.bytes);
+	return err ? err : html_out_put(o, end, strlen(end));
 }
 
 /* A thread that packs and writes chunks -------------------------------------------------------- */
@@ -265,7 +265,7 @@ int braid_html_out_begin(struct braid_html_out *o, FILE *to)
 	if (!o->deflate)
 		return braid_out_of_memory();
 	make_pairs(o);
-	return put(o, braid_html_page, braid_html_page_end - braid_html_page);
+	return html_out_put(o, braid_html_page, braid_html_page_end - braid_html_page);
 }
 
 int braid_html_out_chunk(struct braid_html_out *o, const char *kind, const void *data,
@@ -302,7 +302,7 @@ int braid_html_out_end(struct braid_html_out *o)
 	int err = braid_html_out_settle(o);
 
 	if (!err)
-		err = put(o, end, strlen(end));
+		err = html_out_put(o, end, strlen(end));
 	if (!err && fflush(o->to))
 		err = errno == EPIPE ? -EPIPE :
 		      braid_fail(-errno, "cannot write the page: %s", strerror(errno));

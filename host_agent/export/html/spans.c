@@ -119,7 +119,8 @@ int braid_html_spans_windows(struct braid_html_spans *s, const struct braid_wind
 }
 
 /* Grows a table to @nr zeroed entries at least; NULL: out of memory. */
-static void *grow(struct braid_html_spans *s, void *table, size_t *have, size_t nr, size_t bytes)
+static void *html_spans_grow(struct braid_html_spans *s, void *table, size_t *have, size_t nr,
+			     size_t bytes)
 {
 	void *grown;
 
@@ -138,7 +139,8 @@ static void *grow(struct braid_html_spans *s, void *table, size_t *have, size_t 
 
 static struct lane_state *state_of(struct braid_html_spans *s, u32 lane)
 {
-	void *states = grow(s, s->states, &s->nr_states, (size_t)lane + 1, sizeof(*s->states));
+	void *states = html_spans_grow(s, s->states, &s->nr_states, (size_t)lane + 1,
+				       sizeof(*s->states));
 
 	if (!states)
 		return NULL;
@@ -150,8 +152,8 @@ static struct lane_state *state_of(struct braid_html_spans *s, u32 lane)
 static const struct braid_html_meaning *meaning_of(struct braid_html_spans *s,
 						   const struct braid_event_type_info *info)
 {
-	void *meanings = grow(s, s->meanings, &s->nr_meanings, (size_t)info->number + 1,
-			      sizeof(*s->meanings));
+	void *meanings = html_spans_grow(s, s->meanings, &s->nr_meanings, (size_t)info->number + 1,
+					 sizeof(*s->meanings));
 
 	if (!meanings)
 		return NULL;
@@ -163,7 +165,8 @@ static const struct braid_html_meaning *meaning_of(struct braid_html_spans *s,
 
 /* Rows ------------------------------------------------------------------------------------- */
 
-static void put(struct braid_html_spans *s, u32 lane, u32 row, u32 name, s64 from_ns, s64 to_ns)
+static void html_spans_put(struct braid_html_spans *s, u32 lane, u32 row, u32 name, s64 from_ns,
+			   s64 to_ns)
 {
 	braid_html_put(&s->columns[TRACK], (u64)lane * BRAID_HTML_ROWS + row);
 	braid_html_put_signed(&s->columns[END], (s64)((u64)to_ns - (u64)s->last_end_ns));
@@ -178,7 +181,7 @@ static void close_row(struct braid_html_spans *s, u32 lane, u32 row, s64 ns)
 	struct open *open = &s->states[lane].rows[row];
 
 	if (open->on)
-		put(s, lane, row, open->name, open->since_ns, ns);
+		html_spans_put(s, lane, row, open->name, open->since_ns, ns);
 	open->on = false;
 }
 
@@ -213,7 +216,7 @@ static void close_all(struct braid_html_spans *s, s64 ns)
 }
 
 /* What is open when a recording stops ends there. Returns whether a time is a recorded one. */
-static bool enter(struct braid_html_spans *s, s64 ns)
+static bool html_spans_enter(struct braid_html_spans *s, s64 ns)
 {
 	while (s->window < s->nr_windows && ns > s->windows[s->window].stop_ns)
 		close_all(s, s->windows[s->window++].stop_ns);
@@ -327,7 +330,7 @@ static int switch_waits(struct braid_html_spans *s, const struct braid_html_seen
 	return err ? err : braid_html_waits_on(s->waits, &task, seen->lane);
 }
 
-static int take_switch(struct braid_html_spans *s, const struct braid_html_seen *seen)
+static int html_spans_take_switch(struct braid_html_spans *s, const struct braid_html_seen *seen)
 {
 	u64 next;
 
@@ -399,7 +402,8 @@ static void take_irq(struct braid_html_spans *s, const struct braid_html_seen *s
 		}
 }
 
-static void take_kvm(struct braid_html_spans *s, const struct braid_html_seen *seen, bool entry)
+static void html_spans_take_kvm(struct braid_html_spans *s, const struct braid_html_seen *seen,
+				bool entry)
 {
 	const struct braid_html_thread *thread = thread_of(s, seen, seen->pid);
 	u64 vcpu = 0;
@@ -417,7 +421,7 @@ static void take_kvm(struct braid_html_spans *s, const struct braid_html_seen *s
 
 /* ------------------------------------------------------------------------------------------ */
 
-static int flush(struct braid_html_spans *s, u64 at_least)
+static int html_spans_flush(struct braid_html_spans *s, u64 at_least)
 {
 	u64 nr = s->nr;
 
@@ -438,7 +442,7 @@ static int act(struct braid_html_spans *s, const struct braid_html_seen *seen)
 	case BRAID_HTML_NOTHING:
 		break;
 	case BRAID_HTML_SWITCH:
-		err = take_switch(s, seen);
+		err = html_spans_take_switch(s, seen);
 		break;
 	case BRAID_HTML_WAKE:
 		err = take_wake(s, seen);
@@ -456,7 +460,7 @@ static int act(struct braid_html_spans *s, const struct braid_html_seen *seen)
 		break;
 	case BRAID_HTML_KVM_ENTRY:
 	case BRAID_HTML_KVM_EXIT:
-		take_kvm(s, seen, m->action == BRAID_HTML_KVM_ENTRY);
+		html_spans_take_kvm(s, seen, m->action == BRAID_HTML_KVM_ENTRY);
 		break;
 	}
 	return err;
@@ -468,23 +472,23 @@ int braid_html_spans_event(struct braid_html_spans *s, struct braid_html_seen *s
 
 	seen->meaning = meaning_of(s, seen->info);
 	if (!state_of(s, seen->lane) || !seen->meaning)
-		return flush(s, 0);
-	if (enter(s, seen->ns) && seen->pid != BRAID_PID_UNKNOWN) {
+		return html_spans_flush(s, 0);
+	if (html_spans_enter(s, seen->ns) && seen->pid != BRAID_PID_UNKNOWN) {
 		take_task(s, seen);
 		err = act(s, seen);
 	}
 	s->states[seen->lane].last_ns = seen->ns;
-	return err ? err : flush(s, CHUNK_SPANS);
+	return err ? err : html_spans_flush(s, CHUNK_SPANS);
 }
 
 int braid_html_spans_lost(struct braid_html_spans *s, u32 lane, s64 from_ns, s64 to_ns)
 {
 	size_t k;
-	bool recorded = enter(s, to_ns);
+	bool recorded = html_spans_enter(s, to_ns);
 	s64 ns;
 
 	if (!state_of(s, lane))
-		return flush(s, 0);
+		return html_spans_flush(s, 0);
 	if (!recorded && to_ns > s->windows[s->window - 1].stop_ns)
 		to_ns = s->windows[s->window - 1].stop_ns;
 	if (!recorded && from_ns >= to_ns)
@@ -501,16 +505,16 @@ int braid_html_spans_lost(struct braid_html_spans *s, u32 lane, s64 from_ns, s64
 		close_row(s, thread->lane, BRAID_HTML_ROW_RUN, ns);
 		close_row(s, thread->lane, BRAID_HTML_ROW_KVM, ns);
 	}
-	put(s, lane, BRAID_HTML_ROW_LOST, s->loss, from_ns, to_ns);
-	return flush(s, CHUNK_SPANS);
+	html_spans_put(s, lane, BRAID_HTML_ROW_LOST, s->loss, from_ns, to_ns);
+	return html_spans_flush(s, CHUNK_SPANS);
 }
 
 int braid_html_spans_end(struct braid_html_spans *s, s64 ns)
 {
 	int err;
 
-	if (enter(s, ns))
+	if (html_spans_enter(s, ns))
 		close_all(s, ns);
 	err = braid_html_waits_end(s->waits);
-	return err ? err : flush(s, 1);
+	return err ? err : html_spans_flush(s, 1);
 }

@@ -77,7 +77,7 @@ static bool executes(u32 state)
 	return state == BRAID_VCPU_GUEST || state == BRAID_VCPU_RUNS;
 }
 
-static int flush(struct braid_html_states *x)
+static int html_states_flush(struct braid_html_states *x)
 {
 	u64 nr = x->nr;
 	int err;
@@ -89,7 +89,8 @@ static int flush(struct braid_html_states *x)
 	return err ? err : braid_html_out_columns(x->out, "states", nr, x->columns, COLUMNS);
 }
 
-static int put(struct braid_html_states *x, const struct vcpu *v, const struct span *span)
+static int html_states_put(struct braid_html_states *x, const struct vcpu *v,
+			   const struct span *span)
 {
 	s64 from = braid_walk_shown_ns(x->shown, span->from_ns);
 	s64 to = braid_walk_shown_ns(x->shown, span->to_ns);
@@ -102,7 +103,7 @@ static int put(struct braid_html_states *x, const struct vcpu *v, const struct s
 	braid_html_put(&x->columns[CULPRIT], span->culprit);
 	x->last_end_ns = to;
 	x->written++;
-	return ++x->nr < CHUNK_SPANS ? 0 : flush(x);
+	return ++x->nr < CHUNK_SPANS ? 0 : html_states_flush(x);
 }
 
 /* Merged ones add up: what is not among the parts is time in which the vCPU executed. */
@@ -114,7 +115,7 @@ static int close_merged(struct braid_html_states *x, struct vcpu *v)
 	if (!nr)
 		return 0;
 	if (nr == 1)
-		return executes(v->merged.state) ? 0 : put(x, v, &v->merged);
+		return executes(v->merged.state) ? 0 : html_states_put(x, v, &v->merged);
 	for (k = 0; k < BRAID_HTML_STATES; k++)
 		parts += v->ns[k] && !executes(k);
 	if (!parts)
@@ -128,7 +129,7 @@ static int close_merged(struct braid_html_states *x, struct vcpu *v)
 	}
 	v->merged.state = BRAID_HTML_STATE_MERGED;
 	v->merged.culprit = 0;
-	return put(x, v, &v->merged);
+	return html_states_put(x, v, &v->merged);
 }
 
 /* Shorter spans are merged. 0: none. */
@@ -152,7 +153,7 @@ static int emit(struct braid_html_states *x, struct vcpu *v, const struct span *
 	if (err)
 		return err;
 	if (ns >= least)
-		return executes(span->state) ? 0 : put(x, v, span);
+		return executes(span->state) ? 0 : html_states_put(x, v, span);
 	if (!v->nr_merged) {
 		v->merged = *span;
 		memset(v->ns, 0, sizeof(v->ns));
@@ -218,7 +219,7 @@ static u32 name_of(struct braid_html_states *x, struct vcpu *v, const struct pas
 	return v->last_name;
 }
 
-static int take(struct braid_html_states *x, const struct passed *p, const char *name)
+static int html_states_take(struct braid_html_states *x, const struct passed *p, const char *name)
 {
 	const struct braid_state_span *span = &p->span;
 	struct vcpu *v = &x->vcpus[span->vcpu];
@@ -242,7 +243,7 @@ int braid_html_states_aside(struct braid_html_states *x, const char *data, size_
 
 		memcpy(&p, data + at, sizeof(p));
 		at += sizeof(p);
-		err = take(x, &p, data + at);
+		err = html_states_take(x, &p, data + at);
 		at += p.name_bytes;
 	}
 	return err;
@@ -376,7 +377,7 @@ int braid_html_states_end(struct braid_html_states *x)
 		if (!err)
 			err = close_merged(x, &x->vcpus[k]);
 	}
-	return err ? err : flush(x);
+	return err ? err : html_states_flush(x);
 }
 
 struct braid_html_verdict *braid_html_states_verdict(struct braid_html_states *x)

@@ -13,21 +13,22 @@ static struct braid_html_task_key *at(const struct braid_html_tasks *t, u32 numb
 	return (struct braid_html_task_key *)(t->entries + number * t->bytes);
 }
 
-static bool same(const void *in, u32 number, const void *of)
+static bool html_tasks_same(const void *in, u32 number, const void *of)
 {
 	const struct braid_html_task_key *entry = at(in, number), *key = of;
 
 	return entry->group == key->group && entry->pid == key->pid;
 }
 
-static u32 hash_of(const struct braid_html_task_key *key)
+static u32 html_tasks_hash_of(const struct braid_html_task_key *key)
 {
 	return braid_hash_of_number((u64)key->group << 32 | (u32)key->pid);
 }
 
-static u32 number_of(const struct braid_html_tasks *t, const struct braid_html_task_key *key)
+static u32 html_tasks_number_of(const struct braid_html_tasks *t,
+				const struct braid_html_task_key *key)
 {
-	return braid_hash_find(&t->by_pid, hash_of(key), same, t, key);
+	return braid_hash_find(&t->by_pid, html_tasks_hash_of(key), html_tasks_same, t, key);
 }
 
 void braid_html_tasks_begin(struct braid_html_tasks *t, size_t bytes)
@@ -44,12 +45,12 @@ void braid_html_tasks_free(struct braid_html_tasks *t)
 void *braid_html_tasks_find(const struct braid_html_tasks *t, u32 group, s32 pid)
 {
 	const struct braid_html_task_key key = { group, pid };
-	u32 number = number_of(t, &key);
+	u32 number = html_tasks_number_of(t, &key);
 
 	return number == BRAID_HASH_NONE ? NULL : at(t, number);
 }
 
-static int grow(struct braid_html_tasks *t)
+static int html_tasks_grow(struct braid_html_tasks *t)
 {
 	u32 more = t->capacity ? 2 * t->capacity : FIRST_ENTRIES;
 	u8 *entries = reallocarray(t->entries, more, t->bytes);
@@ -73,11 +74,11 @@ int braid_html_tasks_add(struct braid_html_tasks *t, u32 group, s32 pid, void **
 	err = braid_hash_reserve(&t->by_pid, BRAID_HTML_TASKS_MAX);
 	if (err)
 		return err == -ENOSPC ? 0 : err;
-	if (number == t->capacity && grow(t))
+	if (number == t->capacity && html_tasks_grow(t))
 		return -ENOMEM;
 	memset(at(t, number), 0, t->bytes);
 	*at(t, number) = key;
-	braid_hash_put(&t->by_pid, hash_of(&key), number);
+	braid_hash_put(&t->by_pid, html_tasks_hash_of(&key), number);
 	*out = at(t, number);
 	return 0;
 }
@@ -85,14 +86,14 @@ int braid_html_tasks_add(struct braid_html_tasks *t, u32 group, s32 pid, void **
 void braid_html_tasks_drop(struct braid_html_tasks *t, u32 group, s32 pid)
 {
 	const struct braid_html_task_key key = { group, pid };
-	u32 number = number_of(t, &key), last = t->by_pid.nr - 1;
+	u32 number = html_tasks_number_of(t, &key), last = t->by_pid.nr - 1;
 
 	if (number == BRAID_HASH_NONE)
 		return;
-	braid_hash_remove(&t->by_pid, hash_of(&key), number);
+	braid_hash_remove(&t->by_pid, html_tasks_hash_of(&key), number);
 	if (number == last)
 		return;
 	memcpy(at(t, number), at(t, last), t->bytes);
-	braid_hash_remove(&t->by_pid, hash_of(at(t, last)), last);
-	braid_hash_put(&t->by_pid, hash_of(at(t, last)), number);
+	braid_hash_remove(&t->by_pid, html_tasks_hash_of(at(t, last)), last);
+	braid_hash_put(&t->by_pid, html_tasks_hash_of(at(t, last)), number);
 }

@@ -120,7 +120,7 @@ static u64 since(s64 from_ns, s64 to_ns)
 	return to_ns > from_ns ? (u64)to_ns - (u64)from_ns : 0;
 }
 
-static int flush(struct braid_html_waits *w, u64 at_least)
+static int html_waits_flush(struct braid_html_waits *w, u64 at_least)
 {
 	u64 rows = w->rows;
 
@@ -154,7 +154,7 @@ int braid_html_waits_on(struct braid_html_waits *w, const struct braid_html_task
 	}
 	t->state = ON;
 	t->woken = false;
-	return flush(w, CHUNK_ROWS);
+	return html_waits_flush(w, CHUNK_ROWS);
 }
 
 void braid_html_waits_gone(struct braid_html_waits *w, const struct braid_html_task *task)
@@ -169,5 +169,5 @@ void braid_html_waits_lost(struct braid_html_waits *w, u32 group)
 
 int braid_html_waits_end(struct braid_html_waits *w)
 {
-	return flush(w, 1);
+	return html_waits_flush(w, 1);
 }

@@ -97,7 +97,7 @@ static int put_sync(struct braid_perfetto *x, struct braid_perfetto_machine *m)
 }
 
 /* The place of an address among the sorted ones already written. */
-static size_t place_of(const struct braid_perfetto_machine *m, u64 address)
+static size_t perfetto_head_place_of(const struct braid_perfetto_machine *m, u64 address)
 {
 	size_t low = 0, high = m->nr_functions;
 
@@ -118,7 +118,7 @@ int braid_perfetto_function(struct braid_perfetto *x, struct braid_perfetto_mach
 	Braid__InternedString item = BRAID__INTERNED_STRING__INIT, *list[] = { &item };
 	Braid__InternedData interned = BRAID__INTERNED_DATA__INIT;
 	Braid__TracePacket packet = BRAID__TRACE_PACKET__INIT;
-	size_t place = place_of(m, address);
+	size_t place = perfetto_head_place_of(m, address);
 	const char *name;
 
 	if (place < m->nr_functions && m->functions[place] == address)
@@ -148,7 +148,8 @@ int braid_perfetto_function(struct braid_perfetto *x, struct braid_perfetto_mach
 /* Accounting -------------------------------------------------------------------------------- */
 
 /* A ring's share of its CPU: what had been before the recording, or at its end. */
-static void add_ring(Braid__FtraceCpuStats *cpu, const struct braid_ring *ring, bool end)
+static void perfetto_head_add_ring(Braid__FtraceCpuStats *cpu, const struct braid_ring *ring,
+				   bool end)
 {
 	const struct braid_chunk_ring_end *first = &ring->report.first;
 	u64 lost = first->lost_before + (end ? ring->report.lost : 0);
@@ -189,7 +190,7 @@ static int put_stats(struct braid_perfetto *x, struct braid_perfetto_machine *m,
 	}
 	for (k = 0; !err && k < s->nr_rings; k++)
 		if (s->rings[k]->cpu < m->nr_cpus && s->rings[k]->report.nr_parts)
-			add_ring(list[s->rings[k]->cpu], s->rings[k], end);
+			perfetto_head_add_ring(list[s->rings[k]->cpu], s->rings[k], end);
 	BRAID_PERFETTO_SET(&stats, phase, end ? BRAID__FTRACE_STATS__PHASE__END_OF_TRACE :
 						BRAID__FTRACE_STATS__PHASE__START_OF_TRACE);
 	stats.n_cpu_stats = m->nr_cpus;
@@ -269,7 +270,8 @@ static int put_attribute(struct braid_perfetto *x, struct braid_perfetto_machine
 	return braid_perfetto_packet(x, m, &packet);
 }
 
-static int put_name(struct braid_perfetto *x, struct braid_perfetto_machine *m, s32 tid, char *name)
+static int perfetto_head_put_name(struct braid_perfetto *x, struct braid_perfetto_machine *m,
+				  s32 tid, char *name)
 {
 	Braid__GenericKernelTaskRenameEvent rename = BRAID__GENERIC_KERNEL_TASK_RENAME_EVENT__INIT;
 	Braid__TracePacket packet = BRAID__TRACE_PACKET__INIT;
@@ -303,12 +305,12 @@ static int put_names(struct braid_perfetto *x, struct braid_perfetto_machine *m)
 		braid_text_clean(comm);
 		span = host ? braid_vcpu_map_find(&x->map, c->pid, INT64_MAX) : NULL;
 		if (!span) {
-			err = put_name(x, m, c->pid, comm);
+			err = perfetto_head_put_name(x, m, c->pid, comm);
 			continue;
 		}
 		braid_vcpu_label(span, label);
 		snprintf(name, sizeof(name), "%s [%s]", comm, label);
-		err = put_name(x, m, c->pid, name);
+		err = perfetto_head_put_name(x, m, c->pid, name);
 	}
 	return err;
 }

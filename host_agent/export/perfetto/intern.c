@@ -34,7 +34,7 @@ struct key {
 	const char *text;
 };
 
-static bool same(const void *in, u32 number, const void *of)
+static bool perfetto_intern_same(const void *in, u32 number, const void *of)
 {
 	const struct braid_perfetto_strings *s = in;
 	const struct key *key = of;
@@ -44,7 +44,7 @@ static bool same(const void *in, u32 number, const void *of)
 }
 
 /* A packet with the new string. */
-static int put(struct braid_perfetto *x, u32 field, u32 iid, const char *text)
+static int perfetto_intern_put(struct braid_perfetto *x, u32 field, u32 iid, const char *text)
 {
 	struct braid_text *t = &x->aside;
 	size_t packet, data, entry;
@@ -71,7 +71,7 @@ int braid_perfetto_intern(struct braid_perfetto *x, u32 field, const char *text,
 		s = x->strings = calloc(1, sizeof(*s));
 	if (!s)
 		return braid_out_of_memory();
-	number = braid_hash_find(&s->by_text, hash, same, s, &key);
+	number = braid_hash_find(&s->by_text, hash, perfetto_intern_same, s, &key);
 	*iid = number == BRAID_HASH_NONE ? 0 : number + 1;
 	if (*iid)
 		return 0;
@@ -85,7 +85,7 @@ int braid_perfetto_intern(struct braid_perfetto *x, u32 field, const char *text,
 		return braid_out_of_memory();
 	braid_hash_put(&s->by_text, hash, s->nr - 1);
 	*iid = s->nr;
-	return put(x, field, *iid, text);
+	return perfetto_intern_put(x, field, *iid, text);
 }
 
 void braid_perfetto_strings_free(struct braid_perfetto_strings *s)

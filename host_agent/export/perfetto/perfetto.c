@@ -57,8 +57,8 @@ static int flush_bundle(struct braid_perfetto *x, struct braid_perfetto_machine 
 
 /* The walk ----------------------------------------------------------------------------------- */
 
-static int put_event(void *arg, const struct braid_item *item,
-		     const struct braid_event_type_info *info)
+static int perfetto_put_event(void *arg, const struct braid_item *item,
+			      const struct braid_event_type_info *info)
 {
 	struct braid_perfetto *x = arg;
 	struct braid_perfetto_machine *m = &x->machines[item->stream->number];
@@ -75,7 +75,7 @@ static int put_event(void *arg, const struct braid_item *item,
 	return err ? err : braid_perfetto_vcpu_event(x, item, info, type);
 }
 
-static int put_lost(void *arg, const struct braid_item *item)
+static int perfetto_put_lost(void *arg, const struct braid_item *item)
 {
 	struct braid_perfetto *x = arg;
 	struct braid_perfetto_machine *m = &x->machines[item->stream->number];
@@ -86,7 +86,7 @@ static int put_lost(void *arg, const struct braid_item *item)
 	return err ? err : braid_perfetto_lost(x, item);
 }
 
-static int put_note(void *arg, const struct braid_item *item)
+static int perfetto_put_note(void *arg, const struct braid_item *item)
 {
 	return braid_perfetto_note(arg, item);
 }
@@ -145,7 +145,7 @@ static int prepare_machine(struct braid_perfetto *x, struct braid_perfetto_machi
 	return m->bundles && m->tasks ? 0 : braid_out_of_memory();
 }
 
-static int prepare(struct braid_perfetto *x)
+static int perfetto_prepare(struct braid_perfetto *x)
 {
 	const struct braid_source *source = x->walk.source;
 	bool host = false;
@@ -180,7 +180,7 @@ static void free_machine(struct braid_perfetto_machine *m)
 	free(m->functions);
 }
 
-static void finish(struct braid_perfetto *x)
+static void perfetto_finish(struct braid_perfetto *x)
 {
 	size_t k;
 
@@ -204,14 +204,15 @@ int braid_export_perfetto(FILE *to, struct braid_source *source,
 			  struct braid_walk_totals *totals)
 {
 	static const struct braid_walk_ops ops = {
-		.event = put_event, .lost = put_lost, .note = put_note, .aside = put_aside,
+		.event = perfetto_put_event, .lost = perfetto_put_lost, .note = perfetto_put_note,
+		.aside = put_aside,
 	};
 	struct braid_perfetto x = { .to = to };
 	int err = braid_walk_begin(&x.walk, source, options, totals);
 
 	x.walk.no_order = true;
 	if (!err)
-		err = prepare(&x);
+		err = perfetto_prepare(&x);
 	if (!err)
 		err = braid_perfetto_head(&x);
 	if (!err)
@@ -233,7 +234,7 @@ int braid_export_perfetto(FILE *to, struct braid_source *source,
 	if (!err && fflush(to))
 		err = errno == EPIPE ? -EPIPE :
 		      braid_fail(-errno, "cannot write the export: %s", strerror(errno));
-	finish(&x);
+	perfetto_finish(&x);
 	braid_walk_end(&x.walk);
 	return err;
 }

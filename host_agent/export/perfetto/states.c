@@ -71,7 +71,7 @@ static void put_arg(struct braid_text *t, const struct arg *arg)
 	braid_wire_end(t, begin);
 }
 
-static int put_event(struct braid_perfetto *x, const struct event *e)
+static int perfetto_states_put_event(struct braid_perfetto *x, const struct event *e)
 {
 	size_t packet = braid_perfetto_begin_packet(x), event;
 	struct braid_text *t = &x->aside;
@@ -247,11 +247,11 @@ static int put_slice(void *arg, const struct braid_slice *slice)
 	if (!err && slice->culprits.nr)
 		err = describe_stolen(x, slice, &e, culprit);
 	if (!err)
-		err = put_event(x, &e);
+		err = perfetto_states_put_event(x, &e);
 	e = (struct event){
 		.ns = slice->to_ns, .type = BRAID__TRACK_EVENT__TYPE__SLICE_END, .track = e.track,
 	};
-	return err ? err : put_event(x, &e);
+	return err ? err : perfetto_states_put_event(x, &e);
 }
 
 /* An instant at the wakeup, from which an arrow leads to the woken task's slice. */
@@ -271,7 +271,7 @@ static int put_wake(void *arg, const struct braid_slice_wake *wake)
 	braid_task_name(s, s->vcpus[wake->vcpu].guest->number, wake->pid, stpcpy(name, wakes));
 	e.track = x->state_tracks[wake->vcpu];
 	err = name_event(x, &e, name);
-	return err ? err : put_event(x, &e);
+	return err ? err : perfetto_states_put_event(x, &e);
 }
 
 int braid_perfetto_states(struct braid_perfetto *x)

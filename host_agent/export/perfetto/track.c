@@ -40,7 +40,7 @@ int braid_perfetto_track(struct braid_perfetto *x, struct braid_perfetto_machine
 }
 
 /* @at: FIELD_BYTES, and what @text has. Return: the end. */
-static char *put_string(char *at, u64 key, const char *text, size_t bytes)
+static char *perfetto_track_put_string(char *at, u64 key, const char *text, size_t bytes)
 {
 	at = braid_wire_field(at, key, bytes);
 	memcpy(at, text, bytes);
@@ -56,9 +56,9 @@ static void put_arg(struct braid_text *t, const struct braid_perfetto_arg *a)
 		return;
 	at = braid_wire_head(at, ARG_KEY);
 	begin = at - t->data;
-	at = a->string ? put_string(at, STRING_KEY, a->string, string) :
+	at = a->string ? perfetto_track_put_string(at, STRING_KEY, a->string, string) :
 			 braid_wire_field(at, NUMBER_KEY, a->number);
-	t->bytes = put_string(at, ARG_NAME_KEY, a->name, name) - t->data;
+	t->bytes = perfetto_track_put_string(at, ARG_NAME_KEY, a->name, name) - t->data;
 	braid_wire_end(t, begin);
 }
 
@@ -81,11 +81,11 @@ int braid_perfetto_on_track(struct braid_perfetto *x, struct braid_perfetto_mach
 		return braid_out_of_memory();
 	at = braid_wire_field(at, TYPE_KEY, event->type);
 	at = braid_wire_field(at, TRACK_KEY, event->track);
-	at = put_string(at, CATEGORY_KEY, category, strlen(category));
+	at = perfetto_track_put_string(at, CATEGORY_KEY, category, strlen(category));
 	if (event->name)
-		at = put_string(at, NAME_KEY, event->name, name);
+		at = perfetto_track_put_string(at, NAME_KEY, event->name, name);
 	if (event->link)
-		at = put_string(at, LINK_KEY, event->link, link);
+		at = perfetto_track_put_string(at, LINK_KEY, event->link, link);
 	t->bytes = at - t->data;
 	braid_wire_end(t, begin);
 	return braid_perfetto_end_timed(x, m, packet);

@@ -76,7 +76,7 @@ static bool is_text(const struct braid_field *f)
 	       !strstr(f->type, "unsigned");
 }
 
-static enum step_type type_of(const struct braid_field *f)
+static enum step_type perfetto_type_type_of(const struct braid_field *f)
 {
 	if (is_text(f))
 		return STEP_STRING;
@@ -88,7 +88,7 @@ static void begin_step(struct step *step, const struct braid_field *f)
 {
 	memset(step, 0, sizeof(*step));
 	step->field = f;
-	step->type = type_of(f);
+	step->type = perfetto_type_type_of(f);
 	step->is_signed = f->flags & BRAID_FIELD_SIGNED;
 	step->size = step->type == STEP_NUMBER ? f->size : f->elementsize;
 	if (!number_size(step->size))
@@ -395,8 +395,9 @@ static int put_steps(struct braid_perfetto *x, struct braid_perfetto_machine *m,
 }
 
 /* Name and text, as in the report: hexadecimal when no format is known. */
-static void put_text(struct braid_perfetto *x, const struct braid_perfetto_type *type,
-		     const struct braid_item *item, const char *of, struct braid_text *t)
+static void perfetto_type_put_text(struct braid_perfetto *x, const struct braid_perfetto_type *type,
+				   const struct braid_item *item, const char *of,
+				   struct braid_text *t)
 {
 	Braid__GenericFtraceEvent__Field field = BRAID__GENERIC_FTRACE_EVENT__FIELD__INIT;
 	Braid__GenericFtraceEvent event = BRAID__GENERIC_FTRACE_EVENT__INIT;
@@ -446,7 +447,7 @@ int braid_perfetto_put_event(struct braid_perfetto *x, struct braid_perfetto_mac
 	if (by_steps)
 		err = put_steps(x, m, type, item, t);
 	else
-		put_text(x, type, item, layout ? "text" : "raw", t);
+		perfetto_type_put_text(x, type, item, layout ? "text" : "raw", t);
 	braid_wire_end(t, begin);
 	braid_wire_end(t, event);
 	if (err)

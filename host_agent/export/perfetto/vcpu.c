@@ -30,7 +30,7 @@ int braid_perfetto_vcpus(struct braid_perfetto *x)
 }
 
 /* The vCPU of a thread at a time: a guest that returned has its thread twice. */
-static struct braid_perfetto_vcpu *find(struct braid_perfetto *x, s32 tid, s64 ns)
+static struct braid_perfetto_vcpu *perfetto_vcpu_find(struct braid_perfetto *x, s32 tid, s64 ns)
 {
 	const struct braid_vcpu_span *span = braid_vcpu_map_find(&x->map, tid, ns);
 
@@ -66,8 +66,8 @@ static int put_tracks(struct braid_perfetto *x, struct braid_perfetto_vcpu *v)
 	return err;
 }
 
-static int put_end(struct braid_perfetto *x, struct braid_perfetto_vcpu *v, s64 ns,
-		   const char *exit)
+static int perfetto_vcpu_put_end(struct braid_perfetto *x, struct braid_perfetto_vcpu *v, s64 ns,
+				 const char *exit)
 {
 	struct braid_perfetto_event event = { .type = BRAID__TRACK_EVENT__TYPE__SLICE_END };
 	int err;
@@ -84,12 +84,12 @@ static int put_end(struct braid_perfetto *x, struct braid_perfetto_vcpu *v, s64 
 }
 
 /* Strings are made for each task that a vCPU runs: too often for snprintf(). */
-static char *put_text(char *to, const char *text)
+static char *perfetto_vcpu_put_text(char *to, const char *text)
 {
 	return mempcpy(to, text, strnlen(text, BRAID_PERFETTO_MACHINE));
 }
 
-static void put_number(char *to, s64 number)
+static void perfetto_vcpu_put_number(char *to, s64 number)
 {
 	if (number < 0)
 		*to++ = '-';
@@ -106,17 +106,17 @@ static void name_slice(struct braid_perfetto_vcpu *v, u32 cpu)
 	char *at;
 
 	if (!v->named || v->cpu != cpu)
-		put_number(put_text(v->where, "host CPU "), cpu);
+		perfetto_vcpu_put_number(perfetto_vcpu_put_text(v->where, "host CPU "), cpu);
 	v->cpu = cpu;
 	if (v->named && v->task.comm == task->comm && v->task.pid == task->pid)
 		return;
 	v->named = true;
 	v->task = *task;
-	at = put_text(v->name, task->comm ? task->comm : "vCPU ");
+	at = perfetto_vcpu_put_text(v->name, task->comm ? task->comm : "vCPU ");
 	if (task->comm)
 		*at++ = '-';
-	put_number(at, task->comm ? task->pid : (s64)v->vcpu);
-	at = put_text(v->link, m->name);
+	perfetto_vcpu_put_number(at, task->comm ? task->pid : (s64)v->vcpu);
+	at = perfetto_vcpu_put_text(v->link, m->name);
 	*at++ = ' ';
 	strcpy(at, v->name);
 }
@@ -192,7 +192,7 @@ static int put_exit(struct braid_perfetto *x, struct braid_perfetto_vcpu *v,
 {
 	const char *reason = reason_of(x, item, info, type);
 
-	return reason ? put_end(x, v, item->host_ns, reason) : braid_out_of_memory();
+	return reason ? perfetto_vcpu_put_end(x, v, item->host_ns, reason) : braid_out_of_memory();
 }
 
 static int entry(struct braid_perfetto *x, struct braid_perfetto_vcpu *v,
@@ -205,7 +205,7 @@ static int entry(struct braid_perfetto *x, struct braid_perfetto_vcpu *v,
 	if (!v->host_track)
 		err = put_tracks(x, v);
 	if (!err && v->open)
-		err = put_end(x, v, item->host_ns, "not seen");
+		err = perfetto_vcpu_put_end(x, v, item->host_ns, "not seen");
 	return err ? err : put_begin(x, v, item);
 }
 
@@ -230,7 +230,7 @@ int braid_perfetto_vcpu_event(struct braid_perfetto *x, const struct braid_item 
 	}
 	if (role == BRAID_PERFETTO_PLAIN)
 		return 0;
-	v = find(x, braid_format_pid(item), item->host_ns);
+	v = perfetto_vcpu_find(x, braid_format_pid(item), item->host_ns);
 	if (!v)
 		return 0;
 	if (role == BRAID_PERFETTO_ENTRY)

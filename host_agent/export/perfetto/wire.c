@@ -35,7 +35,7 @@ void braid_wire_fixed64(struct braid_text *t, u64 key, u64 value)
 #define NAME_BYTES	16u	/* of an array with a task's name */
 
 /* A string in an array of NAME_BYTES. Return: false: it has a byte that is to be sanitized. */
-static bool put_name(struct braid_text *t, u64 key, const char *data)
+static bool perfetto_wire_put_name(struct braid_text *t, u64 key, const char *data)
 {
 	char *at = braid_text_reserve(t, BRAID_VARINT_BYTES + 1 + NAME_BYTES);
 	size_t bytes = 0, k;
@@ -64,7 +64,7 @@ void braid_wire_string(struct braid_text *t, u64 key, const char *data, size_t b
 {
 	size_t begin;
 
-	if (bytes == NAME_BYTES && put_name(t, key, data))
+	if (bytes == NAME_BYTES && perfetto_wire_put_name(t, key, data))
 		return;
 	bytes = strnlen(data, bytes);
 	while (bytes && data[bytes - 1] == '\n')

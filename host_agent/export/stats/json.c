@@ -6,7 +6,7 @@
 #include "host_agent/export/stats/stats.h"
 #include "host_agent/export/text/line.h"
 
-static void put_events(const struct braid_stats *s, u32 stream, struct braid_text *t)
+static void stats_json_put_events(const struct braid_stats *s, u32 stream, struct braid_text *t)
 {
 	const struct braid_stats_type **list;
 	size_t k, nr;
@@ -99,8 +99,9 @@ static void put_kvm(const struct braid_stats_kvm *kvm, struct braid_text *t)
 	braid_text_putc(t, ']');
 }
 
-static void put_vcpu(const struct braid_stats *s, const struct braid_stats_task *task, u32 vcpu, bool *any,
-		     struct braid_text *t)
+static void stats_json_put_vcpu(const struct braid_stats *s, const struct braid_stats_task *task,
+				u32 vcpu, bool *any,
+				struct braid_text *t)
 {
 	braid_text_printf(t, "%s{\"tid\":%d", *any ? "," : "", task->pid);
 	if (vcpu == BRAID_VCPU_ALL)
@@ -126,17 +127,17 @@ static void put_vcpus(const struct braid_stats *s, const struct braid_stream *st
 	for (k = 0; k < stream->nr_threads; k++) {
 		task = braid_stats_vcpu(s, stream->threads[k].tid);
 		if (task)
-			put_vcpu(s, task, stream->threads[k].vcpu, &any, t);
+			stats_json_put_vcpu(s, task, stream->threads[k].vcpu, &any, t);
 	}
 	for (k = 0; k < s->nr_tasks; k++)
 		if (s->tasks[k].stream == stream->number && s->tasks[k].kvm &&
 		    !braid_stats_is_covered(s, &s->tasks[k]))
-			put_vcpu(s, &s->tasks[k], s->tasks[k].kvm->vcpu, &any, t);
+			stats_json_put_vcpu(s, &s->tasks[k], s->tasks[k].kvm->vcpu, &any, t);
 	braid_text_putc(t, ']');
 }
 
-static void put_stream(const struct braid_stats *s, const struct braid_stream *stream,
-		       struct braid_text *t)
+static void stats_json_put_stream(const struct braid_stats *s, const struct braid_stream *stream,
+				  struct braid_text *t)
 {
 	const char *unknown;
 	u32 n;
@@ -144,7 +145,7 @@ static void put_stream(const struct braid_stats *s, const struct braid_stream *s
 	braid_json_string(t, "{\"stream\":", stream->name);
 	braid_json_string(t, ",\"kind\":", stream->kind == BRAID_STREAM_HOST ? "host" : "guest");
 	braid_json_account(t, stream);
-	put_events(s, stream->number, t);
+	stats_json_put_events(s, stream->number, t);
 	put_cpus(&s->streams[stream->number], t);
 	put_tasks(s, stream->number, t);
 	put_vcpus(s, stream, t);
@@ -173,7 +174,7 @@ void braid_stats_json(const struct braid_stats *s, struct braid_text *t)
 			continue;
 		if (any)
 			braid_text_putc(t, ',');
-		put_stream(s, s->source->streams[k], t);
+		stats_json_put_stream(s, s->source->streams[k], t);
 		any = true;
 	}
 	braid_text_puts(t, "]}\n");

@@ -46,8 +46,8 @@ static void find_role(struct braid_stats_type *type)
 	}
 }
 
-static struct braid_stats_type *type_of(struct braid_stats *s, const struct braid_item *item,
-					const struct braid_event_type_info *info)
+static struct braid_stats_type *stats_type_of(struct braid_stats *s, const struct braid_item *item,
+					      const struct braid_event_type_info *info)
 {
 	size_t more = s->nr_types ? s->nr_types : 256;
 	struct braid_stats_type *grown;
@@ -103,11 +103,11 @@ static int take_role(struct braid_stats *s, const struct braid_item *item,
 	}
 }
 
-static int take_event(void *arg, const struct braid_item *item,
-		      const struct braid_event_type_info *info)
+static int stats_take_event(void *arg, const struct braid_item *item,
+			    const struct braid_event_type_info *info)
 {
 	struct braid_stats *s = arg;
-	struct braid_stats_type *type = type_of(s, item, info);
+	struct braid_stats_type *type = stats_type_of(s, item, info);
 	struct braid_stats_cpu *cpu = cpu_of(s, item);
 	int err;
 
@@ -143,8 +143,8 @@ static int take_lost(void *arg, const struct braid_item *item)
 
 /* ------------------------------------------------------------------------------------------- */
 
-static int begin(struct braid_stats *s, struct braid_source *source,
-		 const struct braid_walk_options *options, struct braid_walk_totals *totals)
+static int stats_begin(struct braid_stats *s, struct braid_source *source,
+		       const struct braid_walk_options *options, struct braid_walk_totals *totals)
 {
 	s->source = source;
 	s->totals = totals;
@@ -154,7 +154,7 @@ static int begin(struct braid_stats *s, struct braid_source *source,
 	return braid_walk_begin(&s->walk, source, options, totals);
 }
 
-static void end(struct braid_stats *s)
+static void stats_end(struct braid_stats *s)
 {
 	size_t k;
 
@@ -167,16 +167,17 @@ static void end(struct braid_stats *s)
 	free(s->types);
 }
 
-static int run(FILE *to, struct braid_source *source, const struct braid_walk_options *options,
-	       struct braid_walk_totals *totals,
-	       void (*put)(const struct braid_stats *s, struct braid_text *t))
+static int stats_run(FILE *to, struct braid_source *source,
+		     const struct braid_walk_options *options,
+		     struct braid_walk_totals *totals,
+		     void (*put)(const struct braid_stats *s, struct braid_text *t))
 {
-	static const struct braid_walk_ops ops = { .event = take_event, .lost = take_lost };
+	static const struct braid_walk_ops ops = { .event = stats_take_event, .lost = take_lost };
 	struct braid_stats s = { 0 };
 	struct braid_text text = { 0 };
 	int err;
 
-	err = begin(&s, source, options, totals);
+	err = stats_begin(&s, source, options, totals);
 	if (!err)
 		err = braid_walk_run(&s.walk, &ops, &s);
 	if (!err) {
@@ -190,7 +191,7 @@ static int run(FILE *to, struct braid_source *source, const struct braid_walk_op
 		err = errno == EPIPE ? -EPIPE :
 		      braid_fail(errno ? -errno : -EIO, "cannot write the statistics: %s",
 				 strerror(errno ? errno : EIO));
-	end(&s);
+	stats_end(&s);
 	braid_text_free(&text);
 	return err;
 }
@@ -199,12 +200,12 @@ int braid_export_stats(FILE *to, struct braid_source *source,
 		       const struct braid_walk_options *options,
 		       struct braid_walk_totals *totals)
 {
-	return run(to, source, options, totals, braid_stats_text);
+	return stats_run(to, source, options, totals, braid_stats_text);
 }
 
 int braid_export_stats_json(FILE *to, struct braid_source *source,
 			    const struct braid_walk_options *options,
 			    struct braid_walk_totals *totals)
 {
-	return run(to, source, options, totals, braid_stats_json);
+	return stats_run(to, source, options, totals, braid_stats_json);
 }

@@ -17,12 +17,12 @@ struct key {
 	s32 pid;
 };
 
-static u32 hash_of(u32 stream, s32 pid)
+static u32 stats_tasks_hash_of(u32 stream, s32 pid)
 {
 	return braid_hash_of_number((u64)stream << 32 | (u32)pid);
 }
 
-static bool same(const void *in, u32 number, const void *of)
+static bool stats_tasks_same(const void *in, u32 number, const void *of)
 {
 	const struct braid_stats_task *task = (const struct braid_stats_task *)in + number;
 	const struct key *key = of;
@@ -33,7 +33,8 @@ static bool same(const void *in, u32 number, const void *of)
 struct braid_stats_task *braid_stats_find_task(const struct braid_stats *s, u32 stream, s32 pid)
 {
 	const struct key key = { stream, pid };
-	u32 number = braid_hash_find(&s->by_pid, hash_of(stream, pid), same, s->tasks, &key);
+	u32 number = braid_hash_find(&s->by_pid, stats_tasks_hash_of(stream, pid), stats_tasks_same,
+				     s->tasks, &key);
 
 	return number == BRAID_HASH_NONE ? NULL : &s->tasks[number];
 }
@@ -69,13 +70,13 @@ static int task_of(struct braid_stats *s, u32 stream, s32 pid, struct braid_stat
 	}
 	if (err || braid_array_push(s->tasks, s->nr_tasks, s->tasks_capacity, task))
 		return -ENOMEM;
-	braid_hash_put(&s->by_pid, hash_of(stream, pid), s->nr_tasks - 1);
+	braid_hash_put(&s->by_pid, stats_tasks_hash_of(stream, pid), s->nr_tasks - 1);
 	*out = &s->tasks[s->nr_tasks - 1];
 	return 0;
 }
 
 /* What it did since it began to, up to now. */
-static void settle(struct braid_stats_task *task, s64 now_ns)
+static void stats_tasks_settle(struct braid_stats_task *task, s64 now_ns)
 {
 	u64 ns = now_ns > task->since_ns ? now_ns - task->since_ns : 0;
 
@@ -91,7 +92,7 @@ static void turn(struct braid_stats_task *task, int state, s64 now_ns)
 {
 	if (!task)
 		return;
-	settle(task, now_ns);
+	stats_tasks_settle(task, now_ns);
 	task->state = state;
 	task->since_ns = now_ns;
 }
@@ -208,8 +209,8 @@ static int find_reason(struct braid_stats *s, struct braid_stats_kvm *kvm,
 	return braid_array_push(kvm->reasons, kvm->nr_reasons, kvm->capacity, reason);
 }
 
-static int take_exit(struct braid_stats *s, struct braid_stats_kvm *kvm,
-		     const struct braid_item *item, const struct braid_stats_type *type)
+static int stats_tasks_take_exit(struct braid_stats *s, struct braid_stats_kvm *kvm,
+				 const struct braid_item *item, const struct braid_stats_type *type)
 {
 	u64 number = (u32)braid_field_number(type->fields[0], item->payload);
 	int err;
@@ -271,7 +272,7 @@ int braid_stats_take_kvm(struct braid_stats *s, const struct braid_item *item,
 		task->kvm->vcpu = ~0u;
 	}
 	if (type->role == BRAID_STATS_EXIT)
-		return take_exit(s, task->kvm, item, type);
+		return stats_tasks_take_exit(s, task->kvm, item, type);
 	take_entry(task->kvm, item, type);
 	return 0;
 }
@@ -294,7 +295,7 @@ void braid_stats_close(struct braid_stats *s)
 			settle_cpu(&s->streams[k].cpus[n], s->streams[k].cpus[n].last_ns);
 	for (n = 0; n < s->nr_tasks; n++)
 		if (s->tasks[n].gaps == s->streams[s->tasks[n].stream].gaps)
-			settle(&s->tasks[n], s->streams[s->tasks[n].stream].last_ns);
+			stats_tasks_settle(&s->tasks[n], s->streams[s->tasks[n].stream].last_ns);
 }
 
 void braid_stats_free_tasks(struct braid_stats *s)

@@ -9,7 +9,7 @@
 #define MOST_TASKS	10u	/* of each stream */
 
 /* Seconds, to the microsecond; times of the clock that is shown, or lengths. */
-static void put_seconds(struct braid_text *t, s64 ns, int width)
+static void stats_text_put_seconds(struct braid_text *t, s64 ns, int width)
 {
 	u64 us = (ns < 0 ? -(u64)ns : (u64)ns) / 1000;
 	char number[32];
@@ -28,12 +28,12 @@ static void put_share(struct braid_text *t, u64 part, u64 whole)
 		braid_text_puts(t, "       ?");
 }
 
-static void put_lost(struct braid_text *t, const struct braid_stats_cpu *cpu)
+static void stats_text_put_lost(struct braid_text *t, const struct braid_stats_cpu *cpu)
 {
 	braid_text_printf(t, " %9llu%c", (unsigned long long)cpu->lost, cpu->some_lost ? '+' : ' ');
 }
 
-static void put_events(const struct braid_stats *s, struct braid_text *t)
+static void stats_text_put_events(const struct braid_stats *s, struct braid_text *t)
 {
 	double seconds = (s->last_ns - s->first_ns) / 1e9;
 	const struct braid_stats_type **list;
@@ -67,12 +67,12 @@ static void put_cpus(const struct braid_stats *s, struct braid_text *t)
 				continue;
 			braid_text_printf(t, "%-16s  %03zu %10llu", s->source->streams[k]->name, n,
 					  (unsigned long long)cpu->events);
-			put_lost(t, cpu);
+			stats_text_put_lost(t, cpu);
 			if (!cpu->switches) {	/* busy or idle: sched was not traced */
 				braid_text_printf(t, " %15s %7s %7s %9s\n", "unknown", "?", "?", "?");
 				continue;
 			}
-			put_seconds(t, cpu->busy_ns + cpu->idle_ns, 15);
+			stats_text_put_seconds(t, cpu->busy_ns + cpu->idle_ns, 15);
 			put_share(t, cpu->busy_ns, cpu->busy_ns + cpu->idle_ns);
 			put_share(t, cpu->idle_ns, cpu->busy_ns + cpu->idle_ns);
 			braid_text_printf(t, " %8llu\n", (unsigned long long)cpu->switches);
@@ -92,8 +92,8 @@ static void put_tasks(const struct braid_stats *s, struct braid_text *t)
 		for (n = 0; n < nr && n < MOST_TASKS && list[n]->runs_ns; n++) {
 			braid_text_printf(t, "%-16s %-16s %8d", s->source->streams[k]->name,
 					  *list[n]->comm ? list[n]->comm : "<...>", list[n]->pid);
-			put_seconds(t, list[n]->runs_ns, 15);
-			put_seconds(t, list[n]->waits_ns, 15);
+			stats_text_put_seconds(t, list[n]->runs_ns, 15);
+			stats_text_put_seconds(t, list[n]->waits_ns, 15);
 			braid_text_printf(t, " %9llu\n", (unsigned long long)list[n]->switches);
 		}
 		if (n < nr)
@@ -103,7 +103,7 @@ static void put_tasks(const struct braid_stats *s, struct braid_text *t)
 	}
 }
 
-static int by_time(const void *a, const void *b)
+static int stats_text_by_time(const void *a, const void *b)
 {
 	const struct braid_stats_reason *x = *(const struct braid_stats_reason *const *)a;
 	const struct braid_stats_reason *y = *(const struct braid_stats_reason *const *)b;
@@ -121,12 +121,12 @@ static void put_reasons(const struct braid_stats_kvm *kvm, struct braid_text *t)
 	for (k = 0; k < kvm->nr_reasons && list; k++)
 		list[k] = &kvm->reasons[k];
 	if (list)
-		qsort(list, kvm->nr_reasons, sizeof(*list), by_time);
+		qsort(list, kvm->nr_reasons, sizeof(*list), stats_text_by_time);
 	for (k = 0; k < kvm->nr_reasons && list; k++) {
 		const struct braid_stats_reason *r = list[k];
 
 		braid_text_printf(t, "    %-32s %9llu", r->name, (unsigned long long)r->count);
-		put_seconds(t, r->total_ns, 15);
+		stats_text_put_seconds(t, r->total_ns, 15);
 		braid_text_printf(t, " %11.1f %11.1f\n",
 				  r->returned ? r->total_ns / 1e3 / r->returned : 0.0,
 				  r->max_ns / 1e3);
@@ -135,8 +135,8 @@ static void put_reasons(const struct braid_stats_kvm *kvm, struct braid_text *t)
 }
 
 /* One vCPU's thread, as the host saw it. @kvm: NULL without data from KVM. */
-static void put_vcpu(const struct braid_stats *s, const char *name, u32 vcpu,
-		     const struct braid_stats_task *task, struct braid_text *t)
+static void stats_text_put_vcpu(const struct braid_stats *s, const char *name, u32 vcpu,
+				const struct braid_stats_task *task, struct braid_text *t)
 {
 	const struct braid_stats_kvm *kvm = task->kvm;
 
@@ -149,13 +149,13 @@ static void put_vcpu(const struct braid_stats *s, const char *name, u32 vcpu,
 		braid_text_printf(t, " %03u", vcpu);
 	braid_text_printf(t, " %8d", task->pid);
 	if (kvm)
-		put_seconds(t, kvm->guest_ns, 15);
+		stats_text_put_seconds(t, kvm->guest_ns, 15);
 	else
 		braid_text_printf(t, " %15s", "?");
 	if (s->streams[task->stream].any_switch) {
-		put_seconds(t, task->runs_ns, 15);
-		put_seconds(t, task->waits_ns, 15);
-		put_seconds(t, task->sleeps_ns, 15);
+		stats_text_put_seconds(t, task->runs_ns, 15);
+		stats_text_put_seconds(t, task->waits_ns, 15);
+		stats_text_put_seconds(t, task->sleeps_ns, 15);
 	} else {
 		braid_text_printf(t, " %15s %15s %15s", "?", "?", "?");
 	}
@@ -192,7 +192,7 @@ static void put_vcpus(const struct braid_stats *s, struct braid_text *t)
 			if (!task)
 				continue;
 			begin_vcpus(&any, t);
-			put_vcpu(s, guest->name, guest->threads[n].vcpu, task, t);
+			stats_text_put_vcpu(s, guest->name, guest->threads[n].vcpu, task, t);
 		}
 	}
 	/* Threads of guests that are not in the trace. */
@@ -200,7 +200,7 @@ static void put_vcpus(const struct braid_stats *s, struct braid_text *t)
 		if (!s->tasks[n].kvm || braid_stats_is_covered(s, &s->tasks[n]))
 			continue;
 		begin_vcpus(&any, t);
-		put_vcpu(s, s->tasks[n].comm, s->tasks[n].kvm->vcpu, &s->tasks[n], t);
+		stats_text_put_vcpu(s, s->tasks[n].comm, s->tasks[n].kvm->vcpu, &s->tasks[n], t);
 	}
 }
 
@@ -214,9 +214,9 @@ void braid_stats_text(const struct braid_stats *s, struct braid_text *t)
 			  s->totals->events == 1 ? "" : "s",
 			  (unsigned long long)s->totals->lost,
 			  s->totals->some_lost ? " plus an unknown number" : "");
-	put_seconds(t, s->first_ns, 0);
+	stats_text_put_seconds(t, s->first_ns, 0);
 	braid_text_puts(t, " to");
-	put_seconds(t, s->last_ns, 0);
+	stats_text_put_seconds(t, s->last_ns, 0);
 	braid_text_puts(t, " s; times are in seconds unless noted\n");
 	braid_line_put_windows(t, &s->walk);
 	for (k = 0; k < s->source->nr_streams; k++) {
@@ -235,7 +235,7 @@ void braid_stats_text(const struct braid_stats *s, struct braid_text *t)
 	if (s->tasks_left_out)
 		braid_text_printf(t, "# only %u tasks are shown; there are more\n",
 				  BRAID_STATS_MAX_TASKS);
-	put_events(s, t);
+	stats_text_put_events(s, t);
 	put_cpus(s, t);
 	put_tasks(s, t);
 	put_vcpus(s, t);

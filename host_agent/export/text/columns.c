@@ -102,8 +102,8 @@ static void make_kind(const struct braid_event_type_info *info, struct braid_par
 	braid_parts_keep(part, &text);
 }
 
-static void put_stream(struct braid_columns *c, const struct braid_stream *stream,
-		       struct braid_text *out)
+static void columns_put_stream(struct braid_columns *c, const struct braid_stream *stream,
+			       struct braid_text *out)
 {
 	struct braid_part *part = braid_parts_at(&c->streams, stream->number);
 
@@ -144,8 +144,8 @@ bool braid_columns_vcpu_only(const struct braid_columns *c, const struct braid_v
 }
 
 /* " [guest1/vCPU 0]" */
-static void put_vcpu(const struct braid_columns *c, struct task *task,
-		     const struct braid_item *item, s32 pid, struct braid_text *text)
+static void columns_put_vcpu(const struct braid_columns *c, struct task *task,
+			     const struct braid_item *item, s32 pid, struct braid_text *text)
 {
 	const struct braid_vcpu_span *span = braid_columns_vcpu(c, item, pid);
 	char label[BRAID_VCPU_LABEL];
@@ -178,7 +178,7 @@ static void make_task(const struct braid_columns *c, struct task *task,
 		braid_text_putc(&text, '-');
 	text.bytes += braid_text_digits(text.data + text.bytes, pid < 0 ? -(u64)pid : (u64)pid);
 	braid_text_repeat(&text, ' ', PID_WIDTH - (int)(text.bytes - before));
-	put_vcpu(c, task, item, pid, &text);
+	columns_put_vcpu(c, task, item, pid, &text);
 	task->stream = item->stream;
 	task->nr_comms = item->stream->nr_comms;
 	task->pid = pid;
@@ -239,7 +239,7 @@ static void make_date(struct braid_columns *c, s64 second)
 }
 
 /* The second's text, and the fraction after it, of a time in the second that was made. */
-static char *put_seconds(const struct braid_columns *c, char *at, u64 ns)
+static char *columns_put_seconds(const struct braid_columns *c, char *at, u64 ns)
 {
 	static_assert(sizeof(c->second_text) == TIME_BYTES, "it is copied as a whole");
 	memcpy(at, c->second_text, TIME_BYTES);
@@ -260,7 +260,7 @@ void braid_columns_put_date(struct braid_columns *c, s64 ns, struct braid_text *
 		return;
 	if (!has_second(c, ns))
 		make_date(c, ns / (s64)BRAID_SECOND_NS - (ns % (s64)BRAID_SECOND_NS < 0));
-	at = put_seconds(c, at, ns);
+	at = columns_put_seconds(c, at, ns);
 	*at++ = 'Z';
 	out->bytes = at - out->data;
 }
@@ -285,7 +285,7 @@ static void put_time(struct braid_columns *c, const struct braid_walk *walk, str
 		*at++ = '-';
 	if (!has_second(c, ns))
 		make_second(c, ns / BRAID_SECOND_NS);
-	at = put_seconds(c, at, ns);
+	at = columns_put_seconds(c, at, ns);
 	*at++ = ':';
 	*at++ = ' ';
 	out->bytes = at - out->data;
@@ -294,7 +294,7 @@ static void put_time(struct braid_columns *c, const struct braid_walk *walk, str
 void braid_columns_put_other(struct braid_columns *c, const struct braid_walk *walk,
 			     const struct braid_item *item, struct braid_text *out)
 {
-	put_stream(c, item->stream, out);
+	columns_put_stream(c, item->stream, out);
 	braid_text_repeat(out, ' ', COMM_WIDTH + 1 + PID_WIDTH);
 	put_cpu(c, item->ring, out);
 	put_time(c, walk, out);
@@ -304,7 +304,7 @@ void braid_columns_put_event(struct braid_columns *c, const struct braid_walk *w
 			     const struct braid_item *item,
 			     const struct braid_event_type_info *info, struct braid_text *out)
 {
-	put_stream(c, item->stream, out);
+	columns_put_stream(c, item->stream, out);
 	put_task(c, item, out);
 	put_cpu(c, item->ring, out);
 	put_time(c, walk, out);

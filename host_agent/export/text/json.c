@@ -38,7 +38,7 @@ static void put_date(struct braid_line_export *x)
 	braid_text_putc(&x->out, '"');
 }
 
-static void begin(struct braid_line_export *x, const char *type, const struct braid_item *item)
+static void json_begin(struct braid_line_export *x, const char *type, const struct braid_item *item)
 {
 	struct braid_text *t = &x->out;
 
@@ -52,8 +52,8 @@ static void begin(struct braid_line_export *x, const char *type, const struct br
 	put_buffer(t, item->ring);
 }
 
-static void put_event(struct braid_line_export *x, const struct braid_item *item,
-		      const struct braid_event_type_info *info)
+static void json_put_event(struct braid_line_export *x, const struct braid_item *item,
+			   const struct braid_event_type_info *info)
 {
 	struct braid_text *t = &x->out;
 
@@ -79,9 +79,9 @@ static void put_event(struct braid_line_export *x, const struct braid_item *item
 	braid_text_puts(t, "}\n");
 }
 
-static void put_lost(struct braid_line_export *x, const struct braid_item *item)
+static void json_put_lost(struct braid_line_export *x, const struct braid_item *item)
 {
-	begin(x, "lost", item);
+	json_begin(x, "lost", item);
 	if (item->lost_before == BRAID_LOST_SOME) {
 		braid_text_puts(&x->out, ",\"lost\":null");
 	} else {
@@ -91,9 +91,9 @@ static void put_lost(struct braid_line_export *x, const struct braid_item *item)
 	braid_text_puts(&x->out, "}\n");
 }
 
-static void put_note(struct braid_line_export *x, const struct braid_item *item)
+static void json_put_note(struct braid_line_export *x, const struct braid_item *item)
 {
-	begin(x, "note", item);
+	json_begin(x, "note", item);
 	braid_text_puts(&x->out, ",\"text\":");
 	braid_text_json(&x->out, (const char *)item->payload, item->payload_bytes);
 	braid_text_puts(&x->out, "}\n");
@@ -120,7 +120,7 @@ void braid_json_vcpus(struct braid_text *t, const struct braid_stream *s)
 	braid_text_putc(t, ']');
 }
 
-static void put_clock(struct braid_line_export *x, const struct braid_stream *s)
+static void json_put_clock(struct braid_line_export *x, const struct braid_stream *s)
 {
 	const struct braid_host_clocks *host = &x->walk.source->clocks;
 	const struct braid_clock *clock = &s->clock;
@@ -191,13 +191,13 @@ void braid_json_windows(struct braid_text *t, const struct braid_walk *w)
 	braid_text_putc(t, ']');
 }
 
-static void put_stream(struct braid_line_export *x, const struct braid_stream *s)
+static void json_put_stream(struct braid_line_export *x, const struct braid_stream *s)
 {
 	struct braid_text *t = &x->out;
 	const char *why = braid_end_reason_name(s->end_reason);
 
 	put_identity(t, s);
-	put_clock(x, s);
+	json_put_clock(x, s);
 	braid_json_account(t, s);
 	if (why)
 		braid_json_string(t, ",\"end\":", why);
@@ -220,11 +220,11 @@ void braid_json_head(struct braid_line_export *x)
 	braid_json_windows(t, &x->walk);
 	braid_text_puts(t, "}\n");
 	for (k = 0; k < x->walk.source->nr_streams; k++)
-		put_stream(x, x->walk.source->streams[k]);
+		json_put_stream(x, x->walk.source->streams[k]);
 }
 
 /* A stream of a source that grows; of its clock more is known at the end. */
-static void put_grown(struct braid_line_export *x, const struct braid_stream *s)
+static void json_put_grown(struct braid_line_export *x, const struct braid_stream *s)
 {
 	put_identity(&x->out, s);
 	braid_text_puts(&x->out, "}\n");
@@ -252,7 +252,7 @@ void braid_json_foot(struct braid_line_export *x)
 		back += more;
 	}
 	for (k = 0; x->walk.source->grows && k < x->walk.source->nr_streams; k++)
-		put_stream(x, x->walk.source->streams[k]);
+		json_put_stream(x, x->walk.source->streams[k]);
 	braid_json_u64(&x->out, "{\"type\":\"end\",\"events\":", x->walk.totals->events);
 	braid_json_u64(&x->out, ",\"lost\":", x->walk.totals->lost);
 	braid_json_u64(&x->out, ",\"uncertain\":", x->walk.totals->uncertain);
@@ -273,11 +273,11 @@ int braid_export_json(FILE *to, struct braid_source *source,
 {
 	static const struct braid_line_ops ops = {
 		.header = braid_json_head,
-		.event = put_event,
-		.lost = put_lost,
-		.note = put_note,
+		.event = json_put_event,
+		.lost = json_put_lost,
+		.note = json_put_note,
 		.footer = braid_json_foot,
-		.grown = put_grown,
+		.grown = json_put_grown,
 		.late = put_late,
 		.hidden = put_hidden,
 	};

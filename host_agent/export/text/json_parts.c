@@ -41,7 +41,7 @@ void braid_json_parts_free(struct braid_json_parts *p)
 	free(p);
 }
 
-static void put_name(struct braid_text *t, const char *key, const char *name)
+static void json_parts_put_name(struct braid_text *t, const char *key, const char *name)
 {
 	braid_text_puts(t, key);
 	braid_text_json(t, name, strlen(name));
@@ -54,7 +54,7 @@ void braid_json_parts_stream(struct braid_json_parts *p, const struct braid_stre
 	struct braid_text text = { 0 };
 
 	if (part && !part->text) {
-		put_name(&text, "{\"type\":\"event\",\"stream\":", stream->name);
+		json_parts_put_name(&text, "{\"type\":\"event\",\"stream\":", stream->name);
 		braid_text_puts(&text, ",\"ns\":");
 		braid_parts_keep(part, &text);
 	}
@@ -72,7 +72,7 @@ void braid_json_parts_ring(struct braid_json_parts *p, const struct braid_ring *
 		braid_text_puts(&text, ",\"cpu\":");
 		braid_text_u64(&text, ring->cpu, 0, ' ');
 		if (*name && strcmp(name, "trace"))
-			put_name(&text, ",\"buffer\":", name);
+			json_parts_put_name(&text, ",\"buffer\":", name);
 		braid_parts_keep(part, &text);
 	}
 	braid_parts_put(out, part);
@@ -85,11 +85,11 @@ static void make_task(struct task *task, const struct braid_columns *columns,
 	struct braid_text *t = &task->text;
 
 	t->bytes = 0;
-	put_name(t, ",\"comm\":", braid_format_comm_for(item, pid, &task->from, &task->until));
+	json_parts_put_name(t, ",\"comm\":", braid_format_comm_for(item, pid, &task->from, &task->until));
 	braid_text_puts(t, pid < 0 ? ",\"pid\":-" : ",\"pid\":");
 	braid_text_u64(t, pid < 0 ? -(u64)pid : (u64)pid, 0, ' ');
 	if (span) {
-		put_name(t, ",\"guest\":", span->guest->name);
+		json_parts_put_name(t, ",\"guest\":", span->guest->name);
 		braid_text_puts(t, ",\"vcpu\":");
 		if (span->vcpu == BRAID_VCPU_ALL)
 			braid_text_puts(t, "null");
@@ -130,10 +130,10 @@ void braid_json_parts_type(struct braid_json_parts *p, const struct braid_event_
 	struct braid_text text = { 0 };
 
 	if (part && !part->text) {
-		put_name(&text, ",\"system\":", info->system);
-		put_name(&text, ",\"event\":", info->name);
+		json_parts_put_name(&text, ",\"system\":", info->system);
+		json_parts_put_name(&text, ",\"event\":", info->name);
 		if (info->subevent)
-			put_name(&text, ",\"subevent\":", info->subevent);
+			json_parts_put_name(&text, ",\"subevent\":", info->subevent);
 		braid_text_puts(&text, ",\"fields\":");
 		braid_parts_keep(part, &text);
 	}

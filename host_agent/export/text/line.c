@@ -114,7 +114,7 @@ u64 braid_line_faults(const struct braid_line_export *x, const struct braid_stre
 	return faults;
 }
 
-static int flush(struct braid_line_export *x)
+static int line_flush(struct braid_line_export *x)
 {
 	if (x->out.failed)
 		return braid_out_of_memory();
@@ -130,9 +130,9 @@ static int flush(struct braid_line_export *x)
 }
 
 /* A line is complete: writes the buffered text. */
-static int put(struct braid_line_export *x)
+static int line_put(struct braid_line_export *x)
 {
-	return x->out.bytes >= FLUSH_BYTES && !x->waits ? flush(x) : 0;
+	return x->out.bytes >= FLUSH_BYTES && !x->waits ? line_flush(x) : 0;
 }
 
 static void free_parts(struct braid_line_export *x)
@@ -168,32 +168,32 @@ static bool begin_line(struct braid_line_export *x, const struct braid_item *ite
 	return true;
 }
 
-static int put_event(void *arg, const struct braid_item *item,
-		     const struct braid_event_type_info *info)
+static int line_put_event(void *arg, const struct braid_item *item,
+			  const struct braid_event_type_info *info)
 {
 	struct braid_line_export *x = arg;
 
 	if (begin_line(x, item))
 		x->ops->event(x, item, info);
-	return put(x);
+	return line_put(x);
 }
 
-static int put_lost(void *arg, const struct braid_item *item)
+static int line_put_lost(void *arg, const struct braid_item *item)
 {
 	struct braid_line_export *x = arg;
 
 	if (begin_line(x, item))
 		x->ops->lost(x, item);
-	return put(x);
+	return line_put(x);
 }
 
-static int put_note(void *arg, const struct braid_item *item)
+static int line_put_note(void *arg, const struct braid_item *item)
 {
 	struct braid_line_export *x = arg;
 
 	if (begin_line(x, item))
 		x->ops->note(x, item);
-	return put(x);
+	return line_put(x);
 }
 
 /* For the present streams and formats. Return: 0, or -ENOMEM with braid_fail(). */
@@ -209,7 +209,7 @@ static int make_columns(struct braid_line_export *x)
 }
 
 /* Reports new streams. */
-static int put_grown(void *arg)
+static int line_put_grown(void *arg)
 {
 	struct braid_line_export *x = arg;
 	size_t k = x->nr_streams;
@@ -226,7 +226,7 @@ static int put_grown(void *arg)
 static int pause_lines(void *arg)
 {
 	struct braid_line_export *x = arg;
-	int err = flush(x);
+	int err = line_flush(x);
 
 	if (!err && fflush(x->to))
 		err = errno == EPIPE ? -EPIPE :
@@ -235,11 +235,11 @@ static int pause_lines(void *arg)
 }
 
 static const struct braid_walk_ops walk_ops = {
-	.event = put_event,
-	.lost = put_lost,
-	.note = put_note,
+	.event = line_put_event,
+	.lost = line_put_lost,
+	.note = line_put_note,
 	.pause = pause_lines,
-	.grown = put_grown,
+	.grown = line_put_grown,
 };
 
 /* Two threads make the lines of two batches at the same time ----------------------------------- */
@@ -249,7 +249,7 @@ struct pair {
 	struct braid_line_export *x[BRAID_RELAY_RUNNERS];	/* by runner */
 };
 
-static int fill(void *arg, size_t runner)
+static int line_fill(void *arg, size_t runner)
 {
 	struct pair *p = arg;
 
@@ -275,20 +275,21 @@ static int write_lines(void *arg, size_t runner)
 {
 	struct pair *p = arg;
 
-	return flush(p->x[runner]);
+	return line_flush(p->x[runner]);
 }
 
 static int run_pair(struct braid_line_export *x)
 {
 	static const struct braid_relay_stage stages[] = {
-		{ .run = fill }, { .run = select_items }, { .run = make_lines, .at_once = true },
+		{ .run = line_fill }, { .run = select_items },
+		{ .run = make_lines, .at_once = true },
 		{ .run = write_lines },
 	};
 	struct braid_line_export second = {
 		.walk = x->walk, .ops = x->ops, .to = x->to, .waits = true,
 	};
 	struct pair p = { .x = { x, &second } };
-	int err = flush(x);
+	int err = line_flush(x);
 
 	x->waits = true;
 	if (!err)
@@ -305,7 +306,7 @@ static int run_pair(struct braid_line_export *x)
 
 /* -------------------------------------------------------------------------------------------------- */
 
-static int run(struct braid_line_export *x)
+static int line_run(struct braid_line_export *x)
 {
 	const struct braid_walk_options *o = x->walk.options;
 	int err;
@@ -333,7 +334,7 @@ int braid_line_run(const struct braid_line_ops *ops, FILE *to, struct braid_sour
 
 	err = braid_walk_begin(&x.walk, source, options, totals);
 	if (!err)
-		err = run(&x);
+		err = line_run(&x);
 	free_parts(&x);
 	braid_walk_end(&x.walk);
 	return err;

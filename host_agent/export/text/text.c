@@ -5,8 +5,8 @@
 #include "host_agent/export/text/form.h"
 #include "host_agent/export/text/line.h"
 
-static void put_event(struct braid_line_export *x, const struct braid_item *item,
-		      const struct braid_event_type_info *info)
+static void text_put_event(struct braid_line_export *x, const struct braid_item *item,
+			   const struct braid_event_type_info *info)
 {
 	braid_columns_put_event(x->columns, &x->walk, item, info, &x->out);
 	braid_format_text_of(item, info, &x->out);
@@ -25,14 +25,14 @@ void braid_line_put_lost(struct braid_text *t, const struct braid_item *item)
 				  (unsigned long long)item->damaged_before);
 }
 
-static void put_lost(struct braid_line_export *x, const struct braid_item *item)
+static void text_put_lost(struct braid_line_export *x, const struct braid_item *item)
 {
 	braid_columns_put_other(x->columns, &x->walk, item, &x->out);
 	braid_line_put_lost(&x->out, item);
 	braid_text_putc(&x->out, '\n');
 }
 
-static void put_note(struct braid_line_export *x, const struct braid_item *item)
+static void text_put_note(struct braid_line_export *x, const struct braid_item *item)
 {
 	braid_columns_put_other(x->columns, &x->walk, item, &x->out);
 	braid_text_puts(&x->out, "NOTE ");
@@ -49,7 +49,7 @@ static void put_bound(struct braid_text *t, u64 ns)
 			  ns == BRAID_BOUND_UNKNOWN ? "unknown" : text);
 }
 
-static void put_clock(struct braid_line_export *x, const struct braid_stream *s)
+static void text_put_clock(struct braid_line_export *x, const struct braid_stream *s)
 {
 	const struct braid_clock *clock = &s->clock;
 	struct braid_text *t = &x->out;
@@ -102,7 +102,7 @@ static void put_stream_head(struct braid_line_export *x, const struct braid_stre
 
 	put_identity(x, s);
 	braid_text_puts(t, ", ");
-	put_clock(x, s);
+	text_put_clock(x, s);
 	if (why && s->end_reason != BRAID_END_STOPPED)
 		braid_text_printf(t, "; ended: %s", why);
 	braid_text_putc(t, '\n');
@@ -152,7 +152,7 @@ static void put_header(struct braid_line_export *x)
 }
 
 /* A stream of a source that grows; of its clock more is known at the end. */
-static void put_grown(struct braid_line_export *x, const struct braid_stream *s)
+static void text_put_grown(struct braid_line_export *x, const struct braid_stream *s)
 {
 	put_identity(x, s);
 	braid_text_putc(&x->out, '\n');
@@ -216,11 +216,11 @@ int braid_export_text(FILE *to, struct braid_source *source,
 {
 	static const struct braid_line_ops ops = {
 		.header = put_header,
-		.event = put_event,
-		.lost = put_lost,
-		.note = put_note,
+		.event = text_put_event,
+		.lost = text_put_lost,
+		.note = text_put_note,
 		.footer = put_footer,
-		.grown = put_grown,
+		.grown = text_put_grown,
 		.late = put_late,
 		.hidden = put_hidden,
 	};

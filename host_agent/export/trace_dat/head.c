@@ -34,7 +34,7 @@ static void put64(struct braid_text *t, u64 value)
 	braid_text_put(t, (const char *)&value, sizeof(value));
 }
 
-static void put_string(struct braid_text *t, const char *s)
+static void trace_dat_head_put_string(struct braid_text *t, const char *s)
 {
 	braid_text_put(t, s, strlen(s) + 1);
 }
@@ -45,7 +45,7 @@ static void put_beginning(struct braid_text *t, const struct braid_dat_out *d,
 			  const struct braid_dat_out_file *file)
 {
 	braid_text_puts(t, BRAID_TRACE_DAT_MAGIC);
-	put_string(t, d->version == 6 ? "6" : "7");
+	trace_dat_head_put_string(t, d->version == 6 ? "6" : "7");
 	braid_text_put(t, "\0\x08", 2);	/* little endian, longs of 8 bytes */
 	put32(t, file->page_bytes);
 }
@@ -64,10 +64,10 @@ static void put_headers(struct braid_text *t, const struct braid_dat_out_file *f
 		 "\tfield: int overwrite;\toffset:8;\tsize:1;\tsigned:1;\n"
 		 "\tfield: char data;\toffset:16;\tsize:%u;\tsigned:1;\n",
 		 file->page_bytes - BRAID_SUBBUF_HEADER_BYTES);
-	put_string(t, "header_page");
+	trace_dat_head_put_string(t, "header_page");
 	put64(t, strlen(page));
 	braid_text_puts(t, page);
-	put_string(t, "header_event");
+	trace_dat_head_put_string(t, "header_event");
 	put64(t, strlen(event));
 	braid_text_puts(t, event);
 }
@@ -80,7 +80,7 @@ void braid_dat_out_put_format(struct braid_dat_out_file *file, const char *syste
 
 	/* Each is a system of one event: duplicate systems are harmless. */
 	if (!ftrace) {
-		put_string(&to->text, system);
+		trace_dat_head_put_string(&to->text, system);
 		put32(&to->text, 1);
 	}
 	put64(&to->text, bytes);
@@ -199,14 +199,14 @@ static void put_time_shift(struct braid_text *t, const struct braid_dat_out *d,
  * Which thread of the host ran which CPU of a guest; -1: unknown. trace-cmd can't read a guest
  * without CPUs, so guests whose threads are all unknown are not listed.
  */
-static void put_guest(struct braid_text *t, const struct braid_dat_out_file *guest)
+static void trace_dat_head_put_guest(struct braid_text *t, const struct braid_dat_out_file *guest)
 {
 	const struct braid_stream *s = guest->stream;
 	size_t k, at = begin_option(t, BRAID_DAT_GUEST);
 	u32 cpu;
 	s32 tid;
 
-	put_string(t, s->name);
+	trace_dat_head_put_string(t, s->name);
 	put64(t, guest->trace_id);
 	put32(t, guest->nr_cpus);
 	for (cpu = 0; cpu < guest->nr_cpus; cpu++) {
@@ -275,11 +275,11 @@ static void put_clock_name(struct braid_text *t, const struct braid_dat_out *d)
 }
 
 /* The clock that is in use, as the file trace_clock marks it. */
-static void put_clock(struct braid_text *t, const struct braid_dat_out *d)
+static void trace_dat_head_put_clock(struct braid_text *t, const struct braid_dat_out *d)
 {
 	braid_text_putc(t, '[');
 	put_clock_name(t, d);
-	put_string(t, "]");
+	trace_dat_head_put_string(t, "]");
 }
 
 /* Options of both versions. */
@@ -294,7 +294,7 @@ static void put_options(struct braid_text *t, const struct braid_dat_out *d,
 	put_offset_option(t, BRAID_DAT_TRACE_ID, file->trace_id);
 	for (k = 1; k < d->nr_files && file == d->files; k++)
 		if (d->files[k].stream->nr_threads)
-			put_guest(t, &d->files[k]);
+			trace_dat_head_put_guest(t, &d->files[k]);
 	if (file != d->files)
 		put_time_shift(t, d, file);
 	put_uname(t, d, file);
@@ -304,7 +304,7 @@ static void put_options(struct braid_text *t, const struct braid_dat_out *d,
 	braid_text_putc(t, 0);
 	end_option(t, at);
 	at = begin_option(t, BRAID_DAT_TRACE_CLOCK);
-	put_clock(t, d);
+	trace_dat_head_put_clock(t, d);
 	end_option(t, at);
 	for (k = 0; k < file->nr_cpus && file->stream; k++)
 		put_cpu_stat(t, file->stream, k);
@@ -326,17 +326,17 @@ static void put_v6(struct braid_text *t, const struct braid_dat_out *d,
 	put_constants(t, d, file);
 	put_comms(t, file);
 	put32(t, file->nr_cpus);
-	put_string(t, "options  ");
+	trace_dat_head_put_string(t, "options  ");
 	put_options(t, d, file);
 	put16(t, BRAID_DAT_DONE);
-	put_string(t, "flyrecord");
+	trace_dat_head_put_string(t, "flyrecord");
 	for (k = 0; k < file->nr_cpus; k++) {
 		put64(t, file->cpus[k].offset);
 		put64(t, file->cpus[k].bytes);
 	}
 	at = t->bytes;
 	put64(t, 0);
-	put_clock(t, d);
+	trace_dat_head_put_clock(t, d);
 	set_size(t, at, sizeof(u64));
 }
 
@@ -397,7 +397,7 @@ static void put_section(struct braid_text *t, const struct braid_dat_out *d,
 	else if (section == BRAID_DAT_CMDLINES)
 		put_comms(t, file);
 	for (k = 0; k < NR_SECTION_NAMES && section == BRAID_DAT_STRINGS; k++)
-		put_string(t, section_names[k].text);
+		trace_dat_head_put_string(t, section_names[k].text);
 	end_section(t, at);
 }
 
@@ -410,7 +410,7 @@ static void put_buffer_option(struct braid_text *t, const struct braid_dat_out *
 	u32 k;
 
 	put64(t, section);
-	put_string(t, name);
+	trace_dat_head_put_string(t, name);
 	put_clock_name(t, d);
 	braid_text_putc(t, 0);
 	put32(t, file->page_bytes);
@@ -463,8 +463,8 @@ static void put_front_v7(struct braid_text *t, const struct braid_dat_out *d,
 	u64 end = file->has_states ? file->states_start - SECTION_BYTES : file->data_end;
 
 	put_beginning(t, d, file);
-	put_string(t, "none");		/* no compression, of no version */
-	put_string(t, "");
+	trace_dat_head_put_string(t, "none");		/* no compression, of no version */
+	trace_dat_head_put_string(t, "");
 	put64(t, options_start);
 	put_pages_section(t, end - HEADER_V7_BYTES - SECTION_BYTES);
 }

@@ -62,7 +62,7 @@ static void name_culprits(struct braid_dat_out_states *s, const struct braid_sli
 	braid_text_putc(&s->text, 0);
 }
 
-static int keep(void *arg, const struct braid_slice *slice)
+static int trace_dat_states_keep(void *arg, const struct braid_slice *slice)
 {
 	struct braid_dat_out_states *s = arg;
 	const struct braid_vcpu *v = &s->slices.states.vcpus[slice->vcpu];
@@ -94,10 +94,10 @@ static int keep(void *arg, const struct braid_slice *slice)
 	return 0;
 }
 
-static int walk(struct braid_dat_out_states *s, struct braid_source *source,
-		const struct braid_walk_options *options)
+static int trace_dat_states_walk(struct braid_dat_out_states *s, struct braid_source *source,
+				 const struct braid_walk_options *options)
 {
-	static const struct braid_slices_ops ops = { .slice = keep };
+	static const struct braid_slices_ops ops = { .slice = trace_dat_states_keep };
 	static const struct braid_walk_ops none;
 	struct braid_walk_totals totals;
 	int err = braid_walk_begin(&s->walk, source, options, &totals);
@@ -118,7 +118,7 @@ int braid_dat_out_states_make(struct braid_dat_out_states **out, struct braid_so
 			      const struct braid_walk_options *options)
 {
 	struct braid_dat_out_states *s = *out = calloc(1, sizeof(*s));
-	int err = s ? walk(s, source, options) : braid_out_of_memory();
+	int err = s ? trace_dat_states_walk(s, source, options) : braid_out_of_memory();
 
 	if (s)
 		braid_walk_end(&s->walk);

@@ -89,7 +89,7 @@ static int put_record(struct writing *w, u64 ns, u32 bytes, void **record)
 	return 0;
 }
 
-static int put_note(struct writing *w, u64 ns, const char *text, u32 bytes)
+static int trace_dat_put_note(struct writing *w, u64 ns, const char *text, u32 bytes)
 {
 	struct note_record note = {
 		.record = { .common_type = BRAID_DAT_OUT_NOTE, .common_pid = BRAID_PID_UNKNOWN },
@@ -116,7 +116,7 @@ static int finish_loss(struct writing *w, const struct braid_item *item)
 	w->lost = false;
 	if (item && item->ring == w->lost_ring && item->seq == w->lost_seq)
 		return 0;
-	return put_note(w, w->lost_ns, text, strlen(text));
+	return trace_dat_put_note(w, w->lost_ns, text, strlen(text));
 }
 
 static int take_loss(void *arg, const struct braid_item *item)
@@ -144,7 +144,7 @@ static int take_note(void *arg, const struct braid_item *item)
 		return err;
 	braid_text_safe(&safe, (const char *)item->payload, item->payload_bytes);
 	err = safe.failed ? braid_out_of_memory() :
-			    put_note(w, time_of(w), safe.data,
+			    trace_dat_put_note(w, time_of(w), safe.data,
 			     safe.bytes < MAX_NOTE_BYTES ? safe.bytes : MAX_NOTE_BYTES);
 	braid_text_free(&safe);
 	return err;
@@ -214,8 +214,8 @@ static int grow_ids(struct writing *w, u32 number)
 	return 0;
 }
 
-static int take_event(void *arg, const struct braid_item *item,
-		      const struct braid_event_type_info *info)
+static int trace_dat_take_event(void *arg, const struct braid_item *item,
+				const struct braid_event_type_info *info)
 {
 	struct writing *w = arg;
 	void *record;
@@ -240,7 +240,7 @@ static int take_event(void *arg, const struct braid_item *item,
 /* A file ------------------------------------------------------------------------------------- */
 
 /* The rings of the current CPU. Notes of the stream are written on CPU 0. */
-static bool want_ring(void *arg, const struct braid_ring *ring)
+static bool trace_dat_want_ring(void *arg, const struct braid_ring *ring)
 {
 	const struct writing *w = arg;
 
@@ -267,7 +267,7 @@ static int write_states(struct writing *w)
 static int write_cpus(struct writing *w)
 {
 	static const struct braid_walk_ops ops = {
-		.event = take_event,
+		.event = trace_dat_take_event,
 		.lost = take_loss,
 		.note = take_note,
 	};
@@ -445,7 +445,8 @@ static int add_file(struct braid_dat_out *d, const char *base, const struct brai
 	return file->part && file->cpus ? 0 : braid_out_of_memory();
 }
 
-static bool wanted(const struct braid_walk_options *options, const struct braid_stream *stream)
+static bool trace_dat_wanted(const struct braid_walk_options *options,
+			     const struct braid_stream *stream)
 {
 	return !options->stream || braid_stream_is(stream, options->stream);
 }
@@ -468,7 +469,7 @@ static int add_files(struct braid_dat_out *d, const char *base,
 	for (k = 0; k < d->source->nr_streams && !err; k++) {
 		const struct braid_stream *s = d->source->streams[k];
 
-		if (s != host && wanted(options, s))
+		if (s != host && trace_dat_wanted(options, s))
 			err = add_file(d, base, s);
 	}
 	return err;
@@ -502,7 +503,7 @@ static int write_files(struct writing *w)
 	size_t k;
 	int err = 0;
 
-	w->walk.wants = want_ring;
+	w->walk.wants = trace_dat_want_ring;
 	w->walk.no_order = true;
 	w->walk.wants_arg = w;
 	for (k = 0; k < w->dat.nr_files && !err; k++) {
@@ -547,8 +548,9 @@ static int open_folder(struct braid_dat_out *d, const char *out)
 	       braid_fail(d->folder, "cannot create '%s': %s", out, strerror(-d->folder));
 }
 
-static int export(u32 version, const char *out, struct braid_source *source,
-		  const struct braid_walk_options *options, struct braid_walk_totals *totals)
+static int trace_dat_export(u32 version, const char *out, struct braid_source *source,
+			    const struct braid_walk_options *options,
+			    struct braid_walk_totals *totals)
 {
 	struct writing w = { .dat = { .source = source, .version = version, .folder = -1 } };
 	size_t bytes = strlen(out);
@@ -581,12 +583,12 @@ int braid_export_trace_dat(const char *out, struct braid_source *source,
 			   const struct braid_walk_options *options,
 			   struct braid_walk_totals *totals)
 {
-	return export(7, out, source, options, totals);
+	return trace_dat_export(7, out, source, options, totals);
 }
 
 int braid_export_trace_dat_v6(const char *out, struct braid_source *source,
 			      const struct braid_walk_options *options,
 			      struct braid_walk_totals *totals)
 {
-	return export(6, out, source, options, totals);
+	return trace_dat_export(6, out, source, options, totals);
 }
