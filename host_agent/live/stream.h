@@ -64,8 +64,6 @@ static inline int braid_live_guard(const struct braid_live_stream *s, int (*fn)(
 /* Under the guard: moves the agent's heartbeat. */
 void braid_live_beat(struct braid_live_stream *s);
 
-/* region_notes.c ------------------------------------------------------------------- */
-
 /* A buffer's name, fit for a note. */
 struct braid_live_name {
 	char text[BRAID_NAME_BYTES];
