@@ -4,12 +4,22 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <xxhash.h>
 
 #include "host_agent/analyze/roles.h"
 #include "host_agent/util/number.h"
 #include "shared/platform.h"
 
 #define MAX_CALLS	4096u	/* names of system calls; later ones are unknown */
+#define MAX_CALL	0xffffu	/* number of one without a name */
+
+/* Of prev_state, as all kernels print it; the bit above them means preempted. */
+#define SLEEP_STATES	0xffu
+#define STOP_STATES	0x0cu
+#define DEAD_STATES	0x30u
+
+/* Systems whose events come in pairs, HANDLER_entry and HANDLER_exit. */
+static const char *const paired[] = { "irq", "irq_vectors", "timer" };
 
 /* Fields by name; an event without the first @needed of them has no role. */
 static const struct {
@@ -20,6 +30,7 @@ static const struct {
 } roles[] = {
 	{ "sched", "sched_switch", BRAID_ROLE_SWITCH, 3,
 	  { "prev_pid", "prev_state", "next_pid", "next_comm" } },
+	{ "sched", "sched_waking", BRAID_ROLE_WAKING, 1, { "pid" } },
 	{ "sched", "sched_wakeup", BRAID_ROLE_WAKEUP, 1, { "pid", "target_cpu", "comm" } },
 	{ "sched", "sched_wakeup_new", BRAID_ROLE_WAKEUP, 1, { "pid", "target_cpu", "comm" } },
 	{ "sched", "sched_migrate_task", BRAID_ROLE_MIGRATE, 2, { "pid", "dest_cpu", "comm", "orig_cpu" } },
@@ -28,7 +39,7 @@ static const struct {
 	{ "irq", "softirq_entry", BRAID_ROLE_SOFTIRQ_ENTRY, 1, { "vec" } },
 	{ "irq", "softirq_exit", BRAID_ROLE_SOFTIRQ_EXIT, 0, { NULL } },
 	{ "kvm", "kvm_entry", BRAID_ROLE_KVM_ENTRY, 0, { "vcpu_id" } },
-	{ "kvm", "kvm_exit", BRAID_ROLE_KVM_EXIT, 1, { "exit_reason", "isa", "guest_rip" } },
+	{ "kvm", "kvm_exit", BRAID_ROLE_KVM_EXIT, 1, { "exit_reason", "isa", "guest_rip", "vcpu_id" } },
 	{ "kvm", "kvm_exit", BRAID_ROLE_KVM_EXIT, 1, { "esr_ec", "isa", "vcpu_pc" } },	/* arm64 */
 	{ "kvm", "kvm_userspace_exit", BRAID_ROLE_KVM_USER, 0, { "reason" } },
 	{ "kvm", "kvm_nested_vmexit", BRAID_ROLE_KVM_NESTED, 0, { NULL } },
@@ -123,6 +134,24 @@ static bool find_call_role(struct braid_roles *r, struct braid_role_info *role,
 	return true;
 }
 
+/* The bytes of a name before the suffix, if it has that suffix; else 0. */
+static size_t stem_bytes(const char *name, const char *end)
+{
+	size_t all = strlen(name), tail = strlen(end);
+
+	return all > tail && !strcmp(name + all - tail, end) ? all - tail : 0;
+}
+
+static void find_handler(struct braid_role_info *role, const struct braid_event_type_info *info)
+{
+	size_t begin = stem_bytes(info->name, "_entry"), end = stem_bytes(info->name, "_exit"), k;
+
+	role->begins = begin;
+	for (k = 0; k < sizeof(paired) / sizeof(paired[0]) && begin + end; k++)
+		if (!strcmp(info->system, paired[k]))
+			role->handler = XXH3_64bits(info->name, begin + end) | 1;
+}
+
 /* Return: false when out of memory. */
 static bool find_role(struct braid_roles *r, struct braid_role_info *role,
 		      const struct braid_event_type_info *info)
@@ -134,10 +163,36 @@ static bool find_role(struct braid_roles *r, struct braid_role_info *role,
 		return true;
 	if (!find_call_role(r, role, info))
 		return false;
+	find_handler(role, info);
 	for (k = 0; k < sizeof(roles) / sizeof(roles[0]) && !role->role; k++)
 		if (!strcmp(info->system, roles[k].system) && !strcmp(info->name, roles[k].name))
 			find_fields(role, info->layout, k);
 	return true;
+}
+
+enum braid_left braid_role_left(s64 prev_state)
+{
+	return !(prev_state & SLEEP_STATES) ? BRAID_LEFT_RUNNABLE :
+	       prev_state & STOP_STATES ? BRAID_LEFT_STOPPED :
+	       prev_state & DEAD_STATES ? BRAID_LEFT_DEAD : BRAID_LEFT_SLEEPS;
+}
+
+u32 braid_role_call(const struct braid_role_info *info, const struct braid_item *item)
+{
+	s64 id;
+
+	if (!info->call && braid_role_number(info, 0, item, &id) && id >= 0 && id <= MAX_CALL)
+		return BRAID_CALL_NUMBER + (u32)id;
+	return info->call;
+}
+
+u64 braid_role_reason(const struct braid_role_info *info, const struct braid_item *item)
+{
+	s64 reason = 0, isa = 0;
+
+	braid_role_number(info, 0, item, &reason);
+	braid_role_number(info, 1, item, &isa);
+	return (u64)isa << 32 | (u32)reason;
 }
 
 void braid_call_name(const struct braid_roles *r, u32 call, char name[BRAID_CALL_BYTES])

@@ -11,6 +11,7 @@
 enum braid_role {
 	BRAID_ROLE_NONE = 0,
 	BRAID_ROLE_SWITCH,	/* prev_pid, prev_state, next_pid, next_comm */
+	BRAID_ROLE_WAKING,	/* pid: its wakeup follows, perhaps on another CPU */
 	BRAID_ROLE_WAKEUP,	/* pid, target_cpu, comm */
 	BRAID_ROLE_MIGRATE,	/* pid, dest_cpu, comm, orig_cpu */
 	BRAID_ROLE_IRQ_ENTRY,	/* irq */
@@ -18,7 +19,7 @@ enum braid_role {
 	BRAID_ROLE_SOFTIRQ_ENTRY,	/* vec */
 	BRAID_ROLE_SOFTIRQ_EXIT,
 	BRAID_ROLE_KVM_ENTRY,	/* vcpu_id */
-	BRAID_ROLE_KVM_EXIT,	/* exit_reason, isa, guest_rip */
+	BRAID_ROLE_KVM_EXIT,	/* exit_reason, isa, guest_rip, vcpu_id */
 	BRAID_ROLE_KVM_USER,	/* reason: to the VMM, in user space */
 	BRAID_ROLE_KVM_NESTED,	/* the kvm_exit before it left a guest of the guest */
 	BRAID_ROLE_CALL_ENTER,	/* id: of a system call whose name is not known */
@@ -43,10 +44,24 @@ struct braid_role_info {
 	bool met;
 	enum braid_role role;
 	u32 call;		/* CALL_ENTER: which; or BRAID_CALL_UNKNOWN */
+	u64 handler;		/* it begins or ends this one of an interrupt or timer, whatever
+				   its role; 0: none */
+	bool begins;		/* a handler */
 	struct braid_role_field fields[BRAID_ROLE_FIELDS];
 };
 
-/* A system call of a guest's task. Values from BRAID_CALL_NUMBER on are numbers without a name. */
+/* What a task does that a switch leaves. */
+enum braid_left {
+	BRAID_LEFT_RUNNABLE,	/* it was preempted, or yielded */
+	BRAID_LEFT_SLEEPS,
+	BRAID_LEFT_STOPPED,	/* or traced */
+	BRAID_LEFT_DEAD,
+};
+
+/** braid_role_left - by sched_switch's prev_state */
+enum braid_left braid_role_left(s64 prev_state);
+
+/* A system call of a task. Values from BRAID_CALL_NUMBER on are numbers without a name. */
 #define BRAID_CALL_UNKNOWN	0u
 #define BRAID_CALL_NONE		1u	/* it executes user code; or is the idle task */
 #define BRAID_CALL_FIRST	2u	/* in braid_roles.calls */
@@ -70,6 +85,12 @@ struct braid_roles {
  */
 const struct braid_role_info *braid_roles_find(struct braid_roles *roles,
 					       const struct braid_event_type_info *info);
+
+/** braid_role_call - the system call that a CALL_ENTER begins */
+u32 braid_role_call(const struct braid_role_info *info, const struct braid_item *item);
+
+/** braid_role_reason - why a KVM_EXIT left: isa << 32 | reason; 0: it does not say */
+u64 braid_role_reason(const struct braid_role_info *info, const struct braid_item *item);
 
 /** braid_call_name - "write", "-" for none, "?" when unknown, the number of one without a name */
 void braid_call_name(const struct braid_roles *roles, u32 call, char name[BRAID_CALL_BYTES]);

@@ -7,10 +7,6 @@
 #include "host_agent/analyze/private.h"
 #include "host_agent/util/error.h"
 
-#define SLEEP_STATES	0xffu	/* of prev_state; the bit above means preempted */
-#define STOP_STATES	0x0cu	/* stopped or traced */
-#define DEAD_STATES	0x30u
-
 const char *braid_vcpu_state_name(enum braid_vcpu_state state)
 {
 	static const char *const names[BRAID_NR_VCPU_STATES] = {
@@ -60,13 +56,26 @@ static int refresh(struct braid_states *s, struct braid_vcpu *v, s64 ns)
 	return v ? braid_vcpu_refresh(s, v, ns, 0) : 0;
 }
 
+/* What the thread of a vCPU does that a switch leaves. */
+static int thread_left(s64 prev_state)
+{
+	static const int threads[] = {
+		[BRAID_LEFT_RUNNABLE] = BRAID_THREAD_WAITS,
+		[BRAID_LEFT_SLEEPS] = BRAID_THREAD_SLEEPS,
+		[BRAID_LEFT_STOPPED] = BRAID_THREAD_STOPPED,
+		[BRAID_LEFT_DEAD] = BRAID_THREAD_UNKNOWN,
+	};
+
+	return threads[braid_role_left(prev_state)];
+}
+
 static int states_take_switch(struct braid_states *s, u32 number, const struct braid_item *item,
 			      const struct braid_role_info *info)
 {
 	struct braid_host_cpu *cpu = &s->cpus[number];
 	struct braid_vcpu *from, *to;
 	s64 prev, state, next;
-	int thread, err;
+	int err;
 
 	if (!braid_role_number(info, 0, item, &prev) || !braid_role_number(info, 1, item, &state) ||
 	    !braid_role_number(info, 2, item, &next))
@@ -74,11 +83,8 @@ static int states_take_switch(struct braid_states *s, u32 number, const struct b
 	s->any_switch = true;
 	from = vcpu_of(s, prev, item->host_ns);
 	to = vcpu_of(s, next, item->host_ns);
-	thread = !(state & SLEEP_STATES) ? BRAID_THREAD_WAITS :
-		 state & STOP_STATES ? BRAID_THREAD_STOPPED :
-		 state & DEAD_STATES ? BRAID_THREAD_UNKNOWN : BRAID_THREAD_SLEEPS;
 	if (from) {
-		braid_vcpu_set_thread(s, from, thread, number);
+		braid_vcpu_set_thread(s, from, thread_left(state), number);
 		from->times_unseen += s->open_gaps > 0;
 	}
 	if (to && to->thread == BRAID_THREAD_WAITS && to->cpu != number) {
@@ -161,13 +167,11 @@ static void leave_guest(struct braid_states *s, struct braid_vcpu *v,
 {
 	struct braid_guest_state *guest = &s->guests[v->guest->number];
 	bool known = !v->in_gap && guest->any_switch;
-	s64 reason = 0, isa = 0, ip = 0;
+	s64 ip = 0;
 
 	guest->entries_missing |= v->kvm == BRAID_KVM_HOST || v->kvm == BRAID_KVM_USER;
-	braid_role_number(info, 0, item, &reason);
-	braid_role_number(info, 1, item, &isa);
 	braid_role_number(info, 2, item, &ip);
-	v->reason = (u64)isa << 32 | (u32)reason;
+	v->reason = braid_role_reason(info, item);
 	v->halted = false;
 	v->exits += item->host_ns >= v->begin_ns && item->host_ns <= v->end_ns;
 	v->out = true;
@@ -260,6 +264,7 @@ static int states_take_host(struct braid_states *s, const struct braid_item *ite
 		return err;
 	switch (info->role) {
 	case BRAID_ROLE_NONE:
+	case BRAID_ROLE_WAKING:
 		return 0;
 	case BRAID_ROLE_SWITCH:
 		return states_take_switch(s, number, item, info);

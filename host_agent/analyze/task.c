@@ -6,10 +6,6 @@
 
 #include "host_agent/analyze/private.h"
 
-#define SLEEP_STATES	0xffu	/* of prev_state; the bit above means preempted */
-#define DEAD_STATES	0x30u	/* of these: it exited */
-#define MAX_CALL	0xffffu	/* number of a system call */
-
 /* A time within the observation of the task's guest, in the present window. */
 static s64 within(const struct braid_states *s, const struct braid_guest_task *task, s64 ns)
 {
@@ -172,6 +168,7 @@ int braid_task_take_switch(struct braid_states *s, const struct braid_item *item
 	struct braid_vcpu *v = &s->vcpus[number];
 	s64 prev, state, next;
 	struct braid_guest_task *task;
+	enum braid_left left;
 	int err;
 
 	if (!braid_role_number(info, 0, item, &prev) || !braid_role_number(info, 1, item, &state) ||
@@ -181,11 +178,13 @@ int braid_task_take_switch(struct braid_states *s, const struct braid_item *item
 	err = braid_task_of(s, item->stream->number, prev, &task);
 	if (err)
 		return err;
+	left = braid_role_left(state);
 	if (task && prev) {
-		task->call = state & DEAD_STATES || v->task != prev ? BRAID_CALL_UNKNOWN : v->call;
-		turn(s, task, state & SLEEP_STATES ? BRAID_GUEST_TASK_BLOCKED :
-						  BRAID_GUEST_TASK_QUEUED, item);
-		task->exited = state & DEAD_STATES;
+		task->call = left == BRAID_LEFT_DEAD || v->task != prev ? BRAID_CALL_UNKNOWN :
+									  v->call;
+		turn(s, task, left == BRAID_LEFT_RUNNABLE ? BRAID_GUEST_TASK_QUEUED :
+							    BRAID_GUEST_TASK_BLOCKED, item);
+		task->exited = left == BRAID_LEFT_DEAD;
 		task->end_ns = item->host_ns;
 		enter_queue(s, task, number, item->host_ns, false);
 	}
@@ -272,18 +271,13 @@ int braid_task_take_call(struct braid_states *s, const struct braid_item *item,
 			 const struct braid_role_info *info, u32 vcpu)
 {
 	struct braid_vcpu *v = &s->vcpus[vcpu];
-	s64 id;
 	int err = 0;
 
 	s->guests[item->stream->number].any_call = true;
 	if (v->task != braid_format_pid(item))
 		err = braid_task_take_current(s, item, vcpu);
-	if (info->role == BRAID_ROLE_CALL_EXIT)
-		v->call = BRAID_CALL_NONE;
-	else if (!info->call && braid_role_number(info, 0, item, &id) && id >= 0 && id <= MAX_CALL)
-		v->call = BRAID_CALL_NUMBER + (u32)id;
-	else
-		v->call = info->call;
+	v->call = info->role == BRAID_ROLE_CALL_EXIT ? BRAID_CALL_NONE :
+						       braid_role_call(info, item);
 	return err;
 }
 

@@ -105,27 +105,6 @@ static void names(void)
 	braid_html_names_free(n);
 }
 
-static struct braid_html_meaning meaning(const char *system, const char *name)
-{
-	const struct braid_event_type_info info = { .system = system, .name = name };
-
-	return braid_html_meaning_of(&info);
-}
-
-static void meanings(void)
-{
-	CHECK_EQ(meaning("sched", "sched_switch").action, BRAID_HTML_SWITCH);
-	CHECK_EQ(meaning("other", "sched_switch").action, BRAID_HTML_NOTHING);
-	CHECK_EQ(meaning("irq", "softirq_entry").action, BRAID_HTML_IRQ_BEGIN);
-	CHECK_EQ(meaning("irq", "softirq_exit").action, BRAID_HTML_IRQ_END);
-	CHECK_EQ(meaning("irq", "softirq_exit").stem, meaning("irq", "softirq_entry").stem);
-	CHECK(meaning("irq", "softirq_exit").stem != meaning("irq", "irq_handler_entry").stem);
-	CHECK_EQ(meaning("irq", "_entry").action, BRAID_HTML_NOTHING);
-	CHECK_EQ(meaning("kvm", "kvm_exit").action, BRAID_HTML_KVM_EXIT);
-	CHECK_EQ(meaning("syscalls", "sys_enter_read").action, BRAID_HTML_CALL_ENTER);
-	CHECK_EQ(meaning("raw_syscalls", "sys_exit").action, BRAID_HTML_CALL_EXIT);
-}
-
 /* The rows of waits as lines: lane, time, what it waited, its call, since when it was woken. */
 static void read_waits(const char *from, struct braid_text *lines)
 {
@@ -226,37 +205,9 @@ static void waits(void)
 	free(text);
 }
 
-static u32 call_on(struct braid_html_names *n, const struct braid_layout *layout,
-		   const char *machine, u64 id)
-{
-	struct { struct braid_record record; u64 id; } payload = { .id = id };
-	const struct braid_event_type_info info = {
-		.system = "raw_syscalls", .name = "sys_enter", .layout = layout,
-	};
-	const struct braid_html_meaning meaning = braid_html_meaning_of(&info);
-	static struct braid_html_calls calls;
-	struct braid_stream stream = { .kind = BRAID_STREAM_GUEST };
-	struct braid_item item = {
-		.stream = &stream, .payload = (u8 *)&payload, .payload_bytes = sizeof(payload),
-	};
-	struct braid_html_seen seen = {
-		.item = &item, .info = &info, .meaning = &meaning,
-		.layout = layout, .text = "",
-	};
-
-	snprintf(stream.machine, sizeof(stream.machine), "%s", machine);
-	return braid_html_call_name(n, &calls, &seen);
-}
-
 /* Each machine has its own numbers. */
 static void call_names(void)
 {
-	static const char format[] = "format:\n"
-		"\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n"
-		"\tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n"
-		"\tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;\tsigned:0;\n"
-		"\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n"
-		"\tfield:long id;\toffset:8;\tsize:8;\tsigned:1;\n\nprint fmt: \"\"\n";
 	static const struct {
 		const char *machine, *name;
 	} cases[] = {
@@ -264,16 +215,69 @@ static void call_names(void)
 		{ "vax", "syscall 56" }, { "", "syscall 56" },
 	};
 	struct braid_html_names *n = braid_html_names_new();
-	struct braid_layout *layout;
-	const char *rest;
+	static const struct braid_roles roles;
+	static struct braid_html_calls calls;
 	size_t k;
 
-	NEED(n && !braid_layout_parse(&layout, format, "raw_syscalls", &rest));
+	NEED(n);
 	for (k = 0; k < sizeof(cases) / sizeof(*cases); k++)
-		CHECK_EQ(call_on(n, layout, cases[k].machine, 56),
+		CHECK_EQ(braid_html_call_name(n, &calls, &roles, BRAID_CALL_NUMBER + 56,
+					      cases[k].machine),
 			 braid_html_name(n, BRAID_HTML_SYSCALL, 0, 0, cases[k].name,
 					 strlen(cases[k].name)));
+	braid_html_names_free(n);
+}
+
+#define FORMAT(fields)	"format:\n" \
+	"\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n" \
+	"\tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n" \
+	"\tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;\tsigned:0;\n" \
+	"\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n" fields "\nprint fmt: \"\"\n"
+
+static struct braid_role_info role_of(const char *system, const char *name, const char *format)
+{
+	struct braid_event_type_info info = { .system = system, .name = name };
+	struct braid_layout *layout;
+	struct braid_roles roles = { 0 };
+	struct braid_role_info role;
+	const char *rest;
+
+	NEED(!braid_layout_parse(&layout, format, system, &rest));
+	info.layout = layout;
+	role = *braid_roles_find(&roles, &info);
+	braid_roles_free(&roles);
 	braid_layout_free(layout);
+	return role;
+}
+
+/* The two events of a handler are known by their names, whichever it is. */
+static void handlers(void)
+{
+	static const char none[] = FORMAT("");
+	struct braid_role_info begin = role_of("timer", "hrtimer_expire_entry", none);
+	struct braid_role_info end = role_of("timer", "hrtimer_expire_exit", none);
+
+	CHECK(begin.handler && begin.begins && !end.begins);
+	CHECK_EQ(begin.handler, end.handler);
+	CHECK(role_of("irq", "softirq_exit", none).handler != end.handler);
+	CHECK_EQ(role_of("irq", "_entry", none).handler, 0);
+	CHECK_EQ(role_of("kvm", "kvm_exit", none).handler, 0);
+}
+
+/* Whatever the event's text: this one has none. */
+static void exit_names(void)
+{
+	static const char arm64[] = FORMAT("\tfield:unsigned int esr_ec;\toffset:8;\tsize:4;\tsigned:0;\n");
+	const struct braid_role_info role = role_of("kvm", "kvm_exit", arm64);
+	struct { struct braid_record record; u32 class; } payload = { .class = 1 };
+	const struct braid_item item = {
+		.payload = (u8 *)&payload, .payload_bytes = sizeof(payload),
+	};
+	const struct braid_html_seen seen = { .item = &item, .role = &role, .text = "" };
+	struct braid_html_names *n = braid_html_names_new();
+
+	NEED(n);
+	CHECK_EQ(braid_html_exit_name(n, &seen), braid_html_name(n, BRAID_HTML_EXIT, 0, 0, "WFx", 3));
 	braid_html_names_free(n);
 }
 
@@ -283,9 +287,10 @@ int main(void)
 	snprintf(page, sizeof(page), "/tmp/braid-html-%d.html", getpid());
 	RUN(chunks);
 	RUN(names);
-	RUN(meanings);
 	RUN(waits);
 	RUN(call_names);
+	RUN(handlers);
+	RUN(exit_names);
 	unlink(capture);
 	unlink(page);
 	return VERDICT();

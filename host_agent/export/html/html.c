@@ -146,7 +146,6 @@ static int html_put_event(void *arg, const struct braid_item *item,
 	struct braid_html_seen seen = {
 		.item = item, .info = info, .ns = h->x.walk.ns, .pid = braid_format_pid(item),
 		.lane = place->lane, .group = h->lanes.group_of[item->stream->number],
-		.layout = braid_format_fields_of(info, item),
 	};
 	size_t at = h->x.out.bytes;
 	int err = info->number < h->nr_types ? 0 : html_grow_types(h, info->number);

@@ -10,8 +10,6 @@
 #include "host_agent/util/error.h"
 
 #define CHUNK_SPANS	(64u << 10)
-#define DEAD_STATES	0x30u	/* of prev_state ... */
-#define OFF_STATES	0xffu	/* ... none of these: preempted, perhaps with one bit above them */
 
 enum { TRACK, END, LENGTH, NAME, COLUMNS };	/* of a chunk of spans */
 
@@ -24,7 +22,7 @@ struct open {
 
 struct lane_state {
 	struct open rows[BRAID_HTML_ROWS];
-	u64 stems[BRAID_HTML_IRQ_DEPTH];
+	u64 handlers[BRAID_HTML_IRQ_DEPTH];
 	u32 depth;		/* of interrupts */
 	u32 cpu_lane;		/* THREAD: where it was seen last */
 	bool known;		/* CPU: its task: */
@@ -43,8 +41,7 @@ struct braid_html_spans {
 	struct braid_html_out *out;
 	struct lane_state *states;	/* by lane */
 	size_t nr_states;
-	struct braid_html_meaning *meanings;	/* by the number of the event's kind */
-	size_t nr_meanings;
+	struct braid_roles roles;
 	struct braid_html_tasks calls;	/* tasks in a system call: struct call */
 	struct braid_html_calls call_names;
 	struct braid_html_waits *waits;
@@ -94,7 +91,7 @@ void braid_html_spans_free(struct braid_html_spans *s)
 	for (k = 0; k < COLUMNS; k++)
 		braid_text_free(&s->columns[k]);
 	free(s->states);
-	free(s->meanings);
+	braid_roles_free(&s->roles);
 	free(s->windows);
 	braid_html_tasks_free(&s->calls);
 	braid_html_waits_free(s->waits);
@@ -118,49 +115,23 @@ int braid_html_spans_windows(struct braid_html_spans *s, const struct braid_wind
 	return 0;
 }
 
-/* Grows a table to @nr zeroed entries at least; NULL: out of memory. */
-static void *html_spans_grow(struct braid_html_spans *s, void *table, size_t *have, size_t nr,
-			     size_t bytes)
+/* NULL: out of memory. */
+static struct lane_state *state_of(struct braid_html_spans *s, u32 lane)
 {
-	void *grown;
+	size_t nr = lane + 1 + lane / 2;
+	struct lane_state *grown;
 
-	if (nr <= *have)
-		return table;
-	nr += nr / 2;
-	grown = realloc(table, nr * bytes);
+	if (lane < s->nr_states)
+		return &s->states[lane];
+	grown = reallocarray(s->states, nr, sizeof(*grown));
 	if (!grown) {
 		s->failed = true;
 		return NULL;
 	}
-	memset((char *)grown + *have * bytes, 0, (nr - *have) * bytes);
-	*have = nr;
-	return grown;
-}
-
-static struct lane_state *state_of(struct braid_html_spans *s, u32 lane)
-{
-	void *states = html_spans_grow(s, s->states, &s->nr_states, (size_t)lane + 1,
-				       sizeof(*s->states));
-
-	if (!states)
-		return NULL;
-	s->states = states;
+	memset(&grown[s->nr_states], 0, (nr - s->nr_states) * sizeof(*grown));
+	s->states = grown;
+	s->nr_states = nr;
 	return &s->states[lane];
-}
-
-/* NULL: out of memory. */
-static const struct braid_html_meaning *meaning_of(struct braid_html_spans *s,
-						   const struct braid_event_type_info *info)
-{
-	void *meanings = html_spans_grow(s, s->meanings, &s->nr_meanings, (size_t)info->number + 1,
-					 sizeof(*s->meanings));
-
-	if (!meanings)
-		return NULL;
-	s->meanings = meanings;
-	if (!s->meanings[info->number].examined)
-		s->meanings[info->number] = braid_html_meaning_of(info);
-	return &s->meanings[info->number];
 }
 
 /* Rows ------------------------------------------------------------------------------------- */
@@ -293,15 +264,15 @@ static struct braid_html_thread *thread_of(struct braid_html_spans *s,
 	return thread && state_of(s, thread->lane) ? thread : NULL;
 }
 
-static void switch_threads(struct braid_html_spans *s, const struct braid_html_seen *seen, s32 next)
+static void switch_threads(struct braid_html_spans *s, const struct braid_html_seen *seen,
+			   enum braid_left left, s32 next)
 {
 	const struct braid_html_thread *thread = thread_of(s, seen, seen->pid);
 	char name[32];
-	u64 state;
 
 	if (thread) {
 		close_row(s, thread->lane, BRAID_HTML_ROW_RUN, seen->ns);
-		if (braid_html_field(seen, BRAID_HTML_FIELD_PREV_STATE, &state) && !(state & OFF_STATES))
+		if (left == BRAID_LEFT_RUNNABLE)
 			open_row(s, thread->lane, BRAID_HTML_ROW_RUN, s->waiting, seen->ns);
 	}
 	thread = thread_of(s, seen, next);
@@ -315,15 +286,15 @@ static void switch_threads(struct braid_html_spans *s, const struct braid_html_s
 }
 
 /* What both tasks of a switch wait for, or waited for. */
-static int switch_waits(struct braid_html_spans *s, const struct braid_html_seen *seen, s32 next)
+static int switch_waits(struct braid_html_spans *s, const struct braid_html_seen *seen,
+			enum braid_left left, s32 next)
 {
 	const struct braid_html_task prev = { seen->group, seen->pid, seen->ns };
 	const struct braid_html_task task = { seen->group, next, seen->ns };
-	u64 state;
 	int err = 0;
 
-	if (braid_html_field(seen, BRAID_HTML_FIELD_PREV_STATE, &state) && !(state & DEAD_STATES))
-		err = braid_html_waits_off(s->waits, &prev, !(state & OFF_STATES),
+	if (left != BRAID_LEFT_DEAD)
+		err = braid_html_waits_off(s->waits, &prev, left == BRAID_LEFT_RUNNABLE,
 					   call_of(s, seen->group, seen->pid));
 	else
 		braid_html_waits_gone(s->waits, &prev);
@@ -332,24 +303,29 @@ static int switch_waits(struct braid_html_spans *s, const struct braid_html_seen
 
 static int html_spans_take_switch(struct braid_html_spans *s, const struct braid_html_seen *seen)
 {
-	u64 next;
+	enum braid_left left;
+	s64 state, next;
 
-	if (!braid_html_field(seen, BRAID_HTML_FIELD_NEXT_PID, &next))
+	if (!braid_role_number(seen->role, 1, seen->item, &state) ||
+	    !braid_role_number(seen->role, 2, seen->item, &next))
 		return 0;
+	left = braid_role_left(state);
 	leave(s, seen->lane, seen->ns);
+	if (left == BRAID_LEFT_DEAD)
+		set_call(s, seen, 0);
 	come(s, seen->lane, seen->group, (s32)next,
 	     braid_html_next_name(s->names, seen, (s32)next), seen->ns);
-	switch_threads(s, seen, (s32)next);
-	return switch_waits(s, seen, (s32)next);
+	switch_threads(s, seen, left, (s32)next);
+	return switch_waits(s, seen, left, (s32)next);
 }
 
 static int take_wake(struct braid_html_spans *s, const struct braid_html_seen *seen)
 {
 	struct braid_html_task task = { .group = seen->group, .ns = seen->ns };
 	const struct braid_html_thread *thread;
-	u64 pid;
+	s64 pid;
 
-	if (!braid_html_field(seen, BRAID_HTML_FIELD_PID, &pid))
+	if (!braid_role_number(seen->role, 0, seen->item, &pid))
 		return 0;
 	task.pid = (s32)pid;
 	thread = thread_of(s, seen, (s32)pid);
@@ -371,7 +347,9 @@ static void take_call(struct braid_html_spans *s, const struct braid_html_seen *
 		set_call(s, seen, 0);
 		return;
 	}
-	name = braid_html_call_name(s->names, &s->call_names, seen);
+	name = braid_html_call_name(s->names, &s->call_names, &s->roles,
+				    braid_role_call(seen->role, seen->item),
+				    seen->item->stream->machine);
 	set_call(s, seen, name);
 	/* Two consecutive events can report the same call. */
 	if (open->on && open->since_ns == st->last_ns)
@@ -380,23 +358,22 @@ static void take_call(struct braid_html_spans *s, const struct braid_html_seen *
 		open_row(s, seen->lane, BRAID_HTML_ROW_SYSCALL, name, seen->ns);
 }
 
-static void take_irq(struct braid_html_spans *s, const struct braid_html_seen *seen,
-		     const struct braid_html_meaning *m)
+static void take_handler(struct braid_html_spans *s, const struct braid_html_seen *seen)
 {
 	struct lane_state *st = &s->states[seen->lane];
 	u32 k;
 
-	if (m->action == BRAID_HTML_IRQ_BEGIN) {
+	if (seen->role->begins) {
 		if (st->depth == BRAID_HTML_IRQ_DEPTH)
 			return;
 		open_row(s, seen->lane, BRAID_HTML_ROW_IRQ + st->depth,
 			 braid_html_irq_name(s->names, seen), seen->ns);
-		st->stems[st->depth++] = m->stem;
+		st->handlers[st->depth++] = seen->role->handler;
 		return;
 	}
 	/* Nested spans have ended too, even without an event. */
 	for (k = st->depth; k > 0; k--)
-		if (st->stems[k - 1] == m->stem) {
+		if (st->handlers[k - 1] == seen->role->handler) {
 			close_irqs(s, seen->lane, k - 1, seen->ns);
 			return;
 		}
@@ -406,10 +383,10 @@ static void html_spans_take_kvm(struct braid_html_spans *s, const struct braid_h
 				bool entry)
 {
 	const struct braid_html_thread *thread = thread_of(s, seen, seen->pid);
-	u64 vcpu = 0;
+	s64 vcpu = 0;
 
 	if (!thread) {
-		braid_html_field(seen, BRAID_HTML_FIELD_VCPU, &vcpu);
+		braid_role_number(seen->role, entry ? 0 : 3, seen->item, &vcpu);
 		thread = braid_html_thread_add(s->lanes, seen->group, seen->pid, (u32)vcpu);
 		if (!thread || !state_of(s, thread->lane))
 			return;
@@ -435,44 +412,34 @@ static int html_spans_flush(struct braid_html_spans *s, u64 at_least)
 
 static int act(struct braid_html_spans *s, const struct braid_html_seen *seen)
 {
-	const struct braid_html_meaning *m = seen->meaning;
-	int err = 0;
-
-	switch (m->action) {
-	case BRAID_HTML_NOTHING:
-		break;
-	case BRAID_HTML_SWITCH:
-		err = html_spans_take_switch(s, seen);
-		break;
-	case BRAID_HTML_WAKE:
-		err = take_wake(s, seen);
-		break;
-	case BRAID_HTML_TASK_EXIT:
-		set_call(s, seen, 0);
-		break;
-	case BRAID_HTML_CALL_ENTER:
-	case BRAID_HTML_CALL_EXIT:
-		take_call(s, seen, m->action == BRAID_HTML_CALL_ENTER);
-		break;
-	case BRAID_HTML_IRQ_BEGIN:
-	case BRAID_HTML_IRQ_END:
-		take_irq(s, seen, m);
-		break;
-	case BRAID_HTML_KVM_ENTRY:
-	case BRAID_HTML_KVM_EXIT:
-		html_spans_take_kvm(s, seen, m->action == BRAID_HTML_KVM_ENTRY);
-		break;
+	if (seen->role->handler)
+		take_handler(s, seen);
+	switch (seen->role->role) {
+	case BRAID_ROLE_SWITCH:
+		return html_spans_take_switch(s, seen);
+	case BRAID_ROLE_WAKING:
+	case BRAID_ROLE_WAKEUP:
+		return take_wake(s, seen);
+	case BRAID_ROLE_CALL_ENTER:
+	case BRAID_ROLE_CALL_EXIT:
+		take_call(s, seen, seen->role->role == BRAID_ROLE_CALL_ENTER);
+		return 0;
+	case BRAID_ROLE_KVM_ENTRY:
+	case BRAID_ROLE_KVM_EXIT:
+		html_spans_take_kvm(s, seen, seen->role->role == BRAID_ROLE_KVM_ENTRY);
+		return 0;
+	default:
+		return 0;
 	}
-	return err;
 }
 
 int braid_html_spans_event(struct braid_html_spans *s, struct braid_html_seen *seen)
 {
 	int err = 0;
 
-	seen->meaning = meaning_of(s, seen->info);
-	if (!state_of(s, seen->lane) || !seen->meaning)
-		return html_spans_flush(s, 0);
+	seen->role = braid_roles_find(&s->roles, seen->info);
+	if (!state_of(s, seen->lane) || !seen->role)
+		return braid_out_of_memory();
 	if (html_spans_enter(s, seen->ns) && seen->pid != BRAID_PID_UNKNOWN) {
 		take_task(s, seen);
 		err = act(s, seen);

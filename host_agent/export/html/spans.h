@@ -52,7 +52,7 @@ int braid_html_spans_windows(struct braid_html_spans *s, const struct braid_wind
 /**
  * braid_html_spans_event - process an event
  * @s: the spans
- * @seen: the event; events are in order. Its meaning is set
+ * @seen: the event; events are in order. Its role is set
  *
  * Return: 0, -EPIPE, or -errno with braid_fail().
  */
