@@ -3,6 +3,7 @@
 
 import json
 import re
+import time
 
 import kit
 import machines
@@ -87,17 +88,21 @@ def driver_off(ctx):
     guest.run(f"echo 0 > {TREE}/buffers/enabled; echo 1 > {TREE}/buffers/enabled")  # before it
     capture = ctx.dir / "capture"
     agent = kit.start_recorder(ctx, "-r", guest.shm, "-e", "sched", "-o", capture)
+    began = time.monotonic()
     for _ in range(2):
         guest.run(f"echo 0 > {TREE}/buffers/enabled; usleep 300000; echo 1 > {TREE}/buffers/enabled")
-    guest.run("usleep 300000")  # the driver has polled
-    rings = json.loads(ctx.run_agent("stat", "--json", guest.shm).stdout)["rings"]
-    times = {(ring["buffer"], ring["off"], ring["off_times"]) for ring in rings}
-    ctx.equal(times, {("trace", False, 3), ("ftrace", False, 0)}, "what stat says of each ring")
+    most = time.monotonic() - began
+
+    def rings():
+        found = json.loads(ctx.run_agent("stat", "--json", guest.shm).stdout)["rings"]
+        return {(ring["buffer"], ring["off"], ring["off_times"]) for ring in found}
+
+    ctx.wait_until(lambda: rings() == {("trace", False, 3), ("ftrace", False, 0)}, "stat to say so of each ring")
     kit.stop_recorder(ctx, agent)
     notes = [line for line in ctx.run_agent("report", capture).stdout.splitlines() if " was off " in line]
     ctx.equal(len(notes), 1, f"notes of recording that was off: {notes}")
     seconds = re.search(r"buffer trace was off in the guest 2 times, for ([\d.]+) s: ", notes[0])
-    ctx.check(seconds and 0.6 < float(seconds[1]) < 5, notes[0])
+    ctx.check(seconds and 0.6 < float(seconds[1]) <= most, f"off for 0.6 to {most} s: {notes[0]}")
 
 
 @case("driver-write-back", usual=("6.1",), needs=("driver",))
