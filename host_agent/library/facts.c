@@ -129,9 +129,12 @@ static int facts_begin(struct tracebraid_facts *f, unsigned int kinds)
 		.exit = kinds & TRACEBRAID_FACT_EXIT ? facts_take_exit : NULL,
 	};
 	f->options.stop = f->trace->stop;
+	err = braid_walk_begin(&f->walk, f->trace->source, &f->options, &f->totals);
+	if (err)
+		return err;
+	f->walk.states = &f->states;
+	f->walk.no_order = true;
 	err = braid_states_begin(&f->states, f->trace->source, &f->ops, f);
-	if (!err)
-		err = braid_walk_begin(&f->walk, f->trace->source, &f->options, &f->totals);
 	return err ? err : braid_walk_start(&f->walk);
 }
 
@@ -168,23 +171,13 @@ void tracebraid_facts_free(struct tracebraid_facts *f)
 	free(f);
 }
 
-/* What the next event brings. Return: 0, or -errno. */
+/* What the next item brings. Return: 0, or -errno. */
 static int step(struct tracebraid_facts *f)
 {
-	const struct braid_item *item;
 	int got = braid_walk_next(&f->walk);
 
-	if (got < 0)
-		return got;
-	if (got == BRAID_WALK_END) {
-		f->ended = true;
-		return braid_states_end(&f->states);
-	}
-	item = f->walk.item;
-	if (got == BRAID_WALK_NOTE || !braid_states_takes(item->host_ns))
-		return 0;
-	return got == BRAID_WALK_LOST ? braid_states_lost(&f->states, item) :
-					braid_states_event(&f->states, item, f->walk.info);
+	f->ended = got == BRAID_WALK_END;
+	return f->ended ? braid_states_end(&f->states) : got < 0 ? got : 0;
 }
 
 int tracebraid_facts_next(struct tracebraid_facts *f, struct tracebraid_fact *fact)
