@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Installs the missing packages of the named jobs:
 # packages.sh
-# build|forms|driver|arm64|arm64-user|guests|libvirt|tests|library|kunit|fuzz|html|bench|releases...
+# build|ccache|forms|driver|arm64|arm64-user|guests|libvirt|tests|library|kunit|fuzz|html|bench|releases...
 # What differs between Debian's releases is printed by
 # packages.sh --kernels	guest kernels by package, the oldest first: NAME, a tab, what its packages are named after linux-image-
 # packages.sh --clang|--source	the version of clang, of linux-source
@@ -27,6 +27,7 @@ packages_of() {
 	build) echo gcc libc6-dev make pkg-config libtraceevent-dev libtracefs-dev libxxhash-dev \
 		libzstd-dev libisal-dev zlib1g-dev libvirt-dev libxml2-dev libcap-ng-dev libseccomp-dev \
 		libkdumpfile-dev libprotobuf-c-dev libsqlite3-dev protobuf-c-compiler protobuf-compiler ;;
+	ccache) echo ccache ;;
 	forms) echo babeltrace2 trace-cmd python3 python3-protobuf ;;
 	driver) kernels headers ;;
 	arm64) echo gcc-aarch64-linux-gnu qemu-system-arm ;;

@@ -82,6 +82,7 @@ unshare --mount --propagation private sh -euc '
 	cd "$root"
 	pivot_root . mnt
 	exec chroot . /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 TERM="${TERM:-dumb}" \
+		CCACHE_DIR=/root/.cache/tracebraid/kernels/ccache \
 		NODE_EXTRA_CA_CERTS=/etc/ssl/certs/ca-certificates.crt DEBIAN_FRONTEND=noninteractive \
 		sh -c "umount --lazy /mnt && cd /root/tracebraid && $4"
 ' sh "$root" "$packages" "$cache" "$2"
