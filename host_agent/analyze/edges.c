@@ -73,6 +73,7 @@ static int stop_host(struct braid_states *s, s64 ns)
 		if (s->vcpus[k].out)	/* no entry follows */
 			err = braid_vcpu_settle(s, &s->vcpus[k], ns) ?:
 			      braid_vcpu_report_exit(s, &s->vcpus[k], ns);
+	s->host_gaps++;
 	forget_cpus(s);
 	while (s->first_touched != BRAID_NO_VCPU && !err) {
 		v = &s->vcpus[s->first_touched];

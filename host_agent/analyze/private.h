@@ -213,9 +213,18 @@ void braid_task_add_bound(struct braid_states *s, u32 stream, s32 pid, u64 ns);
 
 /* task.c ----------------------------------------------------------------------------------- */
 
-/* A switch of tasks on the host: the next one's name. Returns 0 or -errno with braid_fail(). */
-int braid_task_note_comm(struct braid_states *s, const struct braid_item *item,
-			 const struct braid_role_info *info, s64 tid);
+/* Whether somebody wants to know what tasks of the host do. */
+static inline bool braid_task_follows_host(const struct braid_states *s)
+{
+	return s->ops && s->ops->started;
+}
+
+/*
+ * A switch of tasks on the host, whose fields are there; @call: that the CPU's task is in, set to
+ * the next one's. Returns 0 or -errno with braid_fail().
+ */
+int braid_task_take_host_switch(struct braid_states *s, const struct braid_item *item,
+				const struct braid_role_info *info, u32 *call);
 
 /* A switch of tasks in a guest. Returns 0 or -errno with braid_fail(). */
 int braid_task_take_switch(struct braid_states *s, const struct braid_item *item,
@@ -224,7 +233,11 @@ int braid_task_take_switch(struct braid_states *s, const struct braid_item *item
 /* Any event of a guest's vCPU whose current task is unknown: it is the event's. Likewise. */
 int braid_task_take_current(struct braid_states *s, const struct braid_item *item, u32 vcpu);
 
-/* A wakeup in a guest. Likewise. */
+/* A wakeup that begins, if somebody wants to know. Likewise. */
+int braid_task_take_waking(struct braid_states *s, const struct braid_item *item,
+			   const struct braid_role_info *info);
+
+/* A wakeup in a guest, or on the host if its tasks are followed. Likewise. */
 int braid_task_take_wakeup(struct braid_states *s, const struct braid_item *item,
 			   const struct braid_role_info *info);
 

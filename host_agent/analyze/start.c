@@ -431,6 +431,7 @@ int braid_start_apply(struct braid_states *s, u32 which)
 		braid_list_touch_cpu(s, start->cpus[k].cpu);
 		cpu->known = true;
 		cpu->tid = start->cpus[k].tid;
+		cpu->call = BRAID_CALL_UNKNOWN;
 		cpu->vcpu = v ? (u32)(v - s->vcpus) : BRAID_NO_VCPU;
 	}
 	for (k = 0; k < start->nr_vcpus; k++) {

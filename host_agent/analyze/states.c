@@ -42,6 +42,7 @@ static void set_current(struct braid_host_cpu *cpu, s64 tid, u32 vcpu)
 {
 	cpu->known = true;
 	cpu->tid = tid;
+	cpu->call = BRAID_CALL_UNKNOWN;
 	cpu->vcpu = vcpu;
 	cpu->left = BRAID_PID_UNKNOWN;
 }
@@ -75,6 +76,7 @@ static int states_take_switch(struct braid_states *s, u32 number, const struct b
 	struct braid_host_cpu *cpu = &s->cpus[number];
 	struct braid_vcpu *from, *to;
 	s64 prev, state, next;
+	u32 call;
 	int err;
 
 	if (!braid_role_number(info, 0, item, &prev) || !braid_role_number(info, 1, item, &state) ||
@@ -95,10 +97,12 @@ static int states_take_switch(struct braid_states *s, u32 number, const struct b
 		braid_vcpu_set_thread(s, to, BRAID_THREAD_ON, number);
 		braid_mark(s, BRAID_MARK_ON_CPU, states_number_of(s, to), item->host_ns, 0, 0);
 	}
-	err = braid_task_note_comm(s, item, info, next);
+	call = cpu->known && cpu->tid == prev ? cpu->call : BRAID_CALL_UNKNOWN;
+	set_current(cpu, next, states_number_of(s, to));
+	err = braid_task_take_host_switch(s, item, info, &call);
+	cpu->call = call;
 	if (err)
 		return err;
-	set_current(cpu, next, states_number_of(s, to));
 	cpu->left = prev;
 	cpu->irqs = 0;
 	cpu->softirq = false;
@@ -115,12 +119,15 @@ static int take_place(struct braid_states *s, const struct braid_item *item,
 	bool wakeup = info->role == BRAID_ROLE_WAKEUP;
 	struct braid_vcpu *v;
 	s64 pid, cpu;
-	int thread;
+	int thread, err;
 
 	if (!braid_role_number(info, 0, item, &pid))
 		return 0;
 	s->any_wakeup |= wakeup;
 	s->any_migrate |= !wakeup;
+	err = wakeup && braid_task_follows_host(s) ? braid_task_take_wakeup(s, item, info) : 0;
+	if (err)
+		return err;
 	v = vcpu_of(s, pid, item->host_ns);
 	/* A thread of unknown state may be running while it is woken. */
 	if (!v || v->thread == BRAID_THREAD_ON || v->thread == BRAID_THREAD_UNKNOWN)
@@ -246,6 +253,15 @@ static int take_current(struct braid_states *s, u32 number, const struct braid_i
 	return err ? err : braid_vcpu_refresh_waiters(s, number, item->host_ns, 0);
 }
 
+/* A system call of the host's begins or ends. */
+static void take_call(struct braid_host_cpu *cpu, const struct braid_item *item,
+		      const struct braid_role_info *info)
+{
+	if (cpu->known && cpu->tid == braid_format_pid(item))
+		cpu->call = info->role == BRAID_ROLE_CALL_EXIT ? BRAID_CALL_NONE :
+								 braid_role_call(info, item);
+}
+
 static int states_take_host(struct braid_states *s, const struct braid_item *item,
 			    const struct braid_role_info *info)
 {
@@ -264,8 +280,9 @@ static int states_take_host(struct braid_states *s, const struct braid_item *ite
 		return err;
 	switch (info->role) {
 	case BRAID_ROLE_NONE:
-	case BRAID_ROLE_WAKING:
 		return 0;
+	case BRAID_ROLE_WAKING:
+		return braid_task_take_waking(s, item, info);
 	case BRAID_ROLE_SWITCH:
 		return states_take_switch(s, number, item, info);
 	case BRAID_ROLE_WAKEUP:
@@ -280,6 +297,8 @@ static int states_take_host(struct braid_states *s, const struct braid_item *ite
 		return 0;
 	case BRAID_ROLE_CALL_ENTER:
 	case BRAID_ROLE_CALL_EXIT:
+		take_call(&s->cpus[number], item, info);
+		return 0;
 	case BRAID_ROLE_VECTOR_ENTRY:
 	case BRAID_ROLE_VECTOR_EXIT:
 	case BRAID_ROLE_ONLINE:
@@ -328,6 +347,10 @@ static int states_take_guest(struct braid_states *s, const struct braid_item *it
 		return braid_task_take_migrate(s, item, info);
 	if (info->role == BRAID_ROLE_CALL_ENTER || info->role == BRAID_ROLE_CALL_EXIT)
 		return braid_task_take_call(s, item, info, number);
+	if (info->role == BRAID_ROLE_WAKING)
+		err = braid_task_take_waking(s, item, info);
+	if (err)
+		return err;
 	braid_mark_take_guest(s, number, item, info);
 	return s->vcpus[number].task == BRAID_PID_UNKNOWN ?
 	       braid_task_take_current(s, item, number) : 0;
@@ -349,6 +372,7 @@ static int open_gap(struct braid_states *s, const struct braid_ring *ring, s64 n
 		s->cpus[ring->cpu].irqs = 0;
 		s->cpus[ring->cpu].softirq = false;
 		s->open_gaps++;
+		s->host_gaps++;
 		return braid_vcpu_forget(s, ring->cpu, ns);
 	}
 	guest->gaps++;
@@ -371,6 +395,7 @@ static int close_gap(struct braid_states *s, const struct braid_ring *ring, s64 
 			return 0;
 		s->cpus[ring->cpu].in_gap = false;
 		s->open_gaps--;
+		s->host_gaps++;
 		/* States that events of other CPUs have shown may no longer hold. */
 		return braid_vcpu_forget(s, ring->cpu, ns);
 	}

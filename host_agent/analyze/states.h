@@ -118,6 +118,22 @@ struct braid_queue_wait {
 	u64 ns[BRAID_NR_VCPU_STATES];	/* GUEST, RUNS: another task ran; they add up to the time */
 };
 
+/* A task, of a guest or of the host, got a CPU: what is known of the time before. */
+struct braid_task_start {
+	u32 stream, cpu;
+	s32 pid;
+	s64 ns;
+	bool off;		/* it had left a CPU, ... */
+	bool preempted;		/* ... runnable; else it was blocked ... */
+	s64 off_ns;		/* ... since then ... */
+	u32 call;		/* ... in BRAID_CALL_* or a system call */
+	bool woken;		/* it was, ... */
+	s64 woken_ns;		/* ... then, or its waking is all that is known ... */
+	u32 waker_cpu;		/* ... by what ran there: */
+	s32 waker;
+	u64 waker_counter;	/* of that event */
+};
+
 /* A vCPU left guest code, and came back, or did not until the end of its observation. */
 struct braid_exit {
 	u32 vcpu;
@@ -161,6 +177,8 @@ struct braid_states_ops {
 	/* Of each vCPU in time order, without a gap. */
 	int (*span)(void *arg, const struct braid_state_span *span);
 	int (*queued)(void *arg, const struct braid_queue_wait *wait);
+	/* If it is set, tasks of the host are followed, too. */
+	int (*started)(void *arg, const struct braid_task_start *start);
 	/* Of exits, at the entry or the end: the part within the observation. */
 	int (*exit)(void *arg, const struct braid_exit *exit);
 	void (*mark)(void *arg, const struct braid_mark *mark);
@@ -190,6 +208,13 @@ struct braid_guest_task {
 	u32 waker;		/* ... which this vCPU recorded */
 	s64 since_ns;		/* QUEUED, BLOCKED */
 	u64 bound_ns;		/* of since_ns */
+	bool blocked;		/* QUEUED by a wakeup: it had been BLOCKED, ... */
+	s64 blocked_from_ns;	/* ... since then */
+	bool waking;		/* its wakeup has begun, ... */
+	s64 waking_ns;		/* ... then */
+	u32 waker_cpu;		/* of woken, waking */
+	s32 waker_pid;
+	u64 waker_counter;
 	u32 gaps;		/* of its stream, when it was last seen: more make it unknown */
 	u32 call;		/* not CURRENT: the system call it is in */
 	u64 ns[BRAID_NR_VCPU_STATES];	/* CURRENT: by its vCPU's state */
@@ -250,6 +275,7 @@ struct braid_host_cpu {
 	u32 vcpu;		/* that it is; or BRAID_NO_VCPU */
 	s32 left;		/* the last switch's event was of this one; or BRAID_PID_UNKNOWN */
 	u32 hides;		/* vCPU: in a gap, at whose end it is current; or BRAID_NO_VCPU */
+	u32 call;		/* that the current thread is in, if tasks are followed */
 	u32 irqs;		/* nested handlers of interrupts (Linux nests none) ... */
 	s32 irq;		/* ... the innermost one's number */
 	bool softirq;		/* a handler of a softirq runs, or is interrupted ... */
@@ -306,6 +332,7 @@ struct braid_states {
 	struct braid_host_cpu *cpus;
 	u32 nr_cpus;
 	u32 open_gaps;		/* host CPUs with in_gap */
+	u32 host_gaps;		/* losses and stops of the host, for what its tasks do */
 	u32 first_touched;	/* vCPUs that the next loss of the host makes unknown; or BRAID_NO_VCPU */
 	u32 first_cpu;		/* of the host: those that a stop makes unknown; or BRAID_NO_CPU */
 	const struct braid_guest_state *only_guest;	/* with vCPUs; NULL: none, or several */

@@ -32,18 +32,20 @@ static void turn(struct braid_states *s, struct braid_guest_task *task, int stat
 {
 	struct braid_guest_state *guest = &s->guests[task->stream];
 
-	if (!task->known) {
+	if (guest->nr_vcpus && !task->known) {
 		task->known = true;
 		task->next_known = guest->first_known;
 		guest->first_known = task - s->tasks;
 	}
-	if (!task->seen)
+	/* What the host's tasks do is not added up. */
+	if (guest->nr_vcpus && !task->seen)
 		task->begin_ns = item->host_ns;
-	else if (!task->exited)
+	else if (guest->nr_vcpus && !task->exited)
 		task_settle(s, task, item->host_ns);
-	task->seen = true;
+	task->seen = guest->nr_vcpus;
 	task->exited = false;	/* if it had: its pid is another task's now */
 	task->state = state;
+	task->waking = false;
 	task->woken = false;
 	task->since_ns = item->host_ns;
 	task->bound_ns = item->bound_ns;
@@ -149,14 +151,62 @@ static void note_comm(struct braid_states *s, struct braid_guest_task *task,
 		s->renamed++;
 }
 
-int braid_task_note_comm(struct braid_states *s, const struct braid_item *item,
-			 const struct braid_role_info *info, s64 tid)
+/* Hands on what is known of the time before it got this CPU. */
+static int report_start(struct braid_states *s, const struct braid_guest_task *task,
+			const struct braid_item *item)
 {
-	struct braid_guest_task *task;
-	int err = tid ? braid_task_of(s, item->stream->number, tid, &task) : 0;
+	bool blocked = task->state == BRAID_GUEST_TASK_BLOCKED && !task->exited;
+	bool queued = task->state == BRAID_GUEST_TASK_QUEUED;
+	struct braid_task_start start = {
+		.stream = task->stream, .cpu = item->ring->cpu, .pid = task->pid,
+		.ns = item->host_ns, .off = blocked || (queued && (!task->woken || task->blocked)),
+		.preempted = queued && !task->woken, .call = task->call,
+		.off_ns = queued && task->woken ? task->blocked_from_ns : task->since_ns,
+		.woken = (queued && task->woken) || task->waking, .waker_cpu = task->waker_cpu,
+		.waker = task->waker_pid, .waker_counter = task->waker_counter,
+		.woken_ns = task->waking ? task->waking_ns : task->since_ns,
+	};
 
-	if (!err && tid && task)
-		note_comm(s, task, info, 3, item);
+	return task->pid && (start.off || start.woken) && s->ops && s->ops->started ?
+	       s->ops->started(s->arg, &start) : 0;
+}
+
+/* A task leaves its CPU, in a system call. */
+static void leave_cpu(struct braid_states *s, struct braid_guest_task *task, enum braid_left left,
+		      u32 call, const struct braid_item *item)
+{
+	task->call = left == BRAID_LEFT_DEAD ? BRAID_CALL_UNKNOWN : call;
+	turn(s, task, left == BRAID_LEFT_RUNNABLE ? BRAID_GUEST_TASK_QUEUED :
+						    BRAID_GUEST_TASK_BLOCKED, item);
+	task->exited = left == BRAID_LEFT_DEAD;
+	task->end_ns = item->host_ns;
+}
+
+int braid_task_take_host_switch(struct braid_states *s, const struct braid_item *item,
+				const struct braid_role_info *info, u32 *call)
+{
+	u32 stream = item->stream->number, in = *call;
+	s64 prev = 0, state = 0, next = 0;
+	struct braid_guest_task *task;
+	int err;
+
+	braid_role_number(info, 0, item, &prev);
+	braid_role_number(info, 1, item, &state);
+	braid_role_number(info, 2, item, &next);
+	*call = next ? BRAID_CALL_UNKNOWN : BRAID_CALL_NONE;
+	err = prev && braid_task_follows_host(s) ? braid_task_of(s, stream, prev, &task) : 0;
+	if (!err && prev && braid_task_follows_host(s) && task)
+		leave_cpu(s, task, braid_role_left(state), in, item);
+	if (!err && next)
+		err = braid_task_of(s, stream, next, &task);
+	if (err || !next || !task)
+		return err;
+	note_comm(s, task, info, 3, item);
+	if (!braid_task_follows_host(s))
+		return 0;
+	*call = task->call;
+	err = report_start(s, task, item);
+	turn(s, task, BRAID_GUEST_TASK_CURRENT, item);
 	return err;
 }
 
@@ -168,7 +218,6 @@ int braid_task_take_switch(struct braid_states *s, const struct braid_item *item
 	struct braid_vcpu *v = &s->vcpus[number];
 	s64 prev, state, next;
 	struct braid_guest_task *task;
-	enum braid_left left;
 	int err;
 
 	if (!braid_role_number(info, 0, item, &prev) || !braid_role_number(info, 1, item, &state) ||
@@ -178,19 +227,14 @@ int braid_task_take_switch(struct braid_states *s, const struct braid_item *item
 	err = braid_task_of(s, item->stream->number, prev, &task);
 	if (err)
 		return err;
-	left = braid_role_left(state);
 	if (task && prev) {
-		task->call = left == BRAID_LEFT_DEAD || v->task != prev ? BRAID_CALL_UNKNOWN :
-									  v->call;
-		turn(s, task, left == BRAID_LEFT_RUNNABLE ? BRAID_GUEST_TASK_QUEUED :
-							    BRAID_GUEST_TASK_BLOCKED, item);
-		task->exited = left == BRAID_LEFT_DEAD;
-		task->end_ns = item->host_ns;
+		leave_cpu(s, task, braid_role_left(state),
+			  v->task == prev ? v->call : BRAID_CALL_UNKNOWN, item);
 		enter_queue(s, task, number, item->host_ns, false);
 	}
 	err = braid_task_of(s, item->stream->number, next, &task);
 	if (!err && task)
-		err = report_wait(s, task, number, item);
+		err = report_wait(s, task, number, item) ?: report_start(s, task, item);
 	if (err)
 		return err;
 	if (task) {
@@ -203,6 +247,48 @@ int braid_task_take_switch(struct braid_states *s, const struct braid_item *item
 	if (!err && v->thread == BRAID_THREAD_ON && v->cpu < s->nr_cpus)
 		err = braid_vcpu_refresh_waiters(s, v->cpu, item->host_ns, item->bound_ns);
 	return err;
+}
+
+/* One that is current or queued may be woken too: that changes nothing. */
+static bool may_be_woken(const struct braid_guest_task *task)
+{
+	return task->state == BRAID_GUEST_TASK_BLOCKED || task->state == BRAID_GUEST_TASK_UNKNOWN;
+}
+
+static void note_waker(struct braid_guest_task *task, const struct braid_item *item)
+{
+	task->waker_cpu = item->ring->cpu;
+	task->waker_pid = braid_format_pid(item);
+	task->waker_counter = item->counter;
+}
+
+int braid_task_take_waking(struct braid_states *s, const struct braid_item *item,
+			   const struct braid_role_info *info)
+{
+	struct braid_guest_task *task;
+	s64 pid;
+	int err;
+
+	if (!braid_task_follows_host(s) || !braid_role_number(info, 0, item, &pid))
+		return 0;
+	err = braid_task_of(s, item->stream->number, pid, &task);
+	if (err || !task || !may_be_woken(task))
+		return err;
+	note_waker(task, item);
+	task->waking = true;
+	task->waking_ns = item->host_ns;
+	return 0;
+}
+
+static void wake(struct braid_states *s, struct braid_guest_task *task,
+		 const struct braid_item *item)
+{
+	task->blocked = task->state == BRAID_GUEST_TASK_BLOCKED && !task->exited;
+	task->blocked_from_ns = task->since_ns;
+	if (!task->waking)
+		note_waker(task, item);
+	turn(s, task, BRAID_GUEST_TASK_QUEUED, item);
+	task->woken = true;
 }
 
 int braid_task_take_wakeup(struct braid_states *s, const struct braid_item *item,
@@ -220,15 +306,14 @@ int braid_task_take_wakeup(struct braid_states *s, const struct braid_item *item
 	if (err || !task)
 		return err;
 	note_comm(s, task, info, 2, item);
-	/* One that is current or queued may be woken too: that changes nothing. */
-	if (task->state == BRAID_GUEST_TASK_BLOCKED || task->state == BRAID_GUEST_TASK_UNKNOWN) {
-		turn(s, task, BRAID_GUEST_TASK_QUEUED, item);
-		task->woken = true;
-		task->waker = guest->first_vcpu + item->ring->cpu;
-		if (item->ring->cpu < guest->nr_vcpus)
-			braid_mark_wakes(s, guest->first_vcpu + item->ring->cpu, item);
-		enter_queue(s, task, vcpu_in(s, item, info), item->host_ns, false);
-	}
+	if (!may_be_woken(task))
+		return 0;
+	wake(s, task, item);
+	if (item->ring->cpu >= guest->nr_vcpus)
+		return 0;
+	task->waker = guest->first_vcpu + item->ring->cpu;
+	braid_mark_wakes(s, task->waker, item);
+	enter_queue(s, task, vcpu_in(s, item, info), item->host_ns, false);
 	return 0;
 }
 

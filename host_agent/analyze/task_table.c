@@ -43,7 +43,8 @@ const struct braid_guest_task *braid_states_task(const struct braid_states *s, u
 int braid_task_of(struct braid_states *s, u32 stream, s32 pid, struct braid_guest_task **out)
 {
 	struct braid_guest_task task = {
-		.stream = stream, .pid = pid, .gaps = s->guests[stream].gaps,
+		.stream = stream, .pid = pid,
+		.gaps = s->guests[stream].nr_vcpus ? s->guests[stream].gaps : s->host_gaps,
 	};
 	int err;
 
@@ -52,6 +53,7 @@ int braid_task_of(struct braid_states *s, u32 stream, s32 pid, struct braid_gues
 		(*out)->gaps = task.gaps;
 		(*out)->state = BRAID_GUEST_TASK_UNKNOWN;
 		(*out)->call = BRAID_CALL_UNKNOWN;
+		(*out)->waking = false;
 	}
 	if (*out)
 		return 0;

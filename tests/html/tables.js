@@ -33,6 +33,25 @@ function stateSums() {
 	return sums;
 }
 
+/* {"VCPU": [wake-ups after which a task ran there, ns until it did]} */
+function wakeSums() {
+	const { trace } = globalThis.tracebraid,
+		sums = {};
+	for (const { kind, waits, group, number } of trace.lanes) {
+		if (kind !== 1 || trace.groups[group].kind === 'host') continue;
+		const sum = [0, 0];
+		for (let row = 0; row < waits.times.length; row++) {
+			const woken = waits.values[5 * row + 2];
+			if (woken) {
+				sum[0]++;
+				sum[1] += woken - 1;
+			}
+		}
+		if (sum[0]) sums[`${trace.groups[group].name}/vCPU ${number}`] = sum;
+	}
+	return sums;
+}
+
 /* What is drawn at times that are in no recording: [what, from, to], from the base. */
 function outside(recordings) {
 	const { longest, trace } = globalThis.tracebraid,
@@ -98,6 +117,13 @@ async function checkTables(browser, run, folder, captures) {
 		await page.evaluate(stolenSums),
 		stolenOf(ask('steal', '--by', 'task').steal),
 		`${what}: stolen time`,
+	);
+	assert.deepStrictEqual(
+		await page.evaluate(wakeSums),
+		Object.fromEntries(
+			lanesOf(ask('wake').wakeups).map(({ vcpu, count, total_ns: ns }) => [vcpu, [count, ns]]),
+		),
+		`${what}: wake-ups`,
 	);
 	const { summary, stalls } = await page.evaluate(verdictOf);
 	assert.deepStrictEqual(summary, ask('summary'), what);

@@ -7,12 +7,10 @@
 #include "host_agent/export/html/form.h"
 #include "host_agent/export/html/names.h"
 #include "host_agent/export/html/seen.h"
-#include "host_agent/export/html/waits.h"
 #include "host_agent/util/error.h"
 #include "tests/unit/check.h"
 #include "tests/unit/make_capture.h"
 #include "tests/unit/need.h"
-#include "tests/unit/page_chunks.h"
 #include "tests/unit/report_text.h"
 
 static char capture[64], page[64];
@@ -105,106 +103,6 @@ static void names(void)
 	braid_html_names_free(n);
 }
 
-/* The rows of waits as lines: lane, time, what it waited, its call, since when it was woken. */
-static void read_waits(const char *from, struct braid_text *lines)
-{
-	struct braid_text bytes = { 0 };
-	const char *at = from, *c[7];
-	u64 rows, ns, n[7];
-	u32 k;
-
-	NEED(page_chunk(&at, "waits", &bytes));
-	for (ns = 1000, rows = page_columns(&bytes, c, 7); rows; rows--) {
-		for (k = 0; k < 5; k++)
-			c[k] = braid_varint_take(c[k], &n[k]);
-		ns += braid_varint_unfold(n[1]);
-		braid_text_printf(lines, "lane %u at %u", (u32)n[0], (u32)ns);
-		if (n[2])
-			braid_text_printf(lines, " %s %u", n[2] & 1 ? "preempted" : "blocked",
-					  (u32)(n[2] / 2 - 1));
-		if (n[3])
-			braid_text_printf(lines, " in %u", (u32)n[3]);
-		for (k = 5; n[4] && k < 7; k++)
-			c[k] = braid_varint_take(c[k], &n[k]);
-		if (n[4])
-			braid_text_printf(lines, " woken %u ago in lane %u by %u",
-					  (u32)n[4] - 1, (u32)n[5], (u32)n[6]);
-		braid_text_putc(lines, '\n');
-	}
-	braid_text_putc(lines, 0);
-	braid_text_free(&bytes);
-}
-
-static void put_waits(struct braid_html_waits *w)
-{
-#define TASK(pid_, ns_)	(&(struct braid_html_task){ .group = 1, .pid = pid_, .ns = ns_ })
-	NEED(!braid_html_waits_on(w, TASK(7, 1000), 3));		/* since when: unknown */
-	NEED(!braid_html_waits_wake(w, TASK(7, 1050), 2, 50));	/* it runs */
-	NEED(!braid_html_waits_off(w, TASK(7, 1100), true, 0));
-	NEED(!braid_html_waits_wake(w, TASK(7, 1150), 2, 50));	/* it is in the queue */
-	NEED(!braid_html_waits_on(w, TASK(7, 1200), 3));
-	NEED(!braid_html_waits_off(w, TASK(7, 1300), false, 9));
-	NEED(!braid_html_waits_wake(w, TASK(7, 1400), 2, 50));
-	NEED(!braid_html_waits_wake(w, TASK(7, 1410), 4, 51));	/* the same wake-up */
-	NEED(!braid_html_waits_on(w, TASK(0, 1450), 3));		/* idle waits for nothing */
-	NEED(!braid_html_waits_on(w, TASK(7, 1500), 4));
-	NEED(!braid_html_waits_wake(w, TASK(8, 1500), 2, 50));	/* a new one */
-	NEED(!braid_html_waits_on(w, TASK(8, 1600), 3));
-	NEED(!braid_html_waits_off(w, TASK(8, 1700), false, 0));
-	braid_html_waits_lost(w, 0);				/* of others */
-	NEED(!braid_html_waits_on(w, TASK(8, 1800), 3));
-	NEED(!braid_html_waits_off(w, TASK(8, 1900), false, 0));
-	braid_html_waits_lost(w, 1);
-	NEED(!braid_html_waits_on(w, TASK(8, 2000), 3));
-	NEED(!braid_html_waits_off(w, TASK(8, 2100), false, 0));
-	braid_html_waits_gone(w, TASK(8, 2100));
-	NEED(!braid_html_waits_on(w, TASK(8, 2200), 3));		/* the same number again */
-#undef TASK
-}
-
-static void waits(void)
-{
-	static const char want[] =
-		"lane 3 at 1200 preempted 100\n"
-		"lane 4 at 1500 blocked 200 in 9 woken 100 ago in lane 2 by 50\n"
-		"lane 3 at 1600 woken 100 ago in lane 2 by 50\n"
-		"lane 3 at 1800 blocked 100\n"
-		"lane 3 at 3000 blocked 0\nlane 3 at 4000 blocked 1000\n"
-		"lane 3 at 5000 blocked 2000\nlane 3 at 6000 blocked 3000\n"
-		"lane 3 at 7000 blocked 4000\n";
-	struct braid_text lines = { 0 };
-	struct braid_html_out out;
-	struct braid_html_waits *w;
-	char *text;
-	size_t bytes;
-	FILE *to = open_memstream(&text, &bytes);
-	u32 k;
-
-	NEED(to && !braid_html_out_begin(&out, to));
-	w = braid_html_waits_new(&out, 2);
-	NEED(w);
-	braid_html_waits_base(w, 1000);
-	put_waits(w);
-	for (k = 0; k < 5000; k++)	/* the table grows, and drops */
-		NEED(!braid_html_waits_off(w, &(struct braid_html_task){ 1, 100 + k, 3000 },
-					   false, 0));
-	for (k = 0; k < 5000; k++)
-		if (k % 1000)
-			braid_html_waits_gone(w, &(struct braid_html_task){ 1, 100 + k, 3000 });
-	for (k = 0; k < 5000; k++)
-		NEED(!braid_html_waits_on(w, &(struct braid_html_task){ 1, 100 + k, 3000 + k }, 3));
-	NEED(!braid_html_waits_end(w) && !braid_html_out_end(&out));
-	fclose(to);
-	read_waits(text, &lines);
-	CHECK(!strcmp(lines.data, want));
-	if (strcmp(lines.data, want))
-		fprintf(stderr, "found:\n%s", lines.data);
-	braid_text_free(&lines);
-	braid_html_waits_free(w);
-	braid_html_out_free(&out);
-	free(text);
-}
-
 /* Each machine has its own numbers. */
 static void call_names(void)
 {
@@ -215,13 +113,12 @@ static void call_names(void)
 		{ "vax", "syscall 56" }, { "", "syscall 56" },
 	};
 	struct braid_html_names *n = braid_html_names_new();
-	static const struct braid_roles roles;
 	static struct braid_html_calls calls;
 	size_t k;
 
 	NEED(n);
 	for (k = 0; k < sizeof(cases) / sizeof(*cases); k++)
-		CHECK_EQ(braid_html_call_name(n, &calls, &roles, BRAID_CALL_NUMBER + 56,
+		CHECK_EQ(braid_html_call_name(n, &calls, BRAID_CALL_NUMBER + 56, "56",
 					      cases[k].machine),
 			 braid_html_name(n, BRAID_HTML_SYSCALL, 0, 0, cases[k].name,
 					 strlen(cases[k].name)));
@@ -287,7 +184,6 @@ int main(void)
 	snprintf(page, sizeof(page), "/tmp/braid-html-%d.html", getpid());
 	RUN(chunks);
 	RUN(names);
-	RUN(waits);
 	RUN(call_names);
 	RUN(handlers);
 	RUN(exit_names);

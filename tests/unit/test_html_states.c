@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The states of vCPUs in an exported page, to the nanosecond. */
+/* The states of vCPUs and the starts of tasks in an exported page, to the nanosecond. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -132,7 +132,7 @@ static void expect_merged(u32 exact, s64 first_ns, s64 last_ns, const char *want
 	braid_source_rewind(&memory_source);
 	NEED(!braid_walk_begin(&shown, &memory_source, &options, &totals));
 	NEED(!braid_html_lanes_make(&lanes, &memory_source, &options));
-	NEED(!braid_html_states_begin(&states, &shown, &lanes, n, &out, exact));
+	NEED(!braid_html_states_begin(&states, &shown, &lanes, n, NULL, &out, exact));
 	CHECK_EQ(braid_walk_run(&shown, &ops, states), 0);
 	CHECK_EQ(braid_html_states_end(states), 0);
 	origin_ns = braid_html_states_origin(states);
@@ -343,12 +343,28 @@ static s64 states_ns(void)
 	return base + from;
 }
 
-static void expect_page(const struct braid_walk_options *options, u64 events, const char *want)
+/* Returns the number of events in it. */
+static u64 export_page(const struct braid_walk_options *options)
 {
 	struct braid_walk_totals totals;
 	char path[64];
 	FILE *file;
 
+	memory_guest.nr_cpus = 1;
+	snprintf(path, sizeof(path), "/tmp/braid-html-states-%d.html", getpid());
+	braid_source_rewind(&memory_source);
+	NEED(!braid_export_html(path, &memory_source, options, &totals));
+	page = calloc(1, 1 << 20);
+	file = fopen(path, "r");
+	NEED(page && file && fread(page, 1, (1 << 20) - 1, file) > 0);
+	fclose(file);
+	unlink(path);
+	read_names();
+	return totals.events;
+}
+
+static void expect_page(const struct braid_walk_options *options, u64 events, const char *want)
+{
 	memory_begin();
 	memory_window(1000, 4000);
 	memory_wakeup(1, 2000, 70);	/* so it slept from the start on */
@@ -356,17 +372,7 @@ static void expect_page(const struct braid_walk_options *options, u64 events, co
 	memory_switch(0, 2500, 70, 0, 9);
 	memory_switch(0, 3000, 9, 0, 70);
 	memory_wakeup(2, 3500, 5);
-	memory_guest.nr_cpus = 1;
-	snprintf(path, sizeof(path), "/tmp/braid-html-states-%d.html", getpid());
-	braid_source_rewind(&memory_source);
-	NEED(!braid_export_html(path, &memory_source, options, &totals));
-	CHECK_EQ(totals.events, events);
-	page = calloc(1, 1 << 20);
-	file = fopen(path, "r");
-	NEED(page && file && fread(page, 1, (1 << 20) - 1, file) > 0);
-	fclose(file);
-	unlink(path);
-	read_names();
+	CHECK_EQ(export_page(options), events);
 	read_states(states_ns());
 	compare(want);
 	free(page);
@@ -393,6 +399,108 @@ static void first_lines(void)
 	expect_page(&(struct braid_walk_options){ .max_lines = 5 }, 5, UP_TO_3500);
 }
 
+/* Starts --------------------------------------------------------------------------------------- */
+
+/* The page's starts of tasks as lines: lane, time, what is known of the time before. */
+static void read_starts(s64 base_ns)
+{
+	struct braid_text bytes = { 0 };
+	const char *at = page, *c[7];
+	u64 rows, n[7];
+	s64 ns = base_ns;
+	u32 k;
+
+	found.bytes = 0;
+	while (page_chunk(&at, "waits", &bytes))
+		for (rows = page_columns(&bytes, c, 7); rows; rows--) {
+			for (k = 0; k < 5; k++)
+				c[k] = braid_varint_take(c[k], &n[k]);
+			ns += braid_varint_unfold(n[1]);
+			braid_text_printf(&found, "lane %u at %lld", (u32)n[0], (long long)ns);
+			if (n[2])
+				braid_text_printf(&found, " %s %u", n[2] & 1 ? "preempted" : "blocked",
+						  (u32)(n[2] / 2 - 1));
+			if (n[3])
+				braid_text_printf(&found, " in %.*s", (int)strcspn(names[n[3]] + 3, ","),
+						  names[n[3]] + 3);
+			for (k = 5; n[4] && k < 7; k++)
+				c[k] = braid_varint_take(c[k], &n[k]);
+			if (n[4])
+				braid_text_printf(&found, " woken %u ago in lane %u", (u32)n[4] - 1,
+						  (u32)n[5]);
+			braid_text_putc(&found, '\n');
+		}
+	braid_text_putc(&found, 0);
+	braid_text_free(&bytes);
+}
+
+static void expect_starts(const char *want)
+{
+	export_page(&(struct braid_walk_options){ 0 });
+	read_starts(states_ns());
+	compare(want);
+	free(page);
+}
+
+static void waking(u32 ring, s64 ns, s32 pid)
+{
+	memory_put(memory_add(ring, ns, MEMORY_WAKING, memory_current(ring)), 8, pid, 4);
+}
+
+/* A guest's tasks and the host's. */
+static void starts(void)
+{
+	memory_begin();
+	memory_switch(0, 1000, 0, 0, 9);	/* since when it waited: unknown */
+	memory_switch(2, 1000, 0, 0, 33);
+	memory_add(2, 1050, MEMORY_WRITE, 33);
+	waking(2, 1060, 33);			/* it runs */
+	memory_add(0, 1080, MEMORY_WRITE, 9);
+	memory_switch(2, 1100, 33, 0x100, 34);
+	memory_wakeup(2, 1150, 33);		/* it is in the queue */
+	memory_switch(2, 1200, 34, 1, 33);
+	memory_switch(0, 1250, 9, 1, 0);
+	memory_switch(2, 1300, 33, 1, 0);
+	waking(1, 1350, 9);			/* the wakeup is on another CPU */
+	memory_wakeup(0, 1400, 9);
+	memory_switch(0, 1450, 0, 0, 9);
+	waking(2, 1500, 33);			/* nobody recorded its wakeup */
+	waking(2, 1510, 34);
+	memory_wakeup(2, 1520, 34);
+	memory_wakeup(2, 1530, 34);		/* it is in the queue */
+	memory_wakeup(2, 1540, 35);		/* a new one */
+	memory_switch(2, 1600, 0, 0, 33);
+	memory_switch(2, 1700, 33, 0x10, 34);	/* it exits */
+	memory_switch(2, 1800, 34, 1, 35);
+	memory_switch(2, 1900, 35, 1, 33);	/* the same number again */
+	expect_starts("lane 4 at 1200 preempted 100 in write\n"
+		      "lane 2 at 1450 blocked 200 in write woken 50 ago in lane 3\n"
+		      "lane 4 at 1600 blocked 300 in write woken 100 ago in lane 4\n"
+		      "lane 4 at 1700 blocked 500 woken 180 ago in lane 4\n"
+		      "lane 4 at 1800 woken 260 ago in lane 4\n");
+}
+
+/* After lost events, and in the next recording, nothing is known of what was before. */
+static void starts_forgotten(void)
+{
+	struct memory_event *e;
+
+	memory_begin();
+	memory_window(1000, 2000);
+	memory_more_window(3000, 4000, true, true);
+	memory_switch(0, 1000, 9, 1, 8);
+	memory_switch(1, 1100, 7, 1, 6);
+	memory_switch(2, 1200, 33, 1, 34);
+	e = memory_switch(1, 1300, 6, 1, 0);
+	e->lost = 3;
+	memory_switch(0, 1400, 8, 0, 9);
+	memory_switch(0, 1500, 9, 0, 8);
+	memory_switch(2, 1500, 34, 1, 33);
+	memory_switch(0, 3100, 8, 0, 9);
+	memory_switch(2, 3200, 33, 0, 34);
+	expect_starts("lane 2 at 1500 preempted 100\nlane 4 at 1500 blocked 300\n");
+}
+
 int main(void)
 {
 	RUN(life);
@@ -404,6 +512,8 @@ int main(void)
 	RUN(not_known);
 	RUN(in_a_page);
 	RUN(first_lines);
+	RUN(starts);
+	RUN(starts_forgotten);
 	braid_text_free(&found);
 	return VERDICT();
 }

@@ -343,8 +343,8 @@ static int html_begin(struct html_export *h, FILE *to)
 	if (!h->spans || !h->last_bound)
 		return braid_out_of_memory();
 	err = find_windows(h);
-	return err ? err : braid_html_states_begin(&h->states, &h->x.walk, &h->lanes, h->names, &h->page,
-						   BRAID_HTML_EXACT_STATES);
+	return err ? err : braid_html_states_begin(&h->states, &h->x.walk, &h->lanes, h->names,
+						   h->spans, &h->page, BRAID_HTML_EXACT_STATES);
 }
 
 static int put_all(struct html_export *h, FILE *to)
@@ -360,9 +360,9 @@ static int put_all(struct html_export *h, FILE *to)
 	if (!err)
 		err = flush_block(h);
 	if (!err)
-		err = braid_html_spans_end(h->spans, h->last_ns);
-	if (!err)
 		err = braid_html_states_end(h->states);
+	if (!err)
+		err = braid_html_spans_end(h->spans, h->last_ns);
 	if (!err)
 		err = braid_html_names_flush(h->names, &h->page);
 	if (!err)

@@ -71,15 +71,12 @@ static u32 number_name(struct braid_html_names *n, u32 machine, u32 id)
 }
 
 u32 braid_html_call_name(struct braid_html_names *n, struct braid_html_calls *calls,
-			 const struct braid_roles *roles, u32 call, const char *machine)
+			 u32 call, const char *name, const char *machine)
 {
 	u32 id = call - BRAID_CALL_NUMBER, number = 0, *known;
-	char name[BRAID_CALL_BYTES];
 
-	if (call < BRAID_CALL_NUMBER) {
-		braid_call_name(roles, call, name);
+	if (call < BRAID_CALL_NUMBER)
 		return braid_html_name(n, BRAID_HTML_SYSCALL, 0, 0, name, strlen(name));
-	}
 	while (number < BRAID_HTML_MACHINES && strcmp(machine, archs[number].machine))
 		number++;
 	if (number == BRAID_HTML_MACHINES || id >= BRAID_HTML_CALLS)

@@ -33,12 +33,12 @@ u32 braid_html_irq_name(struct braid_html_names *n, const struct braid_html_seen
  * braid_html_call_name - what to call a system call
  * @n: the names
  * @calls: those found earlier
- * @roles: have the call
  * @call: BRAID_CALL_* or a system call
+ * @name: of it, if it is not a number
  * @machine: of its kernel, as uname(1) names it
  */
 u32 braid_html_call_name(struct braid_html_names *n, struct braid_html_calls *calls,
-			 const struct braid_roles *roles, u32 call, const char *machine);
+			 u32 call, const char *name, const char *machine);
 
 /** braid_html_exit_name - why a vCPU left guest mode */
 u32 braid_html_exit_name(struct braid_html_names *n, const struct braid_html_seen *seen);

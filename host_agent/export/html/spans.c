@@ -5,8 +5,6 @@
 #include <string.h>
 
 #include "host_agent/export/html/spans.h"
-#include "host_agent/export/html/tasks.h"
-#include "host_agent/export/html/waits.h"
 #include "host_agent/util/error.h"
 
 #define CHUNK_SPANS	(64u << 10)
@@ -28,11 +26,9 @@ struct lane_state {
 	bool known;		/* CPU: its task: */
 	s32 pid;
 	s64 last_ns;		/* CPU: of its last event */
-};
-
-struct call {
-	struct braid_html_task_key key;
-	u32 name;
+	s32 started;		/* CPU: the last task of which something was known, ... */
+	s64 started_ns;		/* ... when, ... */
+	u32 call;		/* ... and the name of the system call that it goes on with; or 0 */
 };
 
 struct braid_html_spans {
@@ -42,9 +38,8 @@ struct braid_html_spans {
 	struct lane_state *states;	/* by lane */
 	size_t nr_states;
 	struct braid_roles roles;
-	struct braid_html_tasks calls;	/* tasks in a system call: struct call */
-	struct braid_html_calls call_names;
-	struct braid_html_waits *waits;
+	struct braid_html_calls calls;
+	struct braid_html_waits waits;
 	u32 loss, waiting, guest;	/* names */
 	struct braid_window *windows;
 	size_t nr_windows, window;	/* window: the present one, or the next */
@@ -70,12 +65,7 @@ struct braid_html_spans *braid_html_spans_new(struct braid_html_lanes *lanes,
 	s->lanes = lanes;
 	s->names = names;
 	s->out = out;
-	s->waits = braid_html_waits_new(out, lanes->nr_groups);
-	braid_html_tasks_begin(&s->calls, sizeof(struct call));
-	if (!s->waits) {
-		braid_html_spans_free(s);
-		return NULL;
-	}
+	s->waits.out = out;
 	s->loss = fixed_name(names, BRAID_HTML_LOSS, "lost");
 	s->waiting = fixed_name(names, BRAID_HTML_WAITING, "waits for a CPU");
 	s->guest = fixed_name(names, BRAID_HTML_GUEST, "guest");
@@ -93,15 +83,18 @@ void braid_html_spans_free(struct braid_html_spans *s)
 	free(s->states);
 	braid_roles_free(&s->roles);
 	free(s->windows);
-	braid_html_tasks_free(&s->calls);
-	braid_html_waits_free(s->waits);
+	braid_html_waits_free(&s->waits);
 	free(s);
 }
 
 void braid_html_spans_base(struct braid_html_spans *s, s64 ns)
 {
 	s->last_end_ns = ns;
-	braid_html_waits_base(s->waits, ns);
+}
+
+void braid_html_spans_waits_base(struct braid_html_spans *s, s64 ns)
+{
+	s->waits.last_ns = ns;
 }
 
 int braid_html_spans_windows(struct braid_html_spans *s, const struct braid_window *windows,
@@ -182,8 +175,6 @@ static void close_all(struct braid_html_spans *s, s64 ns)
 		s->states[k].depth = 0;
 		s->states[k].known = false;
 	}
-	for (k = 0; k < s->lanes->nr_groups; k++)
-		braid_html_waits_lost(s->waits, k);
 }
 
 /* What is open when a recording stops ends there. Returns whether a time is a recorded one. */
@@ -198,27 +189,6 @@ static bool html_spans_enter(struct braid_html_spans *s, s64 ns)
 
 /* Tasks ------------------------------------------------------------------------------------ */
 
-/* A task enters a system call, or leaves it: @name is 0. */
-static void set_call(struct braid_html_spans *s, const struct braid_html_seen *seen, u32 name)
-{
-	void *call = NULL;
-
-	if (!name)
-		braid_html_tasks_drop(&s->calls, seen->group, seen->pid);
-	else if (braid_html_tasks_add(&s->calls, seen->group, seen->pid, &call))
-		s->failed = true;
-	if (call)
-		((struct call *)call)->name = name;
-}
-
-/* The name of the call that a task is in, also while it does not run; or 0. */
-static u32 call_of(const struct braid_html_spans *s, u32 group, s32 pid)
-{
-	const struct call *call = braid_html_tasks_find(&s->calls, group, pid);
-
-	return call ? call->name : 0;
-}
-
 /* The CPU's task goes. */
 static void leave(struct braid_html_spans *s, u32 lane, s64 ns)
 {
@@ -229,16 +199,33 @@ static void leave(struct braid_html_spans *s, u32 lane, s64 ns)
 }
 
 /* Another task runs. Idle is not a task. */
-static void come(struct braid_html_spans *s, u32 lane, u32 group, s32 pid, u32 task, s64 ns)
+static void come(struct braid_html_spans *s, u32 lane, s32 pid, u32 task, s64 ns)
 {
-	u32 call = call_of(s, group, pid);
+	struct lane_state *st = &s->states[lane];
 
-	s->states[lane].known = true;
-	s->states[lane].pid = pid;
+	st->known = true;
+	st->pid = pid;
 	if (pid)
 		open_row(s, lane, BRAID_HTML_ROW_RUN, task, ns);
-	if (pid && call)
-		open_row(s, lane, BRAID_HTML_ROW_SYSCALL, call, ns);
+	if (pid && st->call && st->started == pid && st->started_ns == ns)
+		open_row(s, lane, BRAID_HTML_ROW_SYSCALL, st->call, ns);
+}
+
+int braid_html_spans_started(struct braid_html_spans *s, const struct braid_html_start *start)
+{
+	const struct braid_task_start *of = &start->of;
+	struct lane_state *st = state_of(s, start->lane);
+	u32 waker;
+
+	if (!st)
+		return braid_out_of_memory();
+	st->started = of->pid;
+	st->started_ns = of->ns;
+	st->call = of->call == BRAID_CALL_UNKNOWN || of->call == BRAID_CALL_NONE ? 0 :
+		   braid_html_call_name(s->names, &s->calls, of->call, start->call, start->machine);
+	waker = of->woken ? braid_html_name(s->names, BRAID_HTML_TASK, start->group, of->waker,
+					    start->waker, strlen(start->waker)) : 0;
+	return braid_html_waits_put(&s->waits, start, st->call, waker);
 }
 
 /* Each event identifies the task on its CPU, also where no switch was recorded. */
@@ -249,7 +236,7 @@ static void take_task(struct braid_html_spans *s, const struct braid_html_seen *
 
 	if (!st->known || st->pid != seen->pid) {
 		leave(s, seen->lane, st->last_ns);
-		come(s, seen->lane, seen->group, seen->pid, seen->task, seen->ns);
+		come(s, seen->lane, seen->pid, seen->task, seen->ns);
 	} else if (run->on && run->name != seen->task && seen->comm_known) {
 		open_row(s, seen->lane, BRAID_HTML_ROW_RUN, seen->task, seen->ns);
 	}
@@ -285,53 +272,28 @@ static void switch_threads(struct braid_html_spans *s, const struct braid_html_s
 	}
 }
 
-/* What both tasks of a switch wait for, or waited for. */
-static int switch_waits(struct braid_html_spans *s, const struct braid_html_seen *seen,
-			enum braid_left left, s32 next)
+static void html_spans_take_switch(struct braid_html_spans *s, const struct braid_html_seen *seen)
 {
-	const struct braid_html_task prev = { seen->group, seen->pid, seen->ns };
-	const struct braid_html_task task = { seen->group, next, seen->ns };
-	int err = 0;
-
-	if (left != BRAID_LEFT_DEAD)
-		err = braid_html_waits_off(s->waits, &prev, left == BRAID_LEFT_RUNNABLE,
-					   call_of(s, seen->group, seen->pid));
-	else
-		braid_html_waits_gone(s->waits, &prev);
-	return err ? err : braid_html_waits_on(s->waits, &task, seen->lane);
-}
-
-static int html_spans_take_switch(struct braid_html_spans *s, const struct braid_html_seen *seen)
-{
-	enum braid_left left;
 	s64 state, next;
 
 	if (!braid_role_number(seen->role, 1, seen->item, &state) ||
 	    !braid_role_number(seen->role, 2, seen->item, &next))
-		return 0;
-	left = braid_role_left(state);
+		return;
 	leave(s, seen->lane, seen->ns);
-	if (left == BRAID_LEFT_DEAD)
-		set_call(s, seen, 0);
-	come(s, seen->lane, seen->group, (s32)next,
-	     braid_html_next_name(s->names, seen, (s32)next), seen->ns);
-	switch_threads(s, seen, left, (s32)next);
-	return switch_waits(s, seen, left, (s32)next);
+	come(s, seen->lane, (s32)next, braid_html_next_name(s->names, seen, (s32)next), seen->ns);
+	switch_threads(s, seen, braid_role_left(state), (s32)next);
 }
 
-static int take_wake(struct braid_html_spans *s, const struct braid_html_seen *seen)
+static void take_wake(struct braid_html_spans *s, const struct braid_html_seen *seen)
 {
-	struct braid_html_task task = { .group = seen->group, .ns = seen->ns };
 	const struct braid_html_thread *thread;
 	s64 pid;
 
 	if (!braid_role_number(seen->role, 0, seen->item, &pid))
-		return 0;
-	task.pid = (s32)pid;
+		return;
 	thread = thread_of(s, seen, (s32)pid);
 	if (thread && !s->states[thread->lane].rows[BRAID_HTML_ROW_RUN].on)
 		open_row(s, thread->lane, BRAID_HTML_ROW_RUN, s->waiting, seen->ns);
-	return braid_html_waits_wake(s->waits, &task, seen->lane, seen->task);
 }
 
 /* System calls, interrupts, guest mode ----------------------------------------------------- */
@@ -340,17 +302,16 @@ static void take_call(struct braid_html_spans *s, const struct braid_html_seen *
 {
 	struct lane_state *st = &s->states[seen->lane];
 	struct open *open = &st->rows[BRAID_HTML_ROW_SYSCALL];
-	u32 name;
+	char text[BRAID_CALL_BYTES];
+	u32 name, call;
 
 	if (!enter) {
 		close_row(s, seen->lane, BRAID_HTML_ROW_SYSCALL, seen->ns);
-		set_call(s, seen, 0);
 		return;
 	}
-	name = braid_html_call_name(s->names, &s->call_names, &s->roles,
-				    braid_role_call(seen->role, seen->item),
-				    seen->item->stream->machine);
-	set_call(s, seen, name);
+	call = braid_role_call(seen->role, seen->item);
+	braid_call_name(&s->roles, call, text);
+	name = braid_html_call_name(s->names, &s->calls, call, text, seen->item->stream->machine);
 	/* Two consecutive events can report the same call. */
 	if (open->on && open->since_ns == st->last_ns)
 		open->name = name;
@@ -410,42 +371,41 @@ static int html_spans_flush(struct braid_html_spans *s, u64 at_least)
 	return braid_html_out_columns(s->out, "spans", nr, s->columns, COLUMNS);
 }
 
-static int act(struct braid_html_spans *s, const struct braid_html_seen *seen)
+static void act(struct braid_html_spans *s, const struct braid_html_seen *seen)
 {
 	if (seen->role->handler)
 		take_handler(s, seen);
 	switch (seen->role->role) {
 	case BRAID_ROLE_SWITCH:
-		return html_spans_take_switch(s, seen);
-	case BRAID_ROLE_WAKING:
+		html_spans_take_switch(s, seen);
+		break;
 	case BRAID_ROLE_WAKEUP:
-		return take_wake(s, seen);
+		take_wake(s, seen);
+		break;
 	case BRAID_ROLE_CALL_ENTER:
 	case BRAID_ROLE_CALL_EXIT:
 		take_call(s, seen, seen->role->role == BRAID_ROLE_CALL_ENTER);
-		return 0;
+		break;
 	case BRAID_ROLE_KVM_ENTRY:
 	case BRAID_ROLE_KVM_EXIT:
 		html_spans_take_kvm(s, seen, seen->role->role == BRAID_ROLE_KVM_ENTRY);
-		return 0;
+		break;
 	default:
-		return 0;
+		break;
 	}
 }
 
 int braid_html_spans_event(struct braid_html_spans *s, struct braid_html_seen *seen)
 {
-	int err = 0;
-
 	seen->role = braid_roles_find(&s->roles, seen->info);
 	if (!state_of(s, seen->lane) || !seen->role)
 		return braid_out_of_memory();
 	if (html_spans_enter(s, seen->ns) && seen->pid != BRAID_PID_UNKNOWN) {
 		take_task(s, seen);
-		err = act(s, seen);
+		act(s, seen);
 	}
 	s->states[seen->lane].last_ns = seen->ns;
-	return err ? err : html_spans_flush(s, CHUNK_SPANS);
+	return html_spans_flush(s, CHUNK_SPANS);
 }
 
 int braid_html_spans_lost(struct braid_html_spans *s, u32 lane, s64 from_ns, s64 to_ns)
@@ -460,7 +420,6 @@ int braid_html_spans_lost(struct braid_html_spans *s, u32 lane, s64 from_ns, s64
 		to_ns = s->windows[s->window - 1].stop_ns;
 	if (!recorded && from_ns >= to_ns)
 		return 0;
-	braid_html_waits_lost(s->waits, s->lanes->lanes[lane].group);
 	ns = s->states[lane].last_ns;
 	leave(s, lane, ns);
 	for (k = 0; k < s->lanes->nr_threads; k++) {
@@ -482,6 +441,6 @@ int braid_html_spans_end(struct braid_html_spans *s, s64 ns)
 
 	if (html_spans_enter(s, ns))
 		close_all(s, ns);
-	err = braid_html_waits_end(s->waits);
+	err = braid_html_waits_flush(&s->waits, 1);
 	return err ? err : html_spans_flush(s, 1);
 }

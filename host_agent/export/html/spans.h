@@ -5,6 +5,7 @@
 
 #include "host_agent/export/html/lanes.h"
 #include "host_agent/export/html/seen.h"
+#include "host_agent/export/html/waits.h"
 
 /* The rows of a lane. html/model.js has the same numbers. */
 enum braid_html_row {
@@ -35,8 +36,14 @@ struct braid_html_spans *braid_html_spans_new(struct braid_html_lanes *lanes,
 /** braid_html_spans_free - free them; NULL is fine */
 void braid_html_spans_free(struct braid_html_spans *s);
 
-/** braid_html_spans_base - set the origin of all times; before the first item */
+/** braid_html_spans_base - set the origin of spans' times; before the first item */
 void braid_html_spans_base(struct braid_html_spans *s, s64 ns);
+
+/** braid_html_spans_waits_base - set the origin of starts' times; before the first start */
+void braid_html_spans_waits_base(struct braid_html_spans *s, s64 ns);
+
+/** braid_html_spans_started - process a task's start, before its event; returns likewise */
+int braid_html_spans_started(struct braid_html_spans *s, const struct braid_html_start *start);
 
 /**
  * braid_html_spans_windows - set the recorded times: no span lasts beyond the stop of one

@@ -23,12 +23,19 @@ struct span {
 };
 
 /*
- * A state as it passes from the walk, which may run ahead in another thread, to the page. A new name
- * of the culprit follows it.
+ * What passes from the walk, which may run ahead in another thread, to the page: a state, which a
+ * new name of the culprit follows, or a task's start.
  */
 struct passed {
-	struct braid_state_span span;
+	bool starts;
 	u32 name_bytes;		/* 0: that of the vCPU's last culprit, or none */
+	union {
+		struct braid_state_span span;
+		struct {
+			struct braid_task_start start;
+			char waker[BRAID_COMM_BYTES], call[BRAID_CALL_BYTES];
+		};
+	};
 };
 
 /* A vCPU's last culprit that was named, for the walk. */
@@ -57,14 +64,17 @@ struct braid_html_states {
 	struct braid_html_verdict verdict;
 
 	_Alignas(BRAID_CACHE_LINE)	/* the page's; what precedes is the walk's */
-	bool active;			/* the trace has vCPUs */
+	bool any_vcpu;
 	const struct braid_walk *shown;
 	const struct braid_html_lanes *lanes;
 	struct braid_html_names *names;
 	struct braid_html_out *out;
 	u32 exact;			/* spans */
 	struct vcpu *vcpus;
+	u32 *host_lanes;		/* by CPU */
 	u32 host_group;
+	struct braid_html_spans *spans;
+	bool begun;			/* the origin of what follows is set */
 	struct braid_text columns[COLUMNS];
 	u64 nr, written;
 	s64 origin_ns, last_end_ns;
@@ -89,14 +99,24 @@ static int html_states_flush(struct braid_html_states *x)
 	return err ? err : braid_html_out_columns(x->out, "states", nr, x->columns, COLUMNS);
 }
 
+/* Times are relative to the first one. */
+static void begin_at(struct braid_html_states *x, s64 ns)
+{
+	if (x->begun)
+		return;
+	x->begun = true;
+	x->origin_ns = x->last_end_ns = ns;
+	if (x->spans)
+		braid_html_spans_waits_base(x->spans, ns);
+}
+
 static int html_states_put(struct braid_html_states *x, const struct vcpu *v,
 			   const struct span *span)
 {
 	s64 from = braid_walk_shown_ns(x->shown, span->from_ns);
 	s64 to = braid_walk_shown_ns(x->shown, span->to_ns);
 
-	if (!x->written)
-		x->origin_ns = x->last_end_ns = to;
+	begin_at(x, to);
 	braid_html_put(&x->columns[TRACK], (u64)v->lane * BRAID_HTML_STATES + span->state);
 	braid_html_put_signed(&x->columns[END], (s64)((u64)to - (u64)x->last_end_ns));
 	braid_html_put(&x->columns[LENGTH], to > from ? (u64)to - (u64)from : 0);
@@ -192,14 +212,11 @@ static int join(struct braid_html_states *x, struct vcpu *v, const struct span *
 
 static u32 lane_of_culprit(const struct braid_html_states *x, const struct braid_state_span *span)
 {
-	const struct braid_vcpu *v;
-
 	if (span->culprit.kind == BRAID_CULPRIT_UNKNOWN)
 		return 0;
 	if (span->culprit.kind != BRAID_CULPRIT_VCPU)
-		return braid_html_lane_of(x->lanes, x->host_group, span->cpu);
-	v = &x->states.vcpus[span->culprit.vcpu];
-	return braid_html_lane_of(x->lanes, x->lanes->group_of[v->guest->number], v->number);
+		return span->cpu < x->states.nr_cpus ? x->host_lanes[span->cpu] : 0;
+	return x->vcpus[span->culprit.vcpu].lane;
 }
 
 static u32 name_of(struct braid_html_states *x, struct vcpu *v, const struct passed *p,
@@ -233,6 +250,36 @@ static int html_states_take(struct braid_html_states *x, const struct passed *p,
 	return join(x, v, &mine);
 }
 
+/* The lane of a stream's CPU, or 0. */
+static u32 lane_of(const struct braid_html_states *x, u32 stream, u32 cpu)
+{
+	const struct braid_guest_state *guest = &x->states.guests[stream];
+
+	if (x->states.source->streams[stream]->kind == BRAID_STREAM_HOST)
+		return cpu < x->states.nr_cpus ? x->host_lanes[cpu] : 0;
+	return cpu < guest->nr_vcpus ? x->vcpus[guest->first_vcpu + cpu].lane : 0;
+}
+
+static int take_start(struct braid_html_states *x, const struct passed *p)
+{
+	const struct braid_task_start *of = &p->start;
+	struct braid_html_start start = {
+		.of = *of, .group = x->lanes->group_of[of->stream],
+		.lane = lane_of(x, of->stream, of->cpu),
+		.waker_lane = of->woken ? lane_of(x, of->stream, of->waker_cpu) : 0,
+		.call = p->call, .waker = p->waker,
+		.machine = x->states.source->streams[of->stream]->machine,
+	};
+
+	if (!x->spans || !start.lane)
+		return 0;
+	start.of.ns = braid_walk_shown_ns(x->shown, of->ns);
+	start.of.off_ns = of->off ? braid_walk_shown_ns(x->shown, of->off_ns) : 0;
+	start.of.woken_ns = of->woken ? braid_walk_shown_ns(x->shown, of->woken_ns) : 0;
+	begin_at(x, start.of.ns);
+	return braid_html_spans_started(x->spans, &start);
+}
+
 int braid_html_states_aside(struct braid_html_states *x, const char *data, size_t bytes)
 {
 	size_t at = 0;
@@ -243,7 +290,7 @@ int braid_html_states_aside(struct braid_html_states *x, const char *data, size_
 
 		memcpy(&p, data + at, sizeof(p));
 		at += sizeof(p);
-		err = html_states_take(x, &p, data + at);
+		err = p.starts ? take_start(x, &p) : html_states_take(x, &p, data + at);
 		at += p.name_bytes;
 	}
 	return err;
@@ -281,6 +328,24 @@ static int pass_span(void *arg, const struct braid_state_span *span)
 	return x->aside.failed ? braid_out_of_memory() : 0;
 }
 
+/* Within the selected time, as the rows of the page are. */
+static int pass_start(void *arg, const struct braid_task_start *start)
+{
+	struct braid_html_states *x = arg;
+	const struct braid_item waking = {
+		.stream = x->states.source->streams[start->stream],
+		.counter = start->waker_counter,
+	};
+	struct passed p = { .starts = true, .start = *start };
+
+	if (start->ns < x->states.begin_ns || start->ns > x->states.end_ns)
+		return 0;
+	strcpy(p.waker, braid_format_comm(&waking, start->waker));
+	braid_call_name(&x->states.roles, start->call, p.call);
+	braid_text_put(&x->aside, (const char *)&p, sizeof(p));
+	return x->aside.failed ? braid_out_of_memory() : 0;
+}
+
 static int pass_queued(void *arg, const struct braid_queue_wait *wait)
 {
 	struct braid_html_states *x = arg;
@@ -311,8 +376,11 @@ static int place_vcpus(struct braid_html_states *x)
 
 	x->vcpus = calloc((size_t)x->states.nr_vcpus + 1, sizeof(*x->vcpus));
 	x->named = calloc((size_t)x->states.nr_vcpus + 1, sizeof(*x->named));
-	if (!x->vcpus || !x->named)
+	x->host_lanes = calloc((size_t)x->states.nr_cpus + 1, sizeof(*x->host_lanes));
+	if (!x->vcpus || !x->named || !x->host_lanes)
 		return braid_out_of_memory();
+	for (k = 0; k < x->states.nr_cpus; k++)
+		x->host_lanes[k] = braid_html_lane_of(x->lanes, x->host_group, k);
 	for (k = 0; k < x->states.nr_vcpus; k++) {
 		const struct braid_vcpu *v = &x->states.vcpus[k];
 
@@ -325,10 +393,10 @@ static int place_vcpus(struct braid_html_states *x)
 
 int braid_html_states_begin(struct braid_html_states **out, struct braid_walk *shown,
 			    const struct braid_html_lanes *lanes, struct braid_html_names *names,
-			    struct braid_html_out *page, u32 exact)
+			    struct braid_html_spans *spans, struct braid_html_out *page, u32 exact)
 {
 	static const struct braid_states_ops ops = {
-		.span = pass_span, .queued = pass_queued, .cut = pass_cut,
+		.span = pass_span, .queued = pass_queued, .started = pass_start, .cut = pass_cut,
 	};
 	struct braid_html_states *x = aligned_alloc(BRAID_CACHE_LINE, sizeof(*x));
 	int err;
@@ -340,16 +408,17 @@ int braid_html_states_begin(struct braid_html_states **out, struct braid_walk *s
 	x->shown = shown;
 	x->lanes = lanes;
 	x->names = names;
+	x->spans = spans;
 	x->out = page;
 	x->exact = exact;
 	err = braid_states_begin(&x->states, shown->source, &ops, x);
 	if (err)
 		return err;
-	x->active = x->states.nr_vcpus;
-	if (!x->active)
-		return place_vcpus(x);
+	x->any_vcpu = x->states.nr_vcpus;
 	shown->states = &x->states;
 	shown->aside = &x->aside;
+	if (!x->any_vcpu)
+		return place_vcpus(x);
 	shown->watch = pass_event;
 	shown->watch_arg = x;
 	err = braid_html_verdict_begin(&x->verdict, &x->states, shown->options);
@@ -363,10 +432,10 @@ s64 braid_html_states_origin(const struct braid_html_states *x)
 
 int braid_html_states_end(struct braid_html_states *x)
 {
-	int err = x->active ? braid_states_end(&x->states) : 0;
+	int err = braid_states_end(&x->states);
 	u32 k;
 
-	if (!err && x->active)
+	if (!err && x->any_vcpu)
 		err = braid_html_verdict_end(&x->verdict);
 	if (!err)
 		err = braid_html_states_aside(x, x->aside.data, x->aside.bytes);
@@ -382,7 +451,7 @@ int braid_html_states_end(struct braid_html_states *x)
 
 struct braid_html_verdict *braid_html_states_verdict(struct braid_html_states *x)
 {
-	return x->active ? &x->verdict : NULL;
+	return x->any_vcpu ? &x->verdict : NULL;
 }
 
 void braid_html_states_free(struct braid_html_states *x)
@@ -396,6 +465,7 @@ void braid_html_states_free(struct braid_html_states *x)
 	braid_text_free(&x->aside);
 	braid_html_verdict_free(&x->verdict);
 	free(x->named);
+	free(x->host_lanes);
 	free(x->vcpus);
 	braid_states_free(&x->states);
 	free(x);

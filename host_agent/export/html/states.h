@@ -5,6 +5,7 @@
 
 #include "host_agent/export/html/lanes.h"
 #include "host_agent/export/html/names.h"
+#include "host_agent/export/html/spans.h"
 #include "host_agent/export/html/verdict.h"
 
 /* A chunk's states: those of enum braid_vcpu_state, and these. html/states.js has the same. */
@@ -22,10 +23,11 @@ struct braid_html_states;
 /**
  * braid_html_states_begin - prepare to write the states of vCPUs
  * @out: set; braid_html_states_free() it in any case
- * @shown: the walk that the page is made by, begun and not started: gets ->states, ->aside and
- *	->watch, if the trace has a guest
+ * @shown: the walk that the page is made by, begun and not started: gets ->states, ->aside and, if
+ *	the trace has a guest, ->watch
  * @lanes: its lanes
  * @names: the culprits are added
+ * @spans: get the starts of tasks; or NULL
  * @page: gets chunks of columns: lane * BRAID_HTML_STATES + state, end, length, culprit, and of a
  *	merged span the number of states and the ns of each. Time that a vCPU executed is left out
  * @exact: spans; BRAID_HTML_EXACT_STATES
@@ -37,12 +39,12 @@ struct braid_html_states;
  */
 int braid_html_states_begin(struct braid_html_states **out, struct braid_walk *shown,
 			    const struct braid_html_lanes *lanes, struct braid_html_names *names,
-			    struct braid_html_out *page, u32 exact);
+			    struct braid_html_spans *spans, struct braid_html_out *page, u32 exact);
 
 /** braid_html_states_aside - the walk's ->aside; returns 0, or -errno with braid_fail() */
 int braid_html_states_aside(struct braid_html_states *x, const char *data, size_t bytes);
 
-/** braid_html_states_origin - the time, by the clock that is shown, that the first chunk begins at */
+/** braid_html_states_origin - what the times of states and starts are relative to, as shown */
 s64 braid_html_states_origin(const struct braid_html_states *x);
 
 /** braid_html_states_end - after the walk: write the rest; returns likewise */

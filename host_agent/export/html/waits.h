@@ -1,52 +1,50 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What a task did before it ran: preempted or blocked, and who woke it. */
+/* What tasks did before they ran, as a page has it. */
 #ifndef BRAID_EXPORT_HTML_WAITS_H
 #define BRAID_EXPORT_HTML_WAITS_H
 
+#include "host_agent/analyze/states.h"
 #include "host_agent/export/html/out.h"
 
-struct braid_html_waits;
+enum { BRAID_HTML_WAITS_COLUMNS = 7 };
 
-/* A task, in its group of streams, at a time by the clock that is shown. */
-struct braid_html_task {
-	u32 group;
-	s32 pid;
-	s64 ns;
+struct braid_html_waits {
+	struct braid_html_out *out;
+	struct braid_text columns[BRAID_HTML_WAITS_COLUMNS];
+	u64 rows;
+	s64 last_ns;		/* of the last row; at first, what times are relative to */
 };
 
-/** braid_html_waits_new - no task is known; NULL: out of memory */
-struct braid_html_waits *braid_html_waits_new(struct braid_html_out *out, size_t nr_groups);
-
-/** braid_html_waits_free - free it; NULL is fine */
-void braid_html_waits_free(struct braid_html_waits *w);
-
-/** braid_html_waits_base - set the origin of all times; before the first event */
-void braid_html_waits_base(struct braid_html_waits *w, s64 ns);
-
-/** braid_html_waits_off - the task leaves its CPU; @call: name of the system call it is in, or 0 */
-int braid_html_waits_off(struct braid_html_waits *w, const struct braid_html_task *task,
-			 bool preempted, u32 call);
-
-/** braid_html_waits_wake - the task is woken by @waker (a name), which runs in @lane */
-int braid_html_waits_wake(struct braid_html_waits *w, const struct braid_html_task *task,
-			  u32 lane, u32 waker);
+/* A start of a task, its times by the clock that is shown. */
+struct braid_html_start {
+	struct braid_task_start of;
+	u32 group, lane;
+	u32 waker_lane;		/* 0: the page has none */
+	const char *call;	/* its name, if it is not a number */
+	const char *waker;	/* likewise */
+	const char *machine;	/* that the call is of */
+};
 
 /**
- * braid_html_waits_on - the task runs in @lane
+ * braid_html_waits_put - write a task's start in a lane
+ * @w: zeroed but for ->out and ->last_ns
+ * @start: the start
+ * @call: name of the system call that the task was in meanwhile, or 0
+ * @waker: name of the waker
  *
  * A row of the page has: lane, time, what it waited (0: not known; else its ns + 1, times two, plus
  * 1 if it was preempted), the system call it was in or 0, the ns + 1 since it was woken or 0, and
  * then the waker's lane and name.
+ *
+ * Return: 0, or -errno with braid_fail().
  */
-int braid_html_waits_on(struct braid_html_waits *w, const struct braid_html_task *task, u32 lane);
+int braid_html_waits_put(struct braid_html_waits *w, const struct braid_html_start *start,
+			 u32 call, u32 waker);
 
-/** braid_html_waits_gone - the task has ended */
-void braid_html_waits_gone(struct braid_html_waits *w, const struct braid_html_task *task);
+/** braid_html_waits_flush - write the rows, if there are @at_least so many; returns likewise */
+int braid_html_waits_flush(struct braid_html_waits *w, u64 at_least);
 
-/** braid_html_waits_lost - events of a group were lost: what its tasks did is unknown */
-void braid_html_waits_lost(struct braid_html_waits *w, u32 group);
-
-/** braid_html_waits_end - write the rest */
-int braid_html_waits_end(struct braid_html_waits *w);
+/** braid_html_waits_free - free what it holds */
+void braid_html_waits_free(struct braid_html_waits *w);
 
 #endif /* BRAID_EXPORT_HTML_WAITS_H */

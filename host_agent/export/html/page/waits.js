@@ -7,7 +7,7 @@ const WAIT = { WAITED: 0, CALL: 1, WOKEN: 2, WAKER_LANE: 3, WAKER: 4, ALL: 5 };
 function readWaits(trace, chunks) {
 	const times = trace.lanes.map(() => []),
 		values = trace.lanes.map(() => []);
-	let now = 0;
+	let now = trace.statesFrom;
 	for (const bytes of chunks) {
 		const {
 			rows,
