@@ -1,46 +1,30 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* A cursor of a table: a walk, and the fields of the types that it meets. */
+/* A cursor of a table: a walk, the types that it meets, and the order of its rows. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "host_agent/sql/private.h"
 
-/* What a type of the walk is to the table; fields are looked up when it is met. */
-struct type {
-	enum { TYPE_NEW = 0, TYPE_WANTED, TYPE_LEFT_OUT } state;
-	const struct tracebraid_field **fields;	/* by column after the table's own; NULL: none */
-};
-
-struct cursor {
-	sqlite3_vtab_cursor base;
-	const struct braid_sql_table *table;
-	struct tracebraid_trace *trace;	/* NULL: at the end */
-	struct tracebraid_walk *walk;
-	sqlite3_int64 rowid;
-	struct type *types;		/* by number */
-	size_t nr_types;
-	const struct type *type;	/* of the row */
-	struct braid_text text;
-};
-
-static struct cursor *cursor_inner(sqlite3_vtab_cursor *cursor)
+static struct braid_sql_cursor *cursor_inner(sqlite3_vtab_cursor *cursor)
 {
-	return (struct cursor *)cursor;
+	return (struct braid_sql_cursor *)cursor;
 }
 
-static int cursor_fail(struct cursor *c, int err)
+static int cursor_fail(struct braid_sql_cursor *c, int err)
 {
+	if (err == -ENOMEM)
+		return SQLITE_NOMEM;
 	sqlite3_free(c->base.pVtab->zErrMsg);
 	c->base.pVtab->zErrMsg = sqlite3_mprintf("%s", tracebraid_error());
-	return err == -ENOMEM ? SQLITE_NOMEM : err == -EINTR ? SQLITE_INTERRUPT : SQLITE_ERROR;
+	return err == -EINTR ? SQLITE_INTERRUPT : SQLITE_ERROR;
 }
 
 /* Open, close --------------------------------------------------------------------------------- */
 
 int braid_sql_cursor_open(sqlite3_vtab *vtab, sqlite3_vtab_cursor **cursor)
 {
-	struct cursor *c = calloc(1, sizeof(*c));
+	struct braid_sql_cursor *c = calloc(1, sizeof(*c));
 
 	if (!c)
 		return SQLITE_NOMEM;
@@ -49,25 +33,34 @@ int braid_sql_cursor_open(sqlite3_vtab *vtab, sqlite3_vtab_cursor **cursor)
 	return SQLITE_OK;
 }
 
-static void end_walk(struct cursor *c)
+static void end_walk(struct braid_sql_cursor *c)
 {
 	size_t k;
 
 	tracebraid_walk_free(c->walk);
-	if (c->trace)
-		braid_sql_give_trace(c->table->sql, c->trace);
 	for (k = 0; k < c->nr_types; k++)
 		free(c->types[k].fields);
 	free(c->types);
 	c->walk = NULL;
-	c->trace = NULL;
 	c->types = NULL;
 	c->nr_types = 0;
 }
 
+static void cursor_end(struct braid_sql_cursor *c)
+{
+	end_walk(c);
+	if (c->trace)
+		braid_sql_give_trace(c->table->sql, c->trace);
+	c->trace = NULL;
+	braid_sql_sort_free(c->sort);
+	c->sort = NULL;
+	c->direct = false;
+	braid_sql_selection_free(&c->selection);
+}
+
 int braid_sql_cursor_close(sqlite3_vtab_cursor *cursor)
 {
-	end_walk(cursor_inner(cursor));
+	cursor_end(cursor_inner(cursor));
 	braid_text_free(&cursor_inner(cursor)->text);
 	free(cursor);
 	return SQLITE_OK;
@@ -75,10 +68,10 @@ int braid_sql_cursor_close(sqlite3_vtab_cursor *cursor)
 
 /* Rows ---------------------------------------------------------------------------------------- */
 
-static int cursor_grow_types(struct cursor *c, size_t number)
+static int cursor_grow_types(struct braid_sql_cursor *c, size_t number)
 {
 	size_t nr = c->nr_types ?: 64;
-	struct type *types;
+	struct braid_sql_type *types;
 
 	while (nr <= number)
 		nr *= 2;
@@ -91,17 +84,18 @@ static int cursor_grow_types(struct cursor *c, size_t number)
 	return 0;
 }
 
-static int meet_type(struct cursor *c, struct type *t, const struct tracebraid_type *type)
+static int meet_type(struct braid_sql_cursor *c, struct braid_sql_type *t,
+		     const struct tracebraid_type *type)
 {
 	const struct braid_sql_table *table = c->table;
 	size_t own = BRAID_SQL_NR_TYPE_COLUMNS, k;
 
-	t->state = TYPE_WANTED;
+	t->state = BRAID_SQL_TYPE_WANTED;
 	if (!table->event)
 		return 0;
 	if (strcmp(tracebraid_type_name(type), table->event) ||
 	    strcmp(tracebraid_type_system(type), table->system)) {
-		t->state = TYPE_LEFT_OUT;
+		t->state = BRAID_SQL_TYPE_LEFT_OUT;
 		return 0;
 	}
 	t->fields = calloc(table->nr_columns - own + 1, sizeof(*t->fields));
@@ -113,7 +107,7 @@ static int meet_type(struct cursor *c, struct type *t, const struct tracebraid_t
 }
 
 /* Whether the walk is at a row. Return: 1, 0, or -ENOMEM. */
-static int cursor_wants(struct cursor *c, int got)
+static int cursor_wants(struct braid_sql_cursor *c, int got)
 {
 	const struct tracebraid_type *type;
 	size_t number;
@@ -127,17 +121,17 @@ static int cursor_wants(struct cursor *c, int got)
 	number = tracebraid_type_number(type);
 	if (number >= c->nr_types)
 		err = cursor_grow_types(c, number);
-	if (!err && c->types[number].state == TYPE_NEW)
+	if (!err && c->types[number].state == BRAID_SQL_TYPE_NEW)
 		err = meet_type(c, &c->types[number], type);
 	if (err)
 		return err;
 	c->type = &c->types[number];
-	return c->type->state == TYPE_WANTED;
+	return c->type->state == BRAID_SQL_TYPE_WANTED;
 }
 
-int braid_sql_cursor_next(sqlite3_vtab_cursor *cursor)
+/* Return: 1: the walk is at its next row; 0: at its end; or -errno with an error. */
+static int step(struct braid_sql_cursor *c)
 {
-	struct cursor *c = cursor_inner(cursor);
 	int got, ret = 0;
 
 	do {
@@ -145,177 +139,143 @@ int braid_sql_cursor_next(sqlite3_vtab_cursor *cursor)
 		if (got > 0)
 			ret = cursor_wants(c, got);
 	} while (got > 0 && !ret);
-	if (got > 0 && ret > 0) {
-		c->rowid++;
+	return got < 0 ? got : ret;
+}
+
+static int begin_walk(struct braid_sql_cursor *c)
+{
+	return tracebraid_walk_new(&c->walk, c->trace, (const char *const *)c->selection.words);
+}
+
+/* Rows that are sorted ------------------------------------------------------------------------- */
+
+/* The next row of the key that is taken along the walk. Return: as step() */
+static int step_direct(struct braid_sql_cursor *c)
+{
+	int got, ret = 0;
+
+	do {
+		got = step(c);
+		if (got > 0)
+			ret = braid_sql_sort_is_direct(c->sort);
+	} while (got > 0 && !ret);
+	if (got <= 0) {
+		end_walk(c);
+		c->direct = false;
+	}
+	return got > 0 ? ret : got;
+}
+
+/* Return: enum braid_sql_pass, or -errno with an error. */
+static int pass(struct braid_sql_cursor *c)
+{
+	int err = c->walk ? 0 : begin_walk(c), got, ret = 0;
+
+	if (err)
+		return err;
+	while (!ret && (got = step(c)) > 0)
+		ret = braid_sql_sort_keep(c->sort);
+	end_walk(c);
+	if (ret || got < 0)
+		return ret ? ret : got;
+	ret = braid_sql_sort_end_pass(c->sort);
+	c->direct = ret == BRAID_SQL_PASS_DIRECT;
+	err = c->direct ? begin_walk(c) : 0;
+	return err ? err : ret;
+}
+
+static int step_sorted(struct braid_sql_cursor *c)
+{
+	int ret = 0;
+
+	while (!ret) {
+		ret = c->direct ? step_direct(c) : braid_sql_sort_next(c->sort);
+		if (ret)
+			break;
+		if (!braid_sql_sort_more(c->sort))
+			return 0;
+		ret = pass(c);
+		if (ret >= 0)
+			ret = 0;
+	}
+	return ret;
+}
+
+/* Next, filter --------------------------------------------------------------------------------- */
+
+int braid_sql_cursor_next(sqlite3_vtab_cursor *cursor)
+{
+	struct braid_sql_cursor *c = cursor_inner(cursor);
+	int ret = c->sort ? step_sorted(c) : step(c);
+
+	if (ret > 0) {
+		c->nr_sorted++;
 		return SQLITE_OK;
 	}
-	end_walk(c);
-	return got < 0 ? cursor_fail(c, got) : ret < 0 ? SQLITE_NOMEM : SQLITE_OK;
+	if (ret < 0)
+		ret = cursor_fail(c, ret);
+	cursor_end(c);
+	return ret;
 }
 
 int braid_sql_cursor_filter(sqlite3_vtab_cursor *cursor, int number, const char *plan, int nr,
 			    sqlite3_value **values)
 {
-	struct cursor *c = cursor_inner(cursor);
-	struct braid_sql_selection selection;
+	struct braid_sql_cursor *c = cursor_inner(cursor);
+	struct braid_sql_order order;
 	int err;
 
-	(void)number;
-	end_walk(c);
-	c->rowid = 0;
+	cursor_end(c);
+	c->nr_sorted = 0;
 	err = braid_sql_take_trace(c->table->sql, &c->trace);
 	if (err)
 		return cursor_fail(c, err);
-	braid_sql_select(&selection, c->table, plan, values, nr);
-	err = selection.failed ? -ENOMEM :
-	      tracebraid_walk_new(&c->walk, c->trace, (const char *const *)selection.words);
-	braid_sql_selection_free(&selection);
+	braid_sql_select(&c->selection, c->table, plan, values, nr);
+	braid_sql_order_of(&order, number, plan + nr);
+	if (order.nr)
+		c->sort = braid_sql_sort_new(c, &order);
+	if (c->selection.failed || (order.nr && !c->sort))
+		err = -ENOMEM;
+	else
+		err = begin_walk(c);
 	if (!err)
 		return braid_sql_cursor_next(cursor);
-	end_walk(c);
+	cursor_end(c);
 	/* A stream or buffer that is not there has no rows. */
 	return err == -ENOENT ? SQLITE_OK : cursor_fail(c, err);
 }
 
 int braid_sql_cursor_eof(sqlite3_vtab_cursor *cursor)
 {
-	return !cursor_inner(cursor)->walk;
+	return !cursor_inner(cursor)->trace;
 }
 
 int braid_sql_cursor_rowid(sqlite3_vtab_cursor *cursor, sqlite3_int64 *rowid)
 {
-	*rowid = cursor_inner(cursor)->rowid;
-	return SQLITE_OK;
-}
+	struct braid_sql_cursor *c = cursor_inner(cursor);
+	int err = 0;
 
-/* Values -------------------------------------------------------------------------------------- */
-
-static void put_u64(sqlite3_context *to, uint64_t value)
-{
-	if (value == TRACEBRAID_UNKNOWN)
-		sqlite3_result_null(to);
-	else
-		sqlite3_result_int64(to, (sqlite3_int64)value);
-}
-
-/* Text of a walk lives as long as the walk is at the item. */
-static void cursor_put_text(sqlite3_context *to, const char *text)
-{
-	if (text)
-		sqlite3_result_text(to, text, -1, SQLITE_TRANSIENT);
-	else
-		sqlite3_result_error_nomem(to);
-}
-
-static void cursor_put_string(struct cursor *c, sqlite3_context *to, const char *data, size_t bytes)
-{
-	c->text.bytes = 0;
-	if (braid_text_plain(data, bytes)) {
-		sqlite3_result_text64(to, data, bytes, SQLITE_TRANSIENT, SQLITE_UTF8);
-		return;
-	}
-	braid_text_safe(&c->text, data, bytes);
-	if (c->text.failed)
-		sqlite3_result_error_nomem(to);
-	else
-		sqlite3_result_text64(to, c->text.data, c->text.bytes, SQLITE_TRANSIENT,
-				      SQLITE_UTF8);
-}
-
-static void put_field(struct cursor *c, sqlite3_context *to, const struct tracebraid_field *field)
-{
-	const void *data;
-	int64_t number;
-	size_t bytes;
-
-	if (!field)
-		return;
-	if (tracebraid_field_kind(field) == TRACEBRAID_NUMBER) {
-		if (!tracebraid_number(c->walk, field, &number))
-			sqlite3_result_int64(to, number);
-		return;
-	}
-	data = tracebraid_bytes(c->walk, field, &bytes);
-	if (!data)
-		return;
-	if (tracebraid_field_kind(field) == TRACEBRAID_STRING)
-		cursor_put_string(c, to, data, bytes);
-	else
-		sqlite3_result_blob64(to, data, bytes, SQLITE_TRANSIENT);
-}
-
-static void cursor_put_vcpu(struct cursor *c, sqlite3_context *to, bool name)
-{
-	const struct tracebraid_stream *guest;
-	uint32_t vcpu;
-
-	guest = tracebraid_vcpu(c->walk, &vcpu);
-	if (guest && name)
-		sqlite3_result_text(to, tracebraid_stream_name(guest), -1, SQLITE_STATIC);
-	else if (guest && vcpu != UINT32_MAX)
-		sqlite3_result_int64(to, vcpu);
-}
-
-static void cursor_put_rest(struct cursor *c, sqlite3_context *to, enum braid_sql_from from)
-{
-	const struct tracebraid_stream *stream = tracebraid_item_stream(c->walk);
-	int32_t pid;
-
-	switch (from) {
-	case BRAID_SQL_STREAM:
-		return sqlite3_result_text(to, tracebraid_stream_name(stream), -1, SQLITE_STATIC);
-	case BRAID_SQL_STREAM_ID:
-		return sqlite3_result_int64(to, tracebraid_stream_number(stream));
-	case BRAID_SQL_BUFFER:
-		return cursor_put_text(to, tracebraid_buffer(c->walk));
-	case BRAID_SQL_PID:
-		pid = tracebraid_pid(c->walk);
-		return pid < 0 ? sqlite3_result_null(to) : sqlite3_result_int64(to, pid);
-	case BRAID_SQL_COMM:
-		return tracebraid_pid(c->walk) < 0 ? sqlite3_result_null(to) :
-						     cursor_put_text(to, tracebraid_comm(c->walk));
-	case BRAID_SQL_SYSTEM:
-		return cursor_put_text(to, tracebraid_type_system(tracebraid_event_type(c->walk)));
-	case BRAID_SQL_NAME:
-		return cursor_put_text(to, tracebraid_type_name(tracebraid_event_type(c->walk)));
-	case BRAID_SQL_FIELDS:
-		return cursor_put_text(to, tracebraid_json(c->walk));
-	case BRAID_SQL_TEXT:
-		return cursor_put_text(to, tracebraid_text(c->walk));
-	default:
-		return cursor_put_vcpu(c, to, from == BRAID_SQL_GUEST);
-	}
+	*rowid = c->nr_sorted;
+	if (!c->sort)
+		err = braid_sql_row_id(&c->table->sql->rings, c->walk, rowid);
+	return err ? cursor_fail(c, err) : SQLITE_OK;
 }
 
 int braid_sql_cursor_column(sqlite3_vtab_cursor *cursor, sqlite3_context *to, int number)
 {
-	struct cursor *c = cursor_inner(cursor);
-	const struct braid_sql_column *column = &c->table->columns[number];
+	struct braid_sql_cursor *c = cursor_inner(cursor);
+	const struct braid_sql_value *kept;
+	struct braid_sql_value value;
 
-	switch (column->from) {
-	case BRAID_SQL_FIELD:
-		put_field(c, to, c->type->fields[number - (int)BRAID_SQL_NR_TYPE_COLUMNS]);
-		break;
-	case BRAID_SQL_NS:
-		sqlite3_result_int64(to, tracebraid_ns(c->walk));
-		break;
-	case BRAID_SQL_BOUND:
-		put_u64(to, tracebraid_bound_ns(c->walk));
-		break;
-	case BRAID_SQL_UNCERTAIN:
-		sqlite3_result_int(to, tracebraid_uncertain(c->walk));
-		break;
-	case BRAID_SQL_CPU:
-		sqlite3_result_int64(to, tracebraid_cpu(c->walk));
-		break;
-	case BRAID_SQL_SEQ:
-		sqlite3_result_int64(to, (sqlite3_int64)tracebraid_seq(c->walk));
-		break;
-	case BRAID_SQL_LOST:
-		put_u64(to, tracebraid_lost(c->walk));
-		break;
-	default:
-		cursor_put_rest(c, to, column->from);
+	if (c->walk) {
+		braid_sql_value_of(c, (unsigned int)number, &value);
+		braid_sql_put(to, &value);
+		return SQLITE_OK;
 	}
+	kept = braid_sql_sort_value(c->sort, (unsigned int)number);
+	if (kept)
+		braid_sql_put(to, kept);
+	else
+		sqlite3_result_error(to, "SQLite reads a column that it did not ask for", -1);
 	return SQLITE_OK;
 }

@@ -142,6 +142,7 @@ void braid_sql_close(struct braid_sql *sql)
 	sqlite3_close(sql->db);
 	braid_sql_free_types(sql);
 	braid_sql_close_traces(sql);
+	braid_sql_rings_free(&sql->rings);
 	for (k = 0; sql->paths && sql->paths[k]; k++)
 		free(sql->paths[k]);
 	free(sql->paths);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Which constraints of a statement a walk selects by.
+ * Which constraints of a statement a walk selects by, and the order of its rows.
  *
  * A plan is a letter for each value that SQLite then hands over: its role, small for one value,
- * capital for the list of an IN.
+ * capital for the list of an IN. If the table sorts, keys follow, +COLUMN or -COLUMN (down), and
+ * /COLUMNS, the bits in hexadecimal of those that are needed.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -78,11 +79,80 @@ static bool fits(sqlite3_index_info *info, int number, const struct role *role)
 	return role->lists || !sqlite3_vtab_in(info, number, -1);
 }
 
+/*
+ * Finds the keys of few values that are asked for; rows of one key are in the order of time already.
+ * Return: whether rows come in the order that is asked for.
+ */
+static bool find_order(const struct braid_sql_table *table, const sqlite3_index_info *info,
+		       struct braid_sql_order *order)
+{
+	int k;
+
+	for (k = 0; k < info->nOrderBy; k++) {
+		const struct sqlite3_index_orderby *by = &info->aOrderBy[k];
+
+		if (by->iColumn < 0)
+			return false;
+		switch (table->columns[by->iColumn].from) {
+		case BRAID_SQL_NS:
+			return k == info->nOrderBy - 1 && !by->desc;
+		case BRAID_SQL_STREAM:
+		case BRAID_SQL_STREAM_ID:
+		case BRAID_SQL_BUFFER:
+		case BRAID_SQL_CPU:
+		case BRAID_SQL_PID:
+		case BRAID_SQL_COMM:
+		case BRAID_SQL_SYSTEM:
+		case BRAID_SQL_NAME:
+		case BRAID_SQL_GUEST:
+		case BRAID_SQL_VCPU:
+			if (order->nr == BRAID_SQL_MOST_KEYS)
+				return false;
+			order->keys[order->nr].column = (unsigned char)by->iColumn;
+			order->keys[order->nr++].down = by->desc;
+			break;
+		default:
+			return false;
+		}
+	}
+	return info->nOrderBy > 0;
+}
+
+static char *plan_of(const char *roles, const struct braid_sql_order *order,
+		     const sqlite3_index_info *info)
+{
+	sqlite3_str *text = sqlite3_str_new(NULL);
+	unsigned int k;
+
+	sqlite3_str_appendall(text, roles);
+	for (k = 0; k < order->nr; k++)
+		sqlite3_str_appendf(text, "%c%d", order->keys[k].down ? '-' : '+',
+				    order->keys[k].column);
+	if (order->nr)
+		sqlite3_str_appendf(text, "/%llx", info->colUsed);
+	return sqlite3_str_finish(text);
+}
+
+void braid_sql_order_of(struct braid_sql_order *order, int number, const char *plan)
+{
+	char *end = (char *)plan;
+
+	memset(order, 0, sizeof(*order));
+	order->once = number;
+	for (; *end == '+' || *end == '-'; order->nr++) {
+		order->keys[order->nr].down = *end == '-';
+		order->keys[order->nr].column = (unsigned char)strtoul(end + 1, &end, 10);
+	}
+	if (*end == '/')
+		order->columns = strtoull(end + 1, NULL, 16);
+}
+
 int braid_sql_best_index(sqlite3_vtab *vtab, sqlite3_index_info *info)
 {
 	const struct braid_sql_table *table = ((struct braid_sql_vtab *)vtab)->table;
 	/* An order is uncertain by the events before it: all of them must be walked. */
 	bool whole = uses(table, info, BRAID_SQL_UNCERTAIN);
+	struct braid_sql_order order = { .nr = 0 };
 	char plan[NR_ROLES + 1] = "";
 	double rows = table->event ? ROWS / 10 : ROWS, cost = ROWS;
 	int k, nr = 0;
@@ -98,13 +168,15 @@ int braid_sql_best_index(sqlite3_vtab *vtab, sqlite3_index_info *info)
 		rows *= role->rows;
 		cost *= role->cost;
 	}
-	info->idxStr = sqlite3_mprintf("%s", plan);
+	info->orderByConsumed = find_order(table, info, &order);
+	if (!info->orderByConsumed)
+		order.nr = 0;
+	info->idxStr = plan_of(plan, &order, info);
 	info->needToFreeIdxStr = 1;
+	/* For SELECT DISTINCT, equal rows may be one. */
+	info->idxNum = order.nr && sqlite3_vtab_distinct(info) >= 2;
 	info->estimatedCost = cost + rows;
 	info->estimatedRows = rows < 1 ? 1 : (sqlite3_int64)rows;
-	info->orderByConsumed = info->nOrderBy == 1 && !info->aOrderBy->desc &&
-				info->aOrderBy->iColumn >= 0 &&
-				table->columns[info->aOrderBy->iColumn].from == BRAID_SQL_NS;
 	return info->idxStr ? SQLITE_OK : SQLITE_NOMEM;
 }
 

@@ -30,6 +30,7 @@ struct braid_sql_options {
 	void (*warn)(void *arg, const char *line);	/* of a fault in a capture; or NULL */
 	void *warn_arg;
 	const volatile int *stop;	/* statements end when it is not 0; or NULL */
+	size_t most_kept;		/* bytes of rows that a table sorts; 0: 256 MiB */
 };
 
 /**

@@ -246,6 +246,7 @@ static int note_next(struct braid_ring *ring)
 
 	item->kind = BRAID_ITEM_NOTE;
 	item->bound_ns = 0;
+	item->seq = n->at + n->restart_reported;
 	if (s->before && !n->restart_reported) {
 		n->restart_reported = true;
 		say_restart(n, s);

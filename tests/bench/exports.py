@@ -168,6 +168,7 @@ def main():
             bench.measure("report_json", [AGENT, "report", "--json", str(capture)])
             bench.measure("python_columns", [str(COLUMNS), "tracebraid", str(capture)])
             bench.measure("sql_sum", [AGENT, "sql", str(capture), "SELECT sum(cpu), max(ns) FROM events"])
+            bench.measure("sql_group", [AGENT, "sql", str(capture), "SELECT name, count(*) FROM events GROUP BY name"])
             bench.measure_packing("", capture, folder)
             if not SHORT and DEMO.exists():
                 bench.measure_packing("demo_", DEMO, folder)

@@ -53,6 +53,7 @@ ROWS = (
     Row("HTML on two CPUs", "export_html_on_two_cpus", LESS, 0.65),
     Row("Python, columns", "python_columns_speed", MORE, 2, (("bt2", "python_babeltrace2_speed"),)),
     Row("SQL, sum of a column", "sql_sum_speed", MORE, 2),
+    Row("SQL, events by name", "sql_group_speed", MORE, 2),
     "captures for keeping",
     Row("pack", "pack_rate", MORE, 150, (("zstd -3", "zstd_rate"),)),
     Row("packed while it is recorded", "record_packed_rate", MORE, 150,

@@ -7,7 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "host_agent/sql/sql.h"
+#include "host_agent/capture/capture.h"
+#include "host_agent/sql/private.h"
 #include "tests/unit/check.h"
 #include "tests/unit/make_capture.h"
 #include "tests/unit/need.h"
@@ -19,10 +20,12 @@ static struct braid_sql *sql;
 static u64 nr_rows;	/* of the last statement */
 static int result;	/* its code */
 
-static void open_it(void)
+static void open_it(size_t most_kept)
 {
 	static const char *const paths[] = { path };
-	const struct braid_sql_options options = { .paths = paths, .nr_paths = 1, .stop = &stop };
+	const struct braid_sql_options options = {
+		.paths = paths, .nr_paths = 1, .stop = &stop, .most_kept = most_kept,
+	};
 
 	NEED(!braid_sql_open(&sql, &options));
 }
@@ -236,6 +239,161 @@ static void rows_are_in_order(void)
 		   "SELECT ns FROM tick ORDER BY +ns DESC LIMIT 3"));
 }
 
+/* Terms of an OR have a walk each; a row that both select comes once, and no other is lost. */
+static void is_found_by_or(const char *table, const char *one, const char *other)
+{
+	char itself[300], explain[400], plain[300], *text;
+
+	snprintf(itself, sizeof(itself), "SELECT ns, cpu FROM %s WHERE %s OR %s ORDER BY +ns, +cpu",
+		 table, one, other);
+	snprintf(plain, sizeof(plain), "SELECT ns, cpu FROM %s WHERE +%s OR +%s ORDER BY +ns, +cpu",
+		 table, one, other);
+	CHECK(same(itself, plain));
+	CHECK(nr_rows > 0);
+	snprintf(explain, sizeof(explain), "EXPLAIN QUERY PLAN %s", itself);
+	text = rows(explain);
+	CHECK(strstr(text, "MULTI-INDEX OR"));
+	free(text);
+}
+
+static void terms_of_an_or(void)
+{
+	is_found_by_or("events", "name = 'tick'", "cpu = 1");
+	is_found_by_or("tick", "stream = 'guest1'", "cpu = 1");
+	is_found_by_or("losses", "cpu = 1", "stream = 'guest2'");
+}
+
+static void terms_of_an_or_find_notes(void)
+{
+	static const struct synth_guest_params params = {
+		.name = "guest1", .incarnation = 1, .start_ns = SYNTH_START_NS, .nr_slots = 4,
+		.subbuf_bytes = 4096,
+	};
+	struct {
+		struct braid_chunk_note head;
+		char text[8];
+	} note = { .text = "a note" };
+	struct braid_capture_writer *w = synth_capture(path);
+	struct braid_sql *standard = sql;
+	struct synth_guest g;
+	u32 k;
+
+	synth_guest_init(&g, &params);
+	synth_begin(w, &g, 1);
+	for (k = 0; k < 10; k++) {
+		note.head.host_ns = SYNTH_START_NS + k / 2;
+		NEED(!braid_capture_put(w, BRAID_CHUNK_NOTE, 1, &note, sizeof(note), NULL, 0));
+	}
+	synth_end(w, &g, BRAID_END_STOPPED);
+	NEED(!braid_capture_finish(w));
+	synth_guest_free(&g);
+	open_it(0);
+	CHECK_EQ(number("SELECT count(*) FROM notes"), 10);
+	CHECK_EQ(number("SELECT count(*) FROM notes WHERE stream = 'guest1' OR ns < 1000000000001"),
+		 10);
+	CHECK_EQ(number("SELECT count(*) FROM notes WHERE ns = 1000000000002 OR ns < 1000000000001"),
+		 4);
+	braid_sql_close(sql);
+	sql = standard;
+}
+
+/* The table's own order is that of SQLite, which sorts by @plain; @key sorts nothing there. */
+static void sorts(const char *what, const char *key, const char *plain, const char *rest)
+{
+	char own[600], sqlite[600], explain[700], *text;
+
+	snprintf(own, sizeof(own), what, key, rest);
+	snprintf(sqlite, sizeof(sqlite), what, plain, rest);
+	CHECK(same(own, sqlite));
+	CHECK(nr_rows > 0);
+	snprintf(explain, sizeof(explain), "EXPLAIN QUERY PLAN %s", own);
+	text = rows(explain);
+	if (strstr(text, "TEMP B-TREE"))
+		fprintf(stderr, "%s\n%s", own, text);
+	CHECK(!strstr(text, "TEMP B-TREE"));
+	free(text);
+	snprintf(explain, sizeof(explain), "EXPLAIN QUERY PLAN %s", sqlite);
+	text = rows(explain);
+	CHECK(strstr(text, "TEMP B-TREE"));
+	free(text);
+}
+
+static void sort_all(void)
+{
+	static const char *const keys[][2] = {
+		{ "name", "+name" }, { "stream", "+stream" }, { "cpu", "+cpu" }, { "pid", "+pid" },
+		{ "comm", "+comm" }, { "buffer", "+buffer" }, { "system", "+system" },
+		{ "guest", "+guest" }, { "vcpu", "+vcpu" }, { "stream_id", "+stream_id" },
+		{ "stream, name, cpu", "+stream, +name, +cpu" }, { "pid, comm", "+pid, +comm" },
+	};
+	static const char *const downs[][2] = {
+		{ "name DESC", "+name DESC" }, { "pid DESC", "+pid DESC" },
+		{ "vcpu DESC, comm", "+vcpu DESC, +comm" },
+		{ "stream, pid DESC, name", "+stream, +pid DESC, +name" },
+		{ "comm, ns", "+comm, +ns" }, { "guest DESC, ns", "+guest DESC, +ns" },
+	};
+	size_t k;
+
+	for (k = 0; k < sizeof(keys) / sizeof(*keys); k++) {
+		sorts("SELECT %1$s, count(*), sum(ns), total(bound_ns), min(comm) FROM events "
+		      "GROUP BY %1$s%2$s", keys[k][0], keys[k][1], "");
+		sorts("SELECT %1$s, count(*), max(text) FROM events WHERE cpu < 2 AND ns > 1000001000000 "
+		      "GROUP BY %1$s%2$s", keys[k][0], keys[k][1], " HAVING count(*) > 1 LIMIT 3");
+		/* Rows of one key stay in the order of time, as SQLite leaves them, too. */
+		sorts("SELECT * FROM events ORDER BY %s%s", keys[k][0], keys[k][1], "");
+	}
+	for (k = 0; k < sizeof(downs) / sizeof(*downs); k++) {
+		sorts("SELECT *, stream_id FROM events ORDER BY %s%s", downs[k][0], downs[k][1], "");
+		sorts("SELECT ns, name FROM events WHERE pid > 0 ORDER BY %s%s", downs[k][0],
+		      downs[k][1], " LIMIT 17 OFFSET 3");
+	}
+	sorts("SELECT *, text FROM tick ORDER BY %s%s", "comm DESC, cpu", "+comm DESC, +cpu", "");
+	sorts("SELECT stream, cpu, sum(lost) FROM losses GROUP BY %s%s", "stream, cpu",
+	      "+stream, +cpu", "");
+	sorts("SELECT DISTINCT %s FROM events%s ORDER BY 1", "comm", "+comm", "");
+	sorts("SELECT ns, lag(ns) OVER (PARTITION BY %s ORDER BY ns%s) FROM events",
+	      "stream_id, cpu", "+stream_id, +cpu", "");
+}
+
+static void tables_sort_by_columns_of_few_values(void)
+{
+	char *text;
+
+	sort_all();
+	CHECK_EQ(number("SELECT count(*) FROM (SELECT DISTINCT pid, comm FROM events)"),
+		 number("SELECT count(*) FROM (SELECT DISTINCT +pid, +comm FROM events)"));
+	CHECK(same("SELECT e.name, count(*) FROM events e, streams GROUP BY e.name",
+		   "SELECT +e.name, count(*) FROM events e, streams GROUP BY +e.name"));
+	CHECK(same("SELECT 1 FROM events WHERE stream = 'nobody' GROUP BY name", "SELECT 1 WHERE 0"));
+	CHECK_EQ(sql->further_passes, 0);
+	/* What is not BINARY, or not a column alone, is SQLite's work. */
+	text = rows("EXPLAIN QUERY PLAN SELECT name FROM events ORDER BY name COLLATE NOCASE");
+	CHECK(strstr(text, "TEMP B-TREE"));
+	free(text);
+	text = rows("EXPLAIN QUERY PLAN SELECT name FROM events ORDER BY name, ns DESC");
+	CHECK(strstr(text, "TEMP B-TREE"));
+	free(text);
+}
+
+/* With less memory than the rows need, all is the same. */
+static void tables_sort_in_bounded_memory(void)
+{
+	static const size_t bounds[] = { 1, 2000, 20000 };
+	struct braid_sql *plenty = sql;
+	size_t k;
+
+	for (k = 0; k < sizeof(bounds) / sizeof(*bounds); k++) {
+		open_it(bounds[k]);
+		free(rows("SELECT max(text), count(*) FROM events GROUP BY name"));
+		CHECK(sql->further_passes > 0);
+		sort_all();
+		/* One row, and what an array has in reserve. */
+		CHECK(sql->most_kept <= 2 * bounds[k] + 2000);
+		braid_sql_close(sql);
+	}
+	sql = plenty;
+}
+
 static void types_have_tables(void)
 {
 	CHECK(same("SELECT ns, stream, cpu, number, text_field FROM tick",
@@ -312,18 +470,23 @@ int main(void)
 
 	NEED(fd >= 0 && !close(fd));
 	synth_standard(path);
-	open_it();
+	open_it(0);
 
 	RUN(events_are_those_of_a_walk);
 	RUN(a_selection_finds_the_same);
 	RUN(uncertain_order_is_that_of_all);
 	RUN(rows_are_in_order);
+	RUN(terms_of_an_or);
+	RUN(tables_sort_by_columns_of_few_values);
+	RUN(tables_sort_in_bounded_memory);
 	RUN(types_have_tables);
 	RUN(a_table_can_be_read_twice_at_once);
 	RUN(small_tables);
 	RUN(statements_only_read);
 	RUN(can_be_stopped);
 	braid_sql_close(sql);
+	sql = NULL;
+	RUN(terms_of_an_or_find_notes);
 	unlink(path);
 	return VERDICT();
 }
