@@ -26,6 +26,7 @@ static const struct braid_option export_options[] = {
 	TO("see below"),
 	OUTPUT("the output file or folder; -: standard output, for forms of one file"),
 	STATES,
+	BRAID_TRACE_CPUS,
 	{ 0 },
 };
 
@@ -45,6 +46,7 @@ static const struct braid_option merge_options[] = {
 	TO("write another format than text, see `tracebraid export --help`"),
 	OUTPUT("write to OUT instead of standard output"),
 	STATES,
+	BRAID_TRACE_CPUS,
 	{ 0 },
 };
 

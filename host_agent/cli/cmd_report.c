@@ -45,6 +45,7 @@ static const struct braid_option options[] = {
 	  "event counts; how long each CPU, task and vCPU ran, waited and slept; time in guests, "
 	  "exits by reason, steal; losses. With --json as one object. Lists what could not be "
 	  "determined" },
+	BRAID_TRACE_CPUS,
 	{ 0 },
 };
 

@@ -12,6 +12,7 @@
 #include "host_agent/util/cleanup.h"
 #include "host_agent/util/error.h"
 #include "host_agent/util/text.h"
+#include "host_agent/util/thread.h"
 #include "tracebraid/tracebraid.h"
 
 /* Return: 0, or -ENOMEM with braid_fail(). */
@@ -250,8 +251,11 @@ int braid_trace_export(struct braid_trace_options *t, const char *form, const ch
 	struct tracebraid_trace *trace = NULL;
 	struct tracebraid_totals totals;
 	const char *const *words;
-	int err = trace_options_add(&t->words, "cpus", "2");
+	char cpus[16];
+	int err;
 
+	snprintf(cpus, sizeof(cpus), "%u", braid_thread_cpus());
+	err = has(&t->words, "--cpus=") ? 0 : trace_options_add(&t->words, "cpus", cpus);
 	words = err ? NULL : braid_trace_words(t);
 	if (!words)
 		return -ENOMEM;

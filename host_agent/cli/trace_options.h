@@ -18,6 +18,11 @@ braid_option_take braid_trace_take_form;	/* a const char *: the name of one */
 braid_option_take braid_trace_take;
 braid_option_take braid_trace_select;
 
+/* For commands that write a form. */
+#define BRAID_TRACE_CPUS \
+	{ 0, "cpus", "N", .take = braid_trace_take, .help = \
+	  "use N CPUs, where the format can; by default all that the command may run on" }
+
 /* The end of the help for --since. */
 #define BRAID_TRACE_TIMES \
 	"-SECONDS from the recording's end; or wall time, '2026-01-31 12:00:00.5' or, of the " \

@@ -76,6 +76,23 @@ static void warn_of_no_states(const struct tracebraid_trace *trace)
 	braid_text_free(&text);
 }
 
+static int export_reopen(void *arg, struct braid_source **source)
+{
+	const struct tracebraid_trace *trace = arg;
+	const struct braid_source_options options = {
+		.force_clock = trace->clock, .clock = trace->clock, .by_index = true,
+	};
+
+	return braid_source_open_captures(source, trace->paths, trace->nr_paths, &options);
+}
+
+/* Standard input is read once, and a clock that was refined is not in the capture. */
+static bool can_reopen(const struct tracebraid_trace *trace)
+{
+	return trace->nr_paths == 1 && strcmp(trace->paths[0], "-") &&
+	       trace->clock != BRAID_CLOCK_WINDOWS;
+}
+
 static int export_run(struct tracebraid_trace *trace, const struct braid_export_form *form,
 			 const char *path, struct braid_walk_options *options)
 {
@@ -90,6 +107,8 @@ static int export_run(struct tracebraid_trace *trace, const struct braid_export_
 	options->stop = trace->stop;
 	options->inputs = trace->paths;
 	options->nr_inputs = trace->nr_paths;
+	options->reopen = can_reopen(trace) ? export_reopen : NULL;
+	options->reopen_arg = trace;
 	braid_library_report_progress(options);
 	return braid_export_run(form, path, trace->source, options, &trace->totals);
 }

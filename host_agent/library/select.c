@@ -14,7 +14,7 @@
 #define NR(list)	(sizeof(list) / sizeof(*(list)))
 #define MOST_TOP	10000
 #define MOST_CPU	65535
-#define MOST_CPUS	2
+#define MOST_CPUS	256
 
 /* An option with a value. @text lives with the selection. Return: 0, or -errno with braid_fail(). */
 struct option {
@@ -180,7 +180,8 @@ static int take_cpus(struct braid_library_select *s, const char *text)
 	u64 value;
 	int err = select_take_number(s, text, 1, MOST_CPUS, &value);
 
-	s->options.two_cpus = value == MOST_CPUS;
+	s->options.two_cpus = value > 1;
+	s->options.cpus = value;
 	return err;
 }
 

@@ -23,6 +23,7 @@ struct braid_merge {
 	size_t nr_ended;
 	size_t allocated;		/* in heap, and in ended */
 	bool top_used;		/* the top was returned: advance it before the next compare */
+	s64 last_ns;		/* no later item is returned */
 };
 
 static bool earlier(const struct entry *a, const struct entry *b)
@@ -121,6 +122,7 @@ int braid_merge_begin(struct braid_merge **out, struct braid_source *source,
 	m->source = source;
 	m->want = want;
 	m->arg = arg;
+	m->last_ns = INT64_MAX;
 	err = braid_merge_more(m);
 	if (err) {
 		braid_merge_end(m);
@@ -158,7 +160,8 @@ int braid_merge_next(struct braid_merge *m, const struct braid_item **item)
 		if (err)
 			return err;
 	}
-	if (!m->nr || (m->source->grows && m->heap[0].host_ns > m->source->until_ns))
+	if (!m->nr || m->heap[0].host_ns > m->last_ns ||
+	    (m->source->grows && m->heap[0].host_ns > m->source->until_ns))
 		return 0;
 	m->top_used = true;
 	*item = &m->heap[0].ring->item;
@@ -187,6 +190,11 @@ int braid_merge_skip(struct braid_merge *m, s64 ns)
 		sift_up(m, m->nr++);
 	}
 	return ret < 0 ? ret : 0;
+}
+
+void braid_merge_stop_before(struct braid_merge *m, s64 ns)
+{
+	m->last_ns = ns == INT64_MAX ? ns : ns - 1;
 }
 
 void braid_merge_end(struct braid_merge *m)

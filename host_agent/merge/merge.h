@@ -59,6 +59,13 @@ int braid_merge_more(struct braid_merge *m);
  */
 int braid_merge_skip(struct braid_merge *m, s64 ns);
 
+/**
+ * braid_merge_stop_before - let braid_merge_next() return 0 before a time
+ * @m: the merge; it goes on from there with a later time
+ * @ns: host time; INT64_MAX: it does not stop
+ */
+void braid_merge_stop_before(struct braid_merge *m, s64 ns);
+
 /** braid_merge_end - free a merge; NULL is fine */
 void braid_merge_end(struct braid_merge *m);
 

@@ -184,6 +184,71 @@ bool braid_extents_skip(const struct braid_extents *list, struct braid_extent_cu
 	return true;
 }
 
+/* A place to begin at, and the extent there. */
+struct start {
+	struct braid_extent_cursor at;
+	struct braid_extent extent;
+};
+
+/* Those of the present block and the next one. Return: how many; or -ENOMEM: memory is out. */
+static ssize_t find_starts(struct braid_extents *list, struct braid_extent_cursor c,
+			   bool (*begins)(const struct braid_extent *extent), struct start **out)
+{
+	const struct braid_extent_block *block = block_after(list, &c), *stop;
+	struct braid_extent_cursor at = c;
+	struct start *starts;
+	ssize_t nr = 0;
+	size_t most;
+
+	if (!block)
+		return 0;
+	stop = block->next ? block->next->next : NULL;
+	most = block->place.nr + (block->next ? block->next->place.nr : 0);
+	starts = reallocarray(NULL, most, sizeof(*starts));
+	if (!starts)
+		return -ENOMEM;
+	for (; braid_extents_next(list, &c) > 0 && c.block != stop; at = c)
+		if (begins(&c.extent))
+			starts[nr++] = (struct start){ at, c.extent };
+	*out = starts;
+	return nr;
+}
+
+int braid_extents_skip_near(struct braid_extents *list, struct braid_extent_cursor *c,
+			    bool (*before)(void *arg, const struct braid_extent *extent),
+			    bool (*begins)(const struct braid_extent *extent), void *arg)
+{
+	struct start *starts = NULL;
+	ssize_t low = 0, high = find_starts(list, *c, begins, &starts), middle;
+	bool moved;
+
+	if (high < 0)
+		return high;
+	while (low < high) {	/* the first that is not before it */
+		middle = low + (high - low) / 2;
+		if (before(arg, &starts[middle].extent))
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	moved = low >= 2 && starts[low - 2].at.nr != c->nr;
+	if (moved)
+		*c = starts[low - 2].at;
+	free(starts);
+	return moved;
+}
+
+const struct braid_index_place *braid_extents_block(const struct braid_extents *list,
+						    const struct braid_index_place *place)
+{
+	const struct braid_extent_block *block = list->first;
+
+	if (place)
+		block = ((const struct braid_extent_block *)
+			 ((const char *)place - offsetof(struct braid_extent_block, place)))->next;
+	return block ? &block->place : NULL;
+}
+
 static void free_block(struct braid_extent_block *block)
 {
 	free(block->data);

@@ -99,6 +99,27 @@ bool braid_extents_skip(const struct braid_extents *list, struct braid_extent_cu
 			bool first);
 
 /**
+ * braid_extents_skip_near - move on within two blocks
+ * @list: the list
+ * @c: moved, or not
+ * @before: whether an extent is of before the time that is looked for; all that precede one that is
+ *	are, too. Called for some of those that @begins is true of
+ * @begins: whether a cursor can begin with an extent
+ * @arg: for both
+ *
+ * One extent before that time that a cursor can begin with is not skipped, and what follows it.
+ *
+ * Return: whether @c has moved; or -ENOMEM.
+ */
+int braid_extents_skip_near(struct braid_extents *list, struct braid_extent_cursor *c,
+			    bool (*before)(void *arg, const struct braid_extent *extent),
+			    bool (*begins)(const struct braid_extent *extent), void *arg);
+
+/** braid_extents_block - the first block's place, or the one after @place; NULL: none */
+const struct braid_index_place *braid_extents_block(const struct braid_extents *list,
+						    const struct braid_index_place *place);
+
+/**
  * braid_extents_forget - free the part of a list before a place
  * @list: no longer iterated from its start, or sorted
  * @c: the only cursor

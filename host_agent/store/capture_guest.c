@@ -488,19 +488,34 @@ static bool has_beginning(struct braid_extents *extents, struct braid_extent_cur
 	return false;
 }
 
+static bool page_is_before(const struct braid_capture_ring *ring, const void *head, s64 ns)
+{
+	struct braid_chunk_page page;
+
+	memcpy(&page, head, sizeof(page));
+	return (s64)page.host_ns < ns ||
+	       braid_clock_convert(&ring->ring.stream->clock, ring->ring.cpu, page.time_stamp,
+				   page.host_ns, 0).ns < ns;
+}
+
 /* No event is later than its page was taken. With several epochs, former events decide on later ones. */
 static bool guest_skip(struct braid_ring *ring, s64 ns)
 {
 	struct guest_ring *g = guest_ring(ring);
 	struct braid_extent_cursor at = g->base.at;
+	bool moved;
 
-	if (g->adrift || braid_clock_epochs(&ring->stream->clock) > 1 ||
-	    !braid_capture_skip(&g->base, ns, false))
+	if (g->adrift || braid_clock_epochs(&ring->stream->clock) > 1)
 		return false;
-	if (!has_beginning(&g->base.extents, g->base.at)) {
+	moved = braid_capture_skip(&g->base, ns, false);
+	if (moved && !has_beginning(&g->base.extents, g->base.at)) {
 		g->base.at = at;
-		return false;
+		moved = false;
 	}
+	moved |= braid_capture_skip_pages(&g->base, ns, sizeof(struct braid_chunk_page),
+					  page_is_before);
+	if (!moved)
+		return false;
 	g->loaded = false;
 	g->opened = false;
 	g->placed = false;

@@ -237,17 +237,33 @@ static int host_next(struct braid_ring *ring)
 	}
 }
 
-/*
- * Pages are skipped only if their stamps are host times, since the trace has the file's clock, and
- * if the index has the sequence number of the next one's first event.
- */
+static bool page_is_before(const struct braid_capture_ring *ring, const void *head, s64 ns)
+{
+	u64 stamp;
+
+	(void)ring;
+	memcpy(&stamp, (const u8 *)head + sizeof(struct braid_chunk_host_page), sizeof(stamp));
+	return (s64)stamp < ns;
+}
+
+bool braid_capture_host_can_skip(const struct braid_capture_ring *ring)
+{
+	return !ring->own_clock && !ring->source->source.clocks.trace.nr_tracks &&
+	       braid_capture_numbers_hosts(ring->source, ring->file);
+}
+
 static bool host_skip(struct braid_ring *ring, s64 ns)
 {
 	struct host_ring *h = host_ring(ring);
+	bool moved;
 
-	if (h->base.own_clock || h->base.source->source.clocks.trace.nr_tracks ||
-	    !braid_capture_numbers_hosts(h->base.source, h->base.file) ||
-	    !braid_capture_skip(&h->base, ns, true))
+	if (!braid_capture_host_can_skip(&h->base))
+		return false;
+	moved = braid_capture_skip(&h->base, ns, true);
+	moved |= braid_capture_skip_pages(&h->base, ns,
+					  sizeof(struct braid_chunk_host_page) + sizeof(u64),
+					  page_is_before);
+	if (!moved)
 		return false;
 	h->at = h->bytes = 0;
 	h->skipped = true;

@@ -313,6 +313,12 @@ struct braid_capture_ring *braid_capture_guest_ring(struct braid_capture_stream 
 struct braid_capture_ring *braid_capture_host_ring(struct braid_capture_stream *s, u32 cpu);
 struct braid_capture_ring *braid_capture_note_ring(struct braid_capture_stream *s);
 
+/*
+ * capture_host.c: whether the stamps of a host's pages are host times, since the trace has the
+ * file's clock, and the index has the sequence number of the first event of each.
+ */
+bool braid_capture_host_can_skip(const struct braid_capture_ring *ring);
+
 /* capture_ring.c ------------------------------------------------------------------- */
 
 /* Allocates an empty cursor of @bytes, which begins with struct braid_ring. NULL: out of memory. */
@@ -334,7 +340,19 @@ u32 braid_capture_page_flags(const struct braid_capture_source *cs,
 int braid_capture_fetch(struct braid_capture_ring *ring, const struct braid_extent *extent,
 			void *to, u32 bytes);
 
-/* Moves a cursor to near the first event of @ns or later. Return: whether it has moved. */
+/* Whether times tell which of a ring's pages can be left out. */
+bool braid_capture_can_skip(const struct braid_capture_ring *ring);
+
+/* Moves a cursor to some blocks of the index before @ns. Return: whether it has moved. */
 bool braid_capture_skip(struct braid_capture_ring *ring, s64 ns, bool first);
+
+/*
+ * The same from there on, to some pages before it. @before: whether a page begins before @ns, by
+ * the first @bytes of its chunk's payload, at most BRAID_PAGE_HEAD.
+ */
+#define BRAID_PAGE_HEAD	sizeof(struct braid_chunk_page)
+bool braid_capture_skip_pages(struct braid_capture_ring *ring, s64 ns, u32 bytes,
+			      bool (*before)(const struct braid_capture_ring *ring,
+					     const void *head, s64 ns));
 
 #endif /* BRAID_STORE_CAPTURE_PRIVATE_H */

@@ -53,12 +53,51 @@ int braid_capture_fetch(struct braid_capture_ring *ring, const struct braid_exte
 	       braid_capture_check_page(ring, extent->file, to, bytes);
 }
 
-bool braid_capture_skip(struct braid_capture_ring *ring, s64 ns, bool first)
+bool braid_capture_can_skip(const struct braid_capture_ring *ring)
 {
 	/* An order of the file that is not the ring's says nothing of times. */
-	if (!ring->source->files[ring->file].by_index || ring->unordered || ring->back || ns <= 0)
-		return false;
-	return braid_extents_skip(&ring->extents, &ring->at, ns, first);
+	return ring->source->files[ring->file].by_index && !ring->unordered && !ring->back;
+}
+
+bool braid_capture_skip(struct braid_capture_ring *ring, s64 ns, bool first)
+{
+	return braid_capture_can_skip(ring) && ns > 0 &&
+	       braid_extents_skip(&ring->extents, &ring->at, ns, first);
+}
+
+/* Looks for pages by their times. */
+struct look {
+	struct braid_capture_ring *ring;
+	s64 ns;
+	bool (*before)(const struct braid_capture_ring *ring, const void *head, s64 ns);
+	u32 bytes;
+};
+
+static bool is_before(void *arg, const struct braid_extent *extent)
+{
+	const struct look *look = arg;
+	struct braid_capture_ring *ring = look->ring;
+	u8 head[sizeof(struct braid_chunk) + BRAID_PAGE_HEAD];
+
+	/* What can't be read is found when its turn comes. */
+	return !braid_capture_load(ring->source->readers[extent->file], extent->offset, head,
+				   look->bytes) &&
+	       look->before(ring, head + sizeof(struct braid_chunk), look->ns);
+}
+
+static bool begins(const struct braid_extent *extent)
+{
+	return !extent->from_bytes;
+}
+
+bool braid_capture_skip_pages(struct braid_capture_ring *ring, s64 ns, u32 bytes,
+			      bool (*before)(const struct braid_capture_ring *ring,
+					     const void *head, s64 ns))
+{
+	struct look look = { ring, ns, before, bytes };
+
+	return braid_capture_can_skip(ring) && ns > 0 &&
+	       braid_extents_skip_near(&ring->extents, &ring->at, is_before, begins, &look) > 0;
 }
 
 u32 braid_capture_page_flags(const struct braid_capture_source *cs,

@@ -367,6 +367,24 @@ static inline bool braid_ring_skip(struct braid_ring *ring, s64 ns)
 	return ring->ops->skip && ring->ops->skip(ring, ns);
 }
 
+/**
+ * braid_source_cut - cut a capture into parts of time, each with about as many pages
+ * @source: of braid_source_open_captures()
+ * @pages: in a part
+ * @from_ns: the first part is from then on ...
+ * @to_ns: ... and the last one to then
+ * @cuts: set: host times, ascending; to be freed in any case
+ * @nr: set: of them. 0: it is small; or parts cannot be found: it has no index, is of several
+ *	files, or the time at which a page begins does not say which events precede it
+ *
+ * Return: 0, or -ENOMEM with braid_fail().
+ */
+int braid_source_cut(const struct braid_source *source, u32 pages, s64 from_ns, s64 to_ns,
+		     s64 **cuts, size_t *nr);
+
+/** braid_source_is_same - whether two sources are of the same files */
+bool braid_source_is_same(const struct braid_source *a, const struct braid_source *b);
+
 /** braid_ring_buffer_name - the name of the buffer that a ring is of; "" for a host's */
 static inline const char *braid_ring_buffer_name(const struct braid_ring *ring)
 {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Creates threads that leave signals to the main one. */
+#include <sched.h>
 #include <signal.h>
 
 #include "host_agent/util/thread.h"
@@ -18,4 +19,12 @@ int braid_thread_begin(pthread_t *thread, void *(*run)(void *arg), void *arg)
 	err = pthread_create(thread, NULL, run, arg);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return err;
+}
+
+unsigned int braid_thread_cpus(void)
+{
+	cpu_set_t set;
+
+	/* The call fails if the machine has more CPUs than the set. */
+	return sched_getaffinity(0, sizeof(set), &set) ? 1 : CPU_COUNT(&set);
 }

@@ -8,6 +8,9 @@
 /** braid_thread_begin - pthread_create(); the thread blocks all signals but those of CPU faults */
 int braid_thread_begin(pthread_t *thread, void *(*run)(void *arg), void *arg);
 
+/** braid_thread_cpus - on how many CPUs this thread may run; 1 if that is unknown */
+unsigned int braid_thread_cpus(void);
+
 /** braid_thread_relax - in a loop that waits for another thread: leaves the core to its other hardware thread */
 static inline void braid_thread_relax(void)
 {

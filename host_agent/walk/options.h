@@ -53,6 +53,12 @@ struct braid_walk_options {
 	size_t nr_inputs;
 	bool two_cpus;			/* use a second CPU if there is one: any callback, the
 					   source's included, may then run in another thread */
+	u32 cpus;			/* use so many, where the form can; 0: one */
+	/* With cpus: opens the source once more, for itself. Called by several threads at once. */
+	int (*reopen)(void *arg, struct braid_source **source);
+	void *reopen_arg;
+	const s64 *cuts;		/* of a test: cut there, at host times */
+	size_t nr_cuts;			/* 0: where it is best */
 	void (*progress)(void *arg, const char *what, u64 done, u64 total);
 	void *progress_arg;
 	const volatile sig_atomic_t *stop;	/* nonzero: give up and remove the output; or
@@ -73,6 +79,7 @@ struct braid_walk_totals {
 	bool some_lost;		/* and losses of unknown size */
 	u64 late;		/* lines of a growing source: printed after a later one ... */
 	u64 hidden;		/* ... and dropped: reader too slow */
+	u64 parts;		/* that several threads made; 0: one walk made all or the rest */
 };
 
 #endif /* BRAID_WALK_OPTIONS_H */

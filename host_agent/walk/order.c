@@ -32,9 +32,39 @@ bool braid_order_next(struct braid_order *o, const struct braid_item *item)
 {
 	u64 clock = clock_of(item);
 	const struct braid_order_reach *other = o->first.clock == clock ? &o->second : &o->first;
-	bool uncertain = other->clock && braid_clock_earliest(item->host_ns, item->bound_ns) <=
-					 other->latest_ns;
+	s64 earliest_ns = braid_clock_earliest(item->host_ns, item->bound_ns);
+	bool uncertain = other->clock && earliest_ns <= other->latest_ns;
 
+	if (earliest_ns < o->earliest_ns)
+		o->earliest_ns = earliest_ns;
 	take_in(o, clock, braid_clock_latest(item->host_ns, item->bound_ns));
 	return uncertain;
+}
+
+static bool matters(const struct braid_order_reach *reach, s64 earliest_ns)
+{
+	return reach->clock && reach->latest_ns >= earliest_ns;
+}
+
+static bool same_reach(const struct braid_order_reach *a, const struct braid_order_reach *b,
+		       s64 earliest_ns)
+{
+	return matters(a, earliest_ns) ?
+	       matters(b, earliest_ns) && a->clock == b->clock && a->latest_ns == b->latest_ns :
+	       !matters(b, earliest_ns);
+}
+
+bool braid_order_agrees(const struct braid_order *o, const struct braid_order *later,
+			s64 earliest_ns)
+{
+	return same_reach(&o->first, &later->first, earliest_ns) &&
+	       same_reach(&o->second, &later->second, earliest_ns);
+}
+
+void braid_order_join(struct braid_order *o, const struct braid_order *later)
+{
+	if (later->first.clock)
+		take_in(o, later->first.clock, later->first.latest_ns);
+	if (later->second.clock)
+		take_in(o, later->second.clock, later->second.latest_ns);
 }

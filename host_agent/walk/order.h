@@ -15,6 +15,7 @@ struct braid_order {
 		u64 clock;	/* 0: none */
 		s64 latest_ns;
 	} first, second;
+	s64 earliest_ns;	/* of all events since this was set to INT64_MAX */
 };
 
 /**
@@ -26,5 +27,17 @@ struct braid_order {
  * no more than the sum of their bounds.
  */
 bool braid_order_next(struct braid_order *o, const struct braid_item *item);
+
+/**
+ * braid_order_agrees - whether a walk that began later says the same of its events
+ * @o: after all events up to some time
+ * @later: likewise, without the earliest ones
+ * @earliest_ns: of the events from then on
+ */
+bool braid_order_agrees(const struct braid_order *o, const struct braid_order *later,
+			s64 earliest_ns);
+
+/** braid_order_join - add to @o the events that @later has processed */
+void braid_order_join(struct braid_order *o, const struct braid_order *later);
 
 #endif /* BRAID_WALK_ORDER_H */

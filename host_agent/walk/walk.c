@@ -198,6 +198,19 @@ int braid_walk_skip(struct braid_walk *w, s64 ns)
 	return braid_merge_skip(w->merge, ns);
 }
 
+int braid_walk_part(struct braid_walk *w, s64 from_ns, s64 until_ns)
+{
+	int err = 0;
+
+	if (from_ns > w->part_ns) {
+		w->skipped = true;
+		err = braid_merge_skip(w->merge, from_ns);
+	}
+	w->part_ns = until_ns;
+	braid_merge_stop_before(w->merge, until_ns);
+	return err;
+}
+
 /* If the first item precedes the range, many may: skip them. Return: 0, or -errno. */
 static int skip(struct braid_walk *w)
 {
@@ -304,13 +317,18 @@ static bool walk_want_ring(void *arg, const struct braid_ring *ring)
 	return w->states || walk_wanted(w, ring);
 }
 
+void braid_walk_range(const struct braid_walk *w, s64 *from_ns, s64 *to_ns)
+{
+	braid_select_range(w->select, from_ns, to_ns);
+	if (w->options->realtime)
+		braid_moment_cover(w->source, from_ns, to_ns);
+}
+
 static void limit_states(struct braid_walk *w)
 {
 	s64 from_ns, to_ns;
 
-	braid_select_range(w->select, &from_ns, &to_ns);
-	if (w->options->realtime)
-		braid_moment_cover(w->source, &from_ns, &to_ns);
+	braid_walk_range(w, &from_ns, &to_ns);
 	if (from_ns == INT64_MAX)
 		from_ns = BRAID_STATES_MAX_NS - 1;
 	braid_states_limit(w->states, from_ns, to_ns);
@@ -347,7 +365,7 @@ int braid_walk_start(struct braid_walk *w)
 {
 	int err;
 
-	if ((w->wants || w->states) && !w->met_first) {
+	if ((w->wants || w->states || w->in_parts) && !w->met_first) {
 		err = meet_first(w);
 		if (err)
 			return err;
@@ -357,6 +375,7 @@ int braid_walk_start(struct braid_walk *w)
 	}
 	w->all_rings = !w->options->stream && !w->options->buffer && !w->options->one_cpu && !w->wants;
 	w->past = w->halved = w->skipped = false;
+	w->part_ns = INT64_MIN;
 	braid_walk_stop(w);
 	return braid_merge_begin(&w->merge, w->source, walk_want_ring, w);
 }

@@ -49,7 +49,8 @@ struct braid_walk {
 	void *watch_arg;
 	bool no_order;			/* set after braid_walk_begin(): whether an event's order is
 					   uncertain is not checked; ->uncertain and its total stay 0 */
-	bool met_first;			/* with ->wants or ->states: the first event of all was found */
+	bool in_parts;			/* set after braid_walk_begin(): for braid_walk_part() */
+	bool met_first;			/* with these: the first event of all was found */
 
 	/*
 	 * Set once started: where its items come from, instead of from braid_walk_merge(). Returns
@@ -62,6 +63,7 @@ struct braid_walk {
 	u64 turns;			/* items merged */
 	u32 generation;			/* of the source, when its formats were opened */
 	bool all_rings;			/* of this run: each is selected */
+	s64 part_ns;			/* where the part ends */
 	bool past;			/* the selected time is over */
 	bool skipped;			/* what is before the selected time, as far as possible */
 	bool halved;			/* the item's loss was delivered; its event is next */
@@ -147,6 +149,24 @@ int braid_walk_first(struct braid_walk *w, const struct braid_item **item);
  * Return: 0, or -errno with braid_fail().
  */
 int braid_walk_skip(struct braid_walk *w, s64 ns);
+
+/**
+ * braid_walk_part - go on with a part of the time
+ * @w: started, with ->in_parts; braid_walk_next() has returned BRAID_WALK_END, if it was called
+ * @from_ns: host time: where it is; or later: what precedes it is skipped, as far as possible
+ * @until_ns: host time: braid_walk_next() returns BRAID_WALK_END at the first item of then or later
+ *
+ * Return: 0, or -errno with braid_fail().
+ */
+int braid_walk_part(struct braid_walk *w, s64 from_ns, s64 until_ns);
+
+/**
+ * braid_walk_range - the selected time, by the host's clock
+ * @w: started, with ->states or ->in_parts
+ * @from_ns: set; INT64_MIN: from the start
+ * @to_ns: set; INT64_MAX: up to the end
+ */
+void braid_walk_range(const struct braid_walk *w, s64 *from_ns, s64 *to_ns);
 
 /**
  * braid_walk_more - take in what a growing source has got

@@ -72,10 +72,10 @@ int tracebraid_analysis_takes(const char *name, const char *option);
  *	tracebraid_form() returns
  * @path: of the output, which is replaced when it is complete; not a capture of the trace. "-": the
  *	program's stdout, for forms of one file
- * @select: as for tracebraid_walk_new(), and "cpus=2": use a second thread; the functions for progress
- *	and warnings are then called from either thread, never from both at once. "states" adds vCPUs'
- *	states as events to trace.dat and ctf. "uncertain" and "no-header" are those of `tracebraid
- *	report`; forms other than text and json ignore them
+ * @select: as for tracebraid_walk_new(), and "cpus=N": use N threads, where the form can; the
+ *	functions for progress and warnings may then be called from another thread, never from two at
+ *	once. "states" adds vCPUs' states as events to trace.dat and ctf. "uncertain" and "no-header"
+ *	are those of `tracebraid report`; forms other than text and json ignore them
  *
  * The header of "text" has the number of faults found so far: those of the whole trace if it was opened
  * with "read=all".

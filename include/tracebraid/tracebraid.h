@@ -137,7 +137,7 @@ void tracebraid_stop_when(struct tracebraid_trace *trace, const volatile int *st
 /**
  * tracebraid_progress - report the progress of this thread's long work
  * @progress: called by functions that open captures, analyze and export, in this thread unless an export has
- *	"cpus=2". @what is a word such as "merging"; about @done of @total bytes were read. Captures that are opened by their index
+ *	"cpus=N". @what is a word such as "merging"; about @done of @total bytes were read. Captures that are opened by their index
  *	report no progress of opening. NULL: report no longer
  * @arg: passed to it
  */

@@ -166,7 +166,7 @@ static void refuses_exports(void)
 	refused("json", out, "states", "states: only trace.dat (version 7) and ctf");
 	refused("ctf", "-", NULL, "cannot be written to standard output");
 	refused("text", out, "--cpu=70000", "--cpu=70000: expected a number from 0 to 65535");
-	refused("text", out, "cpus=3", "cpus=3: expected a number from 1 to 2");
+	refused("text", out, "cpus=257", "cpus=257: expected a number from 1 to 256");
 	refused("text", out, "pid", "pid: value missing");
 	refused("text", out, "--uncertain=yes", "--uncertain=yes: takes no value");
 	refused("text", out, "--clock=tai", "--clock=tai: expected host or realtime");

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Writes what a form made of each item. */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "host_agent/export/text/line.h"
 #include "host_agent/util/error.h"
 #include "host_agent/util/monotonic.h"
-#include "host_agent/walk/ahead.h"
+#include "host_agent/walk/parts.h"
 
 #define FLUSH_BYTES	(64u << 10)
 
@@ -114,19 +115,23 @@ u64 braid_line_faults(const struct braid_line_export *x, const struct braid_stre
 	return faults;
 }
 
+static int write_text(struct braid_line_export *x, const struct braid_text *text)
+{
+	errno = 0;
+	if (!text->bytes || fwrite(text->data, 1, text->bytes, x->to) == text->bytes)
+		return 0;
+	if (errno == EPIPE)
+		return -EPIPE;
+	return braid_fail(errno ? -errno : -EIO, "cannot write the report: %s",
+			  strerror(errno ? errno : EIO));
+}
+
 static int line_flush(struct braid_line_export *x)
 {
-	if (x->out.failed)
-		return braid_out_of_memory();
-	errno = 0;
-	if (x->out.bytes && fwrite(x->out.data, 1, x->out.bytes, x->to) != x->out.bytes) {
-		if (errno == EPIPE)
-			return -EPIPE;
-		return braid_fail(errno ? -errno : -EIO, "cannot write the report: %s",
-				  strerror(errno ? errno : EIO));
-	}
+	int err = x->out.failed ? braid_out_of_memory() : write_text(x, &x->out);
+
 	x->out.bytes = 0;
-	return 0;
+	return err;
 }
 
 /* A line is complete: writes the buffered text. */
@@ -242,67 +247,50 @@ static const struct braid_walk_ops walk_ops = {
 	.grown = line_put_grown,
 };
 
-/* Two threads make the lines of two batches at the same time ----------------------------------- */
+/* Several CPUs ------------------------------------------------------------------------------- */
 
-struct pair {
-	struct braid_ahead ahead;
-	struct braid_line_export *x[BRAID_RELAY_RUNNERS];	/* by runner */
-};
-
-static int line_fill(void *arg, size_t runner)
+static int line_begin_part(void *arg, struct braid_source *source,
+			   const struct braid_walk_options *options,
+			   struct braid_walk_totals *totals, struct braid_parts_maker *maker)
 {
-	struct pair *p = arg;
+	const struct braid_line_export *shown = arg;
+	struct braid_line_export *x = calloc(1, sizeof(*x));
+	int err;
 
-	return braid_ahead_fill(&p->ahead, runner);
+	maker->arg = x;
+	if (!x)
+		return braid_out_of_memory();
+	x->ops = shown->ops;
+	x->waits = true;
+	maker->walk = &x->walk;
+	maker->ops = &walk_ops;
+	maker->out = &x->out;
+	err = braid_walk_begin(&x->walk, source, options, totals);
+	return err ? err : make_columns(x);
 }
 
-static int select_items(void *arg, size_t runner)
+static void line_end_part(struct braid_parts_maker *maker)
 {
-	struct pair *p = arg;
+	struct braid_line_export *x = maker->arg;
 
-	return braid_ahead_select(&p->ahead, runner);
+	if (!x)
+		return;
+	free_parts(x);
+	braid_walk_end(&x->walk);
+	free(x);
 }
 
-static int make_lines(void *arg, size_t runner)
+static int line_write_part(void *arg, const struct braid_text *text)
 {
-	struct pair *p = arg;
-	struct braid_line_export *x = p->x[runner];
-
-	return braid_ahead_deliver(&p->ahead, runner, &x->walk, &walk_ops, x);
-}
-
-static int write_lines(void *arg, size_t runner)
-{
-	struct pair *p = arg;
-
-	return line_flush(p->x[runner]);
-}
-
-static int run_pair(struct braid_line_export *x)
-{
-	static const struct braid_relay_stage stages[] = {
-		{ .run = line_fill }, { .run = select_items },
-		{ .run = make_lines, .at_once = true },
-		{ .run = write_lines },
-	};
-	struct braid_line_export second = {
-		.walk = x->walk, .ops = x->ops, .to = x->to, .waits = true,
-	};
-	struct pair p = { .x = { x, &second } };
+	struct braid_line_export *x = arg;
 	int err = line_flush(x);
 
-	x->waits = true;
-	if (!err)
-		err = make_columns(&second);
-	if (!err)
-		err = braid_ahead_begin(&p.ahead, &x->walk);
-	if (!err)
-		err = braid_relay_run(stages, sizeof(stages) / sizeof(*stages), &p);
-	if (p.ahead.shown)
-		braid_ahead_end(&p.ahead);
-	free_parts(&second);
-	return err;
+	return err ? err : write_text(x, text);
 }
+
+static const struct braid_parts_form parts = {
+	.begin = line_begin_part, .end = line_end_part, .write = line_write_part,
+};
 
 /* -------------------------------------------------------------------------------------------------- */
 
@@ -316,7 +304,7 @@ static int line_run(struct braid_line_export *x)
 		return err;
 	if (!o->no_header)
 		x->ops->header(x);
-	err = braid_ahead_can(&x->walk) ? run_pair(x) : braid_walk_run(&x->walk, &walk_ops, x);
+	err = braid_parts_run(&x->walk, &walk_ops, x, &parts);
 	if (err)
 		return err;
 	report_hidden(x);

@@ -14,12 +14,11 @@ struct braid_line_ops;
 
 /* A line-by-line export under way. */
 struct braid_line_export {
-	_Alignas(BRAID_CACHE_LINE)	/* two threads have one each */
 	struct braid_walk walk;
 	const struct braid_line_ops *ops;
 	FILE *to;
 	struct braid_text out;		/* text not yet written to @to */
-	bool waits;			/* @out is written only in turn with another thread's */
+	bool waits;			/* @out is written as a whole: a part's */
 	struct braid_columns *columns;
 	struct braid_json_parts *json;	/* of JSON; NULL: none made yet */
 

@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Exports in parts of time: the same bytes, totals and failures as of one walk. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "host_agent/export/export.h"
+#include "host_agent/util/array.h"
+#include "host_agent/util/error.h"
+#include "host_agent/walk/walk.h"
+#include "tests/unit/check.h"
+#include "tests/unit/make_capture.h"
+#include "tests/unit/need.h"
+
+#define NR(list)	(sizeof(list) / sizeof(*(list)))
+#define PART_NS		8000000	/* of 24 ms */
+#define MOST_CUTS	64u
+
+int main(void);
+
+static char dir[] = "/tmp/test_parts.XXXXXX";
+static char capture[64];
+static s64 cuts[MOST_CUTS];
+static size_t nr_cuts;
+
+static const char *const names[] = { "text", "json" };
+static const u32 cpus[] = { 2, 3, 7 };
+
+/* Exports -------------------------------------------------------------------------------------- */
+
+struct result {
+	int err;
+	char failure[256];
+	struct braid_walk_totals totals;
+	u64 faults;
+};
+
+static int reopen(void *arg, struct braid_source **source)
+{
+	const struct braid_source_options by_index = { .by_index = true };
+	char *paths[] = { arg };
+
+	return braid_source_open_captures(source, paths, 1, &by_index);
+}
+
+static struct result export(const char *form, const char *out,
+			    const struct braid_walk_options *selected, u32 nr, bool by_index)
+{
+	const struct braid_source_options opened = { .by_index = by_index };
+	struct braid_walk_options options = *selected;
+	struct braid_source *source;
+	char *paths[] = { capture };
+	struct result r = { .err = 0 };
+
+	NEED(!braid_source_open_captures(&source, paths, 1, &opened));
+	options.cpus = nr;
+	options.reopen = reopen;
+	options.reopen_arg = capture;
+	options.cuts = cuts;
+	options.nr_cuts = nr_cuts;
+	r.err = braid_export_run(braid_export_form_by_name(form), out, source, &options, &r.totals);
+	if (r.err)
+		snprintf(r.failure, sizeof(r.failure), "%s", braid_failure());
+	r.faults = source->faults;
+	braid_source_free(source);
+	return r;
+}
+
+static void same_result(const struct result *a, const struct result *b)
+{
+	CHECK_EQ(a->err, b->err);
+	CHECK(!strcmp(a->failure, b->failure));
+	if (a->err)
+		return;
+	CHECK_EQ(a->totals.events, b->totals.events);
+	CHECK_EQ(a->totals.lost, b->totals.lost);
+	CHECK_EQ(a->totals.some_lost, b->totals.some_lost);
+	CHECK_EQ(a->totals.uncertain, b->totals.uncertain);
+	CHECK_EQ(a->totals.lines, b->totals.lines);
+	CHECK_EQ(a->faults, b->faults);
+}
+
+static void same_files(const char *a, const char *b)
+{
+	char command[256];
+
+	snprintf(command, sizeof(command), "tests/unit/same_files.py %s %s", a, b);
+	CHECK_EQ(system(command), 0);
+}
+
+/* Return: of how many parts the last export was; 0: of one walk. */
+static u64 same_parts(const char *form, const struct braid_walk_options *options, bool by_index)
+{
+	char one[80], more[80];
+	struct result a, b = { .err = 0 };
+	size_t k;
+
+	snprintf(one, sizeof(one), "%s/one.%s", dir, form);
+	snprintf(more, sizeof(more), "%s/more.%s", dir, form);
+	a = export(form, one, options, 1, by_index);
+	CHECK_EQ(a.err, 0);
+	CHECK_EQ(a.totals.parts, 0);
+	for (k = 0; k < NR(cpus); k++) {
+		b = export(form, more, options, cpus[k], by_index);
+		same_result(&a, &b);
+		same_files(one, more);
+	}
+	unlink(one);
+	unlink(more);
+	return b.totals.parts;
+}
+
+static void make_big(const char *words)
+{
+	char command[160];
+
+	snprintf(command, sizeof(command), "build/make_big_capture %s %s", capture, words);
+	NEED(!system(command));
+}
+
+/* Some times of events: the cuts are at them, and just before and after. */
+static void cut_at_events(u64 each)
+{
+	const struct braid_walk_options all = { .stream = NULL };
+	struct braid_walk_totals totals;
+	struct braid_source *source;
+	struct braid_walk w;
+	u64 k = 0;
+
+	NEED(!reopen(capture, &source));
+	NEED(!braid_walk_begin(&w, source, &all, &totals));
+	NEED(!braid_walk_start(&w));
+	for (nr_cuts = 0; braid_walk_next(&w) > 0; k++) {
+		s64 ns = w.item->host_ns + (s64)nr_cuts % 3 - 1;
+
+		if (k % each == each - 1 && nr_cuts < MOST_CUTS &&
+		    (!nr_cuts || ns > cuts[nr_cuts - 1]))
+			cuts[nr_cuts++] = ns;
+	}
+	braid_walk_end(&w);
+	braid_source_free(source);
+}
+
+/* ---------------------------------------------------------------------------------------------- */
+
+static void parts_of_all_selections(void)
+{
+	static char *some[] = { "sched_switch" }, *none[] = { "no_such_event" };
+	static char *comms[] = { "*a*" };
+	const struct braid_walk_options all[] = {
+		{ .uncertain = true },
+		{ .realtime = true },
+		{ .events = some, .nr_events = 1, .no_header = true },
+		{ .events = none, .nr_events = 1 },
+		{ .comms = comms, .nr_comms = 1, .uncertain = true },
+		{ .stream = "guest1" },
+		{ .from = { BRAID_MOMENT_SINCE, PART_NS },
+		  .to = { BRAID_MOMENT_SINCE, 2 * PART_NS } },
+		{ .from = { BRAID_MOMENT_BEFORE, PART_NS }, .realtime = true },
+	};
+	size_t k, n;
+
+	make_big("24000");
+	cut_at_events(1000);
+	CHECK(nr_cuts > 10);
+	for (k = 0; k < NR(names); k++)
+		for (n = 0; n < NR(all); n++)
+			CHECK(same_parts(names[k], &all[n], true) > nr_cuts / 4);
+}
+
+static void parts_of_all_captures(void)
+{
+	static const char *const words[] = {
+		"20000 losses", "20000 window losses", "20000 later", "20000 reset", "20000 offline",
+		"20000 migrate losses",
+	};
+	const struct braid_walk_options all = { .uncertain = true };
+	size_t k, n;
+
+	for (k = 0; k < NR(words); k++) {
+		make_big(words[k]);
+		cut_at_events(601);
+		for (n = 0; n < NR(names); n++)
+			CHECK_EQ(same_parts(names[n], &all, n), nr_cuts + 1);
+	}
+}
+
+/* Without cuts of the test: some parts of 512 pages. */
+static void parts_of_a_large_capture(void)
+{
+	const struct braid_walk_options all = { .stream = NULL };
+	size_t n;
+
+	make_big("150000");
+	nr_cuts = 0;
+	for (n = 0; n < NR(names); n++)
+		CHECK(same_parts(names[n], &all, true) > 2);
+}
+
+/* Two vCPUs have events at the same times; and a guest's order is never certain. */
+static void equal_times(void)
+{
+	struct synth_guest guests[2];
+	struct braid_capture_writer *w = synth_capture(capture);
+	const struct braid_walk_options all = { .uncertain = true };
+	u32 k, g;
+
+	for (g = 0; g < 2; g++) {
+		struct synth_guest_params params = {
+			.name = g ? "second" : "first", .incarnation = 5 + g, .boot = 6 + g,
+			.start_ns = SYNTH_START_NS, .nr_slots = 16, .subbuf_bytes = 4096,
+		};
+
+		synth_guest_init(&guests[g], &params);
+		synth_begin(w, &guests[g], g + 1);
+		synth_sample(w, &guests[g], 500, 500);
+	}
+	for (k = 0; k < 6000; k++) {
+		for (g = 0; g < 2; g++) {
+			guests[g].now = 1000ULL * (k + 1);
+			synth_tick(&guests[g], 0, k, "zero");
+			synth_tick(&guests[g], 1, k, "one");
+			if (k % 200 == 199)
+				synth_drain(w, &guests[g], 0);
+			if (k % 1000 == 999 && g)
+				synth_sample(w, &guests[g], 700, 300);
+		}
+	}
+	for (g = 0; g < 2; g++) {
+		synth_drain(w, &guests[g], 0);
+		synth_end(w, &guests[g], BRAID_END_STOPPED);
+		synth_guest_free(&guests[g]);
+	}
+	NEED(!braid_capture_finish(w));
+	cut_at_events(333);
+	CHECK(nr_cuts > 10);
+	same_parts("text", &all, true);
+	same_parts("json", &all, true);
+}
+
+/* A page in the middle is damaged: parts end there, and one walk makes the rest. */
+static void damage(void)
+{
+	const struct braid_walk_options all = { .uncertain = true };
+	struct stat st;
+	int fd;
+
+	make_big("24000");
+	cut_at_events(1000);
+	fd = open(capture, O_RDWR);
+	NEED(fd >= 0 && !fstat(fd, &st));
+	NEED(pwrite(fd, "damaged", 7, st.st_size / 2) == 7);
+	close(fd);
+	CHECK_EQ(same_parts("text", &all, false), 0);
+	CHECK_EQ(same_parts("text", &all, true), 0);
+	CHECK_EQ(same_parts("json", &all, true), 0);
+}
+
+static void failures(void)
+{
+	static const volatile sig_atomic_t stop = 1;
+	const struct braid_walk_options stopped = { .stop = &stop }, usual = { .stop = NULL };
+	struct result a, b;
+	char out[80];
+	size_t k;
+
+	make_big("24000");
+	cut_at_events(2400);
+	snprintf(out, sizeof(out), "%s/out", dir);
+	for (k = 0; k < NR(names); k++) {
+		a = export(names[k], out, &stopped, 1, true);
+		b = export(names[k], out, &stopped, 3, true);
+		same_result(&a, &b);
+		CHECK_EQ(a.err, -EINTR);
+		CHECK(access(out, F_OK));
+		a = export(names[k], "/dev/full", &usual, 1, true);
+		b = export(names[k], "/dev/full", &usual, 3, true);
+		CHECK_EQ(a.err, -ENOSPC);
+		CHECK_EQ(b.err, -ENOSPC);
+		CHECK(!strcmp(a.failure, b.failure));
+	}
+}
+
+int main(void)
+{
+	NEED(mkdtemp(dir));
+	snprintf(capture, sizeof(capture), "%s/capture", dir);
+	RUN(parts_of_all_selections);
+	RUN(parts_of_all_captures);
+	RUN(parts_of_a_large_capture);
+	RUN(equal_times);
+	RUN(damage);
+	RUN(failures);
+	unlink(capture);
+	NEED(!rmdir(dir));
+	return VERDICT();
+}
