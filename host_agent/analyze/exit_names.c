@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * The names of exit reasons, as the kernel's kvm_exit event prints them. They are in tables of our
- * own: a capture may come from a host of another architecture, or of a later kernel.
+ * own, sorted: a capture may come from a host of another architecture, or of a later kernel.
  */
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "host_agent/analyze/analysis.h"
 
@@ -85,14 +87,19 @@ static const struct reason svm[] = {
 	{ 0xffffffff, "invalid_guest_state" },
 };
 
+static int exit_names_by_number(const void *a, const void *b)
+{
+	const struct reason *x = a, *y = b;
+
+	return x->number < y->number ? -1 : x->number > y->number;
+}
+
 static const char *exit_names_find(const struct reason *reasons, size_t nr, unsigned int number)
 {
-	size_t k;
+	const struct reason key = { .number = number }, *found;
 
-	for (k = 0; k < nr; k++)
-		if (reasons[k].number == number)
-			return reasons[k].name;
-	return NULL;
+	found = bsearch(&key, reasons, nr, sizeof(key), exit_names_by_number);
+	return found ? found->name : NULL;
 }
 
 void braid_exit_name(u64 reason, char name[BRAID_NAME_TEXT])
@@ -106,7 +113,7 @@ void braid_exit_name(u64 reason, char name[BRAID_NAME_TEXT])
 	else if (reason >> 32 == ISA_SVM)
 		found = exit_names_find(svm, sizeof(svm) / sizeof(svm[0]), (u32)reason);
 	if (found)
-		snprintf(name, BRAID_NAME_TEXT, "%s", found);
+		strcpy(name, found);
 	else
 		snprintf(name, BRAID_NAME_TEXT, "%u", (u32)reason);
 }

@@ -64,7 +64,7 @@ static int perfetto_put_event(void *arg, const struct braid_item *item,
 	struct braid_perfetto_machine *m = &x->machines[item->stream->number];
 	u32 cpu = item->ring->cpu;
 	struct braid_perfetto_bundle *b = &m->bundles[cpu];
-	struct braid_perfetto_type *type = braid_perfetto_type_of(x, item, info);
+	struct braid_perfetto_type *type = braid_perfetto_type_of(x, info);
 	int err = type ? braid_perfetto_clocks(x, item->host_ns) :
 			 braid_out_of_memory();
 
@@ -72,7 +72,7 @@ static int perfetto_put_event(void *arg, const struct braid_item *item,
 		err = braid_perfetto_put_event(x, m, item, type);
 	if (!err && (b->nr == BRAID_PERFETTO_EVENTS || b->events.bytes >= BUNDLE_BYTES))
 		err = flush_bundle(x, m, cpu);
-	return err ? err : braid_perfetto_vcpu_event(x, item, info, type);
+	return err ? err : braid_perfetto_vcpu_event(x, item, braid_perfetto_type_role(type));
 }
 
 static int perfetto_put_lost(void *arg, const struct braid_item *item)

@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 
+#include "host_agent/analyze/roles.h"
 #include "host_agent/export/perfetto/perfetto.pb-c.h"
 #include "host_agent/store/vcpu.h"
 #include "host_agent/walk/slices.h"
@@ -64,13 +65,6 @@ struct braid_perfetto_vcpu {
 	char where[BRAID_PERFETTO_NAME];	/* ... which this says */
 };
 
-/* Why a vCPU left its guest, as events of a type print it. */
-struct braid_perfetto_reason {
-	const struct braid_perfetto_type *type;	/* NULL: none */
-	u64 number;
-	char text[32];
-};
-
 /* A name whose string is written, if no task got another name since. */
 struct braid_perfetto_known {
 	struct braid_culprit of;	/* kind GUEST_TASK: also a vCPU's own task */
@@ -85,7 +79,6 @@ struct braid_perfetto_known_state {
 	u32 iid;
 };
 
-#define BRAID_PERFETTO_REASONS		64u
 #define BRAID_PERFETTO_KNOWN		256u
 #define BRAID_PERFETTO_KNOWN_STATES	64u
 
@@ -106,9 +99,9 @@ struct braid_perfetto {
 	struct braid_perfetto_machine *machines;	/* by stream */
 	struct braid_perfetto_type **types;	/* by number; NULL: not met yet */
 	size_t nr_types;
+	struct braid_roles roles;
 	struct braid_vcpu_map map;
 	struct braid_perfetto_vcpu *vcpus;	/* by the map's spans */
-	struct braid_perfetto_reason reasons[BRAID_PERFETTO_REASONS];	/* by number, the last one each */
 	u64 last_track;
 	/* VCPUs' states: only the walk uses these, which may run ahead of the rest. */
 	struct braid_slices slices;
@@ -181,27 +174,12 @@ int braid_perfetto_end_packet(struct braid_perfetto *x, size_t packet);
 
 /* Event types: type.c ------------------------------------------------------------ */
 
-/* An event type's role for vCPUs' slices. */
-enum braid_perfetto_role {
-	BRAID_PERFETTO_PLAIN = 0,
-	BRAID_PERFETTO_ENTRY,		/* a host's kvm_entry ... */
-	BRAID_PERFETTO_EXIT,		/* ... and kvm_exit */
-};
-
 /** braid_perfetto_type_of - how events of a type are written; NULL: out of memory */
 struct braid_perfetto_type *braid_perfetto_type_of(struct braid_perfetto *x,
-						   const struct braid_item *item,
 						   const struct braid_event_type_info *info);
 
-/** braid_perfetto_type_role - its role for vCPUs' slices */
-enum braid_perfetto_role braid_perfetto_type_role(const struct braid_perfetto_type *type);
-
-/** braid_perfetto_type_reason - of a kvm_exit: sets @reason to a number that determines its text; false: it is not known */
-bool braid_perfetto_type_reason(const struct braid_perfetto_type *type, const struct braid_item *item,
-				u64 *reason);
-
-/** braid_perfetto_type_next - the task that runs on the CPU from this event on */
-s32 braid_perfetto_type_next(const struct braid_perfetto_type *type, const struct braid_item *item);
+/** braid_perfetto_type_role - what they mean */
+const struct braid_role_info *braid_perfetto_type_role(const struct braid_perfetto_type *type);
 
 /**
  * braid_perfetto_put_event - append an event to its CPU's bundle
@@ -307,16 +285,14 @@ int braid_perfetto_vcpus(struct braid_perfetto *x);
  * braid_perfetto_vcpu_event - begin or end a slice at a host's kvm_entry or kvm_exit
  * @x: the export
  * @item: any event
- * @info: its type ...
- * @type: ... and how it is written
+ * @role: what it means
  *
  * Notes what guests' CPUs run, too: a slice is named so.
  *
  * Return: 0, or -errno with braid_fail().
  */
 int braid_perfetto_vcpu_event(struct braid_perfetto *x, const struct braid_item *item,
-			      const struct braid_event_type_info *info,
-			      const struct braid_perfetto_type *type);
+			      const struct braid_role_info *role);
 
 /** braid_perfetto_guest_track - the host's track above a guest's vCPUs; as braid_perfetto_track() */
 int braid_perfetto_guest_track(struct braid_perfetto *x, struct braid_perfetto_machine *host,

@@ -50,9 +50,7 @@ struct step {
 struct braid_perfetto_type {
 	const struct braid_event_type_info *info;
 	u64 key;		/* in FtraceEvent */
-	enum braid_perfetto_role role;
-	const struct braid_field *next_pid;	/* of a sched_switch */
-	const struct braid_field *reason, *isa;	/* of a kvm_exit */
+	struct braid_role_info role;
 	bool planned;		/* what follows is found out */
 	bool as_text;		/* its fields can't be encoded one by one */
 	bool described;		/* it has no message there: it describes itself */
@@ -208,19 +206,6 @@ static int plan_own(struct braid_perfetto_type *type)
 	return make_descriptor(type);
 }
 
-/* Remembers a field that vCPUs' slices need. */
-static void note_role(struct braid_perfetto_type *type, const struct braid_field *f)
-{
-	if (f->size != sizeof(u32))
-		return;
-	if (!strcmp(type->info->name, "sched_switch") && !strcmp(f->name, "next_pid"))
-		type->next_pid = f;
-	if (type->role == BRAID_PERFETTO_EXIT && !strcmp(f->name, "exit_reason"))
-		type->reason = f;
-	if (type->role == BRAID_PERFETTO_EXIT && !strcmp(f->name, "isa"))
-		type->isa = f;
-}
-
 static int plan(struct braid_perfetto_type *type, const struct braid_layout *layout)
 {
 	const struct braid_field *f;
@@ -237,17 +222,16 @@ static int plan(struct braid_perfetto_type *type, const struct braid_layout *lay
 		begin_step(step, f);
 		/* A field's record has a header of eight bytes; a format may say otherwise. */
 		type->as_text |= step->type == STEP_NUMBER && f->offset + step->size < sizeof(u64);
-		note_role(type, f);
 	}
 	type->planned = true;
 	return type->as_text || plan_well_known(type) ? 0 : plan_own(type);
 }
 
 static noinline struct braid_perfetto_type *add_type(struct braid_perfetto *x,
-						     const struct braid_item *item,
 						     const struct braid_event_type_info *info)
 {
 	struct braid_perfetto_type *type, **grown;
+	const struct braid_role_info *role;
 	size_t nr = x->nr_types ? x->nr_types : 64;
 
 	while (nr <= info->number)
@@ -260,24 +244,22 @@ static noinline struct braid_perfetto_type *add_type(struct braid_perfetto *x,
 		x->types = grown;
 		x->nr_types = nr;
 	}
-	type = x->types[info->number] = calloc(1, sizeof(*type));
+	role = braid_roles_find(&x->roles, info);
+	type = role ? calloc(1, sizeof(*type)) : NULL;
+	x->types[info->number] = type;
 	if (!type)
 		return NULL;
 	type->info = info;
-	if (item->stream->kind == BRAID_STREAM_HOST && !strcmp(info->system, "kvm"))
-		type->role = !strcmp(info->name, "kvm_entry") ? BRAID_PERFETTO_ENTRY :
-			     !strcmp(info->name, "kvm_exit") ? BRAID_PERFETTO_EXIT :
-			     BRAID_PERFETTO_PLAIN;
+	type->role = *role;
 	return type;
 }
 
 struct braid_perfetto_type *braid_perfetto_type_of(struct braid_perfetto *x,
-						   const struct braid_item *item,
 						   const struct braid_event_type_info *info)
 {
 	struct braid_perfetto_type *type = info->number < x->nr_types ? x->types[info->number] : NULL;
 
-	return type ? type : add_type(x, item, info);
+	return type ? type : add_type(x, info);
 }
 
 void braid_perfetto_types_free(struct braid_perfetto *x)
@@ -292,34 +274,12 @@ void braid_perfetto_types_free(struct braid_perfetto *x)
 		free(x->types[k]);
 	}
 	free(x->types);
+	braid_roles_free(&x->roles);
 }
 
-enum braid_perfetto_role braid_perfetto_type_role(const struct braid_perfetto_type *type)
+const struct braid_role_info *braid_perfetto_type_role(const struct braid_perfetto_type *type)
 {
-	return type->role;
-}
-
-s32 braid_perfetto_type_next(const struct braid_perfetto_type *type, const struct braid_item *item)
-{
-	const struct braid_field *f = type->next_pid;
-	s32 pid;
-
-	if (!f || f->offset + sizeof(pid) > item->payload_bytes)
-		return braid_format_pid(item);
-	memcpy(&pid, item->payload + f->offset, sizeof(pid));
-	return pid;
-}
-
-bool braid_perfetto_type_reason(const struct braid_perfetto_type *type, const struct braid_item *item,
-				u64 *reason)
-{
-	const u8 *payload = item->payload;
-
-	if (!type->reason || !type->isa || !braid_format_fields_of(type->info, item))
-		return false;
-	*reason = braid_number_load(payload + type->isa->offset, sizeof(u32), false) << 32 |
-		  braid_number_load(payload + type->reason->offset, sizeof(u32), false);
-	return true;
+	return &type->role;
 }
 
 void braid_perfetto_describe(const struct braid_perfetto_type *type, struct braid_text *out)

@@ -145,54 +145,13 @@ static int put_begin(struct braid_perfetto *x, struct braid_perfetto_vcpu *v,
 	return braid_perfetto_on_track(x, v->guest, item->host_ns, &event);
 }
 
-/* Of "vcpu 0 reason hlt rip ..." the word after "reason"; the whole text if absent. NULL: out of memory. */
-static const char *make_reason(struct braid_perfetto *x, const struct braid_item *item,
-			       const struct braid_event_type_info *info)
-{
-	static const char key[] = " reason ";
-	char *at;
-
-	x->text.bytes = 0;
-	braid_format_text_of(item, info, &x->text);
-	braid_text_putc(&x->text, '\0');
-	if (x->text.failed)
-		return NULL;
-	at = strstr(x->text.data, key);
-	if (!at)
-		return x->text.data;
-	at += sizeof(key) - 1;
-	at[strcspn(at, " ")] = '\0';
-	return at;
-}
-
-/* Likewise, mostly known: it is the same for the same number. */
-static const char *reason_of(struct braid_perfetto *x, const struct braid_item *item,
-			     const struct braid_event_type_info *info,
-			     const struct braid_perfetto_type *type)
-{
-	struct braid_perfetto_reason *known;
-	const char *text;
-	u64 number;
-
-	if (!braid_perfetto_type_reason(type, item, &number))
-		return make_reason(x, item, info);
-	known = &x->reasons[(number ^ number >> 32) % BRAID_PERFETTO_REASONS];
-	if (known->type == type && known->number == number)
-		return known->text;
-	text = make_reason(x, item, info);
-	if (!text || strlen(text) >= sizeof(known->text))
-		return text;
-	*known = (struct braid_perfetto_reason){ .type = type, .number = number };
-	return strcpy(known->text, text);
-}
-
 static int put_exit(struct braid_perfetto *x, struct braid_perfetto_vcpu *v,
-		    const struct braid_item *item, const struct braid_event_type_info *info,
-		    const struct braid_perfetto_type *type)
+		    const struct braid_item *item, const struct braid_role_info *role)
 {
-	const char *reason = reason_of(x, item, info, type);
+	char reason[BRAID_NAME_TEXT];
 
-	return reason ? perfetto_vcpu_put_end(x, v, item->host_ns, reason) : braid_out_of_memory();
+	braid_exit_name(braid_role_reason(role, item), reason);
+	return perfetto_vcpu_put_end(x, v, item->host_ns, reason);
 }
 
 static int entry(struct braid_perfetto *x, struct braid_perfetto_vcpu *v,
@@ -209,31 +168,36 @@ static int entry(struct braid_perfetto *x, struct braid_perfetto_vcpu *v,
 	return err ? err : put_begin(x, v, item);
 }
 
-int braid_perfetto_vcpu_event(struct braid_perfetto *x, const struct braid_item *item,
-			      const struct braid_event_type_info *info,
-			      const struct braid_perfetto_type *type)
+/* What a guest's CPU runs from this event on. */
+static void note_task(struct braid_perfetto_task *task, const struct braid_item *item,
+		      const struct braid_role_info *role)
 {
-	enum braid_perfetto_role role = braid_perfetto_type_role(type);
+	s64 pid;
+
+	if (role->role != BRAID_ROLE_SWITCH || !braid_role_number(role, 2, item, &pid))
+		pid = braid_format_pid(item);
+	if (task->comm && task->pid == pid && item->counter >= task->from &&
+	    item->counter <= task->until)
+		return;
+	task->pid = (s32)pid;
+	task->comm = braid_format_comm_for(item, task->pid, &task->from, &task->until);
+}
+
+int braid_perfetto_vcpu_event(struct braid_perfetto *x, const struct braid_item *item,
+			      const struct braid_role_info *role)
+{
+	struct braid_perfetto_machine *m = &x->machines[item->stream->number];
 	struct braid_perfetto_vcpu *v;
 
-	if (item->stream->kind == BRAID_STREAM_GUEST && !item->raw) {
-		struct braid_perfetto_machine *m = &x->machines[item->stream->number];
-		struct braid_perfetto_task *task = &m->tasks[item->ring->cpu];
-		s32 pid = braid_perfetto_type_next(type, item);
-
-		if (task->comm && task->pid == pid && item->counter >= task->from &&
-		    item->counter <= task->until)
-			return 0;
-		task->pid = pid;
-		task->comm = braid_format_comm_for(item, pid, &task->from, &task->until);
-		return 0;
-	}
-	if (role == BRAID_PERFETTO_PLAIN)
+	if (item->stream->kind == BRAID_STREAM_GUEST && !item->raw)
+		note_task(&m->tasks[item->ring->cpu], item, role);
+	if (item->stream->kind != BRAID_STREAM_HOST ||
+	    (role->role != BRAID_ROLE_KVM_ENTRY && role->role != BRAID_ROLE_KVM_EXIT))
 		return 0;
 	v = perfetto_vcpu_find(x, braid_format_pid(item), item->host_ns);
 	if (!v)
 		return 0;
-	if (role == BRAID_PERFETTO_ENTRY)
+	if (role->role == BRAID_ROLE_KVM_ENTRY)
 		return entry(x, v, item);
-	return v->open ? put_exit(x, v, item, info, type) : 0;
+	return v->open ? put_exit(x, v, item, role) : 0;
 }
