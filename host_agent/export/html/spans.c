@@ -29,6 +29,10 @@ struct lane_state {
 	s32 started;		/* CPU: the last task of which something was known, ... */
 	s64 started_ns;		/* ... when, ... */
 	u32 call;		/* ... and the name of the system call that it goes on with; or 0 */
+	s32 waker;		/* CPU: the last task there that woke another one, ... */
+	char waker_comm[BRAID_COMM_BYTES];
+	u32 waker_name;		/* ... and its name + 1; 0: none */
+	u32 on_name;		/* CPU: of what a thread does that is there; 0: not made yet */
 };
 
 struct braid_html_spans {
@@ -211,21 +215,34 @@ static void come(struct braid_html_spans *s, u32 lane, s32 pid, u32 task, s64 ns
 		open_row(s, lane, BRAID_HTML_ROW_SYSCALL, st->call, ns);
 }
 
+/* Mostly the one that woke the last task there. */
+static u32 waker_name(struct braid_html_spans *s, struct lane_state *st,
+		      const struct braid_html_start *start)
+{
+	if (!st->waker_name || st->waker != start->of.waker || strcmp(st->waker_comm, start->waker)) {
+		st->waker = start->of.waker;
+		strcpy(st->waker_comm, start->waker);
+		st->waker_name = braid_html_name(s->names, BRAID_HTML_TASK, start->group, st->waker,
+						 start->waker, strlen(start->waker)) + 1;
+	}
+	return st->waker_name - 1;
+}
+
 int braid_html_spans_started(struct braid_html_spans *s, const struct braid_html_start *start)
 {
 	const struct braid_task_start *of = &start->of;
-	struct lane_state *st = state_of(s, start->lane);
-	u32 waker;
+	struct lane_state *st, *by;
 
-	if (!st)
+	if (!state_of(s, start->lane) || !state_of(s, start->waker_lane))
 		return braid_out_of_memory();
+	st = &s->states[start->lane];
+	by = &s->states[start->waker_lane];
 	st->started = of->pid;
 	st->started_ns = of->ns;
 	st->call = of->call == BRAID_CALL_UNKNOWN || of->call == BRAID_CALL_NONE ? 0 :
 		   braid_html_call_name(s->names, &s->calls, of->call, start->call, start->machine);
-	waker = of->woken ? braid_html_name(s->names, BRAID_HTML_TASK, start->group, of->waker,
-					    start->waker, strlen(start->waker)) : 0;
-	return braid_html_waits_put(&s->waits, start, st->call, waker);
+	return braid_html_waits_put(&s->waits, start, st->call,
+				    start->waker_lane ? waker_name(s, by, start) : 0);
 }
 
 /* Each event identifies the task on its CPU, also where no switch was recorded. */
@@ -251,11 +268,23 @@ static struct braid_html_thread *thread_of(struct braid_html_spans *s,
 	return thread && state_of(s, thread->lane) ? thread : NULL;
 }
 
+static u32 on_cpu(struct braid_html_spans *s, const struct braid_html_seen *seen)
+{
+	u32 *on_name = &s->states[seen->lane].on_name;
+	char name[32];
+
+	if (!*on_name) {
+		snprintf(name, sizeof(name), "on CPU %u", seen->item->ring->cpu);
+		*on_name = braid_html_name(s->names, BRAID_HTML_ON_CPU, 0, seen->item->ring->cpu,
+					   name, strlen(name));
+	}
+	return *on_name;
+}
+
 static void switch_threads(struct braid_html_spans *s, const struct braid_html_seen *seen,
 			   enum braid_left left, s32 next)
 {
 	const struct braid_html_thread *thread = thread_of(s, seen, seen->pid);
-	char name[32];
 
 	if (thread) {
 		close_row(s, thread->lane, BRAID_HTML_ROW_RUN, seen->ns);
@@ -264,10 +293,7 @@ static void switch_threads(struct braid_html_spans *s, const struct braid_html_s
 	}
 	thread = thread_of(s, seen, next);
 	if (thread) {
-		snprintf(name, sizeof(name), "on CPU %u", seen->item->ring->cpu);
-		open_row(s, thread->lane, BRAID_HTML_ROW_RUN,
-			 braid_html_name(s->names, BRAID_HTML_ON_CPU, 0, seen->item->ring->cpu,
-					 name, strlen(name)), seen->ns);
+		open_row(s, thread->lane, BRAID_HTML_ROW_RUN, on_cpu(s, seen), seen->ns);
 		s->states[thread->lane].cpu_lane = seen->lane;
 	}
 }
@@ -310,7 +336,8 @@ static void take_call(struct braid_html_spans *s, const struct braid_html_seen *
 		return;
 	}
 	call = braid_role_call(seen->role, seen->item);
-	braid_call_name(&s->roles, call, text);
+	if (call < BRAID_CALL_NUMBER)
+		braid_call_name(&s->roles, call, text);
 	name = braid_html_call_name(s->names, &s->calls, call, text, seen->item->stream->machine);
 	/* Two consecutive events can report the same call. */
 	if (open->on && open->since_ns == st->last_ns)

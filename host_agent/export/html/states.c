@@ -336,12 +336,16 @@ static int pass_start(void *arg, const struct braid_task_start *start)
 		.stream = x->states.source->streams[start->stream],
 		.counter = start->waker_counter,
 	};
-	struct passed p = { .starts = true, .start = *start };
+	struct passed p;
 
 	if (start->ns < x->states.begin_ns || start->ns > x->states.end_ns)
 		return 0;
+	p.starts = true;
+	p.name_bytes = 0;
+	p.start = *start;
 	strcpy(p.waker, braid_format_comm(&waking, start->waker));
-	braid_call_name(&x->states.roles, start->call, p.call);
+	if (start->call < BRAID_CALL_NUMBER)
+		braid_call_name(&x->states.roles, start->call, p.call);
 	braid_text_put(&x->aside, (const char *)&p, sizeof(p));
 	return x->aside.failed ? braid_out_of_memory() : 0;
 }
