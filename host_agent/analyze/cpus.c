@@ -57,6 +57,7 @@ static void find_switches(struct braid_states *s)
 			cpu = &s->cpus[stream->rings[n]->cpu];
 			s->nr_silent -= !cpu->shows_switches;
 			cpu->shows_switches = true;
+			cpu->stream = k;
 		}
 	}
 }
@@ -85,6 +86,33 @@ void braid_cpu_has_kvm(struct braid_states *s, u32 number)
 
 	s->nr_silent -= !cpu->any_kvm && !cpu->shows_switches;
 	cpu->any_kvm = true;
+}
+
+void braid_cpu_settle(struct braid_states *s, struct braid_host_cpu *cpu, s64 now_ns)
+{
+	s64 from_ns = cpu->since_ns > s->begin_ns ? cpu->since_ns : s->begin_ns;
+	s64 to_ns = now_ns < s->end_ns ? now_ns : s->end_ns;
+
+	if (!s->whole_host)
+		return;
+	cpu->since_ns = now_ns;
+	if (!cpu->known || to_ns <= from_ns)
+		return;
+	if (cpu->tid)
+		cpu->sums.busy_ns += to_ns - from_ns;
+	else
+		cpu->sums.idle_ns += to_ns - from_ns;
+	if (cpu->tid)
+		braid_task_add_run(s, cpu->stream, cpu->tid, to_ns - from_ns);
+}
+
+const struct braid_cpu_sums *braid_states_cpu(const struct braid_states *s, u32 stream, u32 cpu)
+{
+	const struct braid_guest_state *guest = &s->guests[stream];
+
+	if (s->source->streams[stream]->kind == BRAID_STREAM_HOST)
+		return cpu < s->nr_cpus ? &s->cpus[cpu].sums : NULL;
+	return cpu < guest->nr_vcpus ? &s->vcpus[guest->first_vcpu + cpu].sums : NULL;
 }
 
 bool braid_vcpu_may_hide(const struct braid_states *s, const struct braid_vcpu *v)

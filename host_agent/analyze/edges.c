@@ -29,13 +29,14 @@ void braid_edges_sort(struct braid_states *s)
 }
 
 /* What the host's events have shown of its CPUs. */
-static void forget_cpus(struct braid_states *s)
+static void forget_cpus(struct braid_states *s, s64 ns)
 {
 	while (s->first_cpu != BRAID_NO_CPU) {
 		struct braid_host_cpu *cpu = &s->cpus[s->first_cpu];
 
 		s->first_cpu = cpu->next_touched;
 		cpu->touched = false;
+		braid_cpu_settle(s, cpu, ns);
 		if (cpu->hides != BRAID_NO_VCPU) {
 			s->vcpus[cpu->hides].hidden--;
 			braid_list_touch(s, cpu->hides);
@@ -73,8 +74,9 @@ static int stop_host(struct braid_states *s, s64 ns)
 		if (s->vcpus[k].out)	/* no entry follows */
 			err = braid_vcpu_settle(s, &s->vcpus[k], ns) ?:
 			      braid_vcpu_report_exit(s, &s->vcpus[k], ns);
+	braid_task_forget(s, &s->first_host_task, ns);
 	s->host_gaps++;
-	forget_cpus(s);
+	forget_cpus(s, ns);
 	while (s->first_touched != BRAID_NO_VCPU && !err) {
 		v = &s->vcpus[s->first_touched];
 		s->first_touched = v->next_touched;
@@ -87,13 +89,13 @@ static int stop_host(struct braid_states *s, s64 ns)
 /* Subscribers see a guest's vCPUs as they were up to then. */
 static int edges_cut(struct braid_states *s, u32 stream, s64 ns)
 {
-	const struct braid_guest_state *guest = &s->guests[stream];
+	struct braid_guest_state *guest = &s->guests[stream];
 	int err = 0;
 	u32 k;
 
 	for (k = 0; k < guest->nr_vcpus && !err && s->ops && s->ops->cut; k++)
 		err = s->ops->cut(s->arg, guest->first_vcpu + k, ns);
-	braid_task_forget(s, stream, ns);
+	braid_task_forget(s, &guest->first_known, ns);
 	return err;
 }
 

@@ -49,6 +49,7 @@ static int open_gap(struct braid_states *s, const struct braid_item *item, s64 n
 	struct braid_vcpu *after = braid_vcpu_of_thread(s, braid_format_pid(item), item->host_ns);
 	int err = 0;
 
+	braid_cpu_settle(s, cpu, ns);
 	cpu->known = false;
 	cpu->irqs = 0;
 	cpu->softirq = false;

@@ -83,6 +83,10 @@ int braid_mark_set_id(struct braid_states *s, struct braid_vcpu *v, s64 id)
 	size_t at = marks_place_of(guest, id);
 	struct braid_kvm_id one = { .id = id, .vcpu = v - s->vcpus };
 
+	if (v->number == BRAID_NO_VCPU)	/* of no guest */
+		v->number = id;
+	if (v->guest->kind == BRAID_STREAM_HOST)
+		return 0;
 	if (v->kvm_id != -1 || id < 0 || (at < guest->nr_ids && guest->ids[at].id == id))
 		return 0;
 	if (braid_array_push(guest->ids, guest->nr_ids, guest->ids_capacity, one))

@@ -7,6 +7,12 @@
 
 #define BRAID_STATES_MAX_CPUS	65536u	/* of a host; a ring of a larger number is not one */
 
+/* Whether a time is within the whole observation, which is that of the host. */
+static inline bool braid_states_observes(const struct braid_states *s, s64 ns)
+{
+	return ns >= s->begin_ns && ns <= s->end_ns;
+}
+
 /* cpus.c ----------------------------------------------------------------------------------- */
 
 /* Makes the host's CPUs. Returns 0 or -ENOMEM. */
@@ -14,6 +20,9 @@ int braid_cpus_begin(struct braid_states *s);
 
 /* A kvm_entry or kvm_exit was recorded on a host CPU. */
 void braid_cpu_has_kvm(struct braid_states *s, u32 number);
+
+/* What runs on a host CPU changes, or is not known any more: adds up what did until then. */
+void braid_cpu_settle(struct braid_states *s, struct braid_host_cpu *cpu, s64 now_ns);
 
 /* Whether a vCPU may execute, where its thread is now, without kvm_entry and kvm_exit in the trace. */
 bool braid_vcpu_may_hide(const struct braid_states *s, const struct braid_vcpu *v);
@@ -121,6 +130,11 @@ int braid_life_pass(struct braid_states *s, s64 ns);
 
 /* vcpu.c ----------------------------------------------------------------------------------- */
 
+static inline bool braid_vcpu_observes(const struct braid_vcpu *v, s64 ns)
+{
+	return ns >= v->begin_ns && ns <= v->end_ns;
+}
+
 /** braid_vcpu_note_waker - a wakeup of its thread: @item, by what runs on that CPU */
 void braid_vcpu_note_waker(const struct braid_states *s, struct braid_vcpu *v,
 			   const struct braid_item *item);
@@ -164,6 +178,15 @@ int braid_vcpu_end(struct braid_states *s, struct braid_vcpu *v);
 
 /* Events of a host CPU were lost: what depends on them is unknown. Returns 0 or the op's error. */
 int braid_vcpu_forget(struct braid_states *s, u32 cpu, s64 now_ns);
+
+/* others.c -------------------------------------------------------------------------------- */
+
+/*
+ * An event of KVM, of a thread that is of no guest: it is a vCPU from now on. *out: NULL if those
+ * are not followed. Returns 0 or -ENOMEM with braid_fail().
+ */
+int braid_vcpu_add_other(struct braid_states *s, const struct braid_item *item,
+			 struct braid_vcpu **out);
 
 /* held.c ----------------------------------------------------------------------------------- */
 
@@ -211,12 +234,21 @@ void braid_task_take_span(struct braid_states *s, const struct braid_state_span 
 /* Of a guest's task, this much is within the bound of a switch. */
 void braid_task_add_bound(struct braid_states *s, u32 stream, s32 pid, u64 ns);
 
+/* The task that ran on a host CPU. */
+void braid_task_add_run(struct braid_states *s, u32 stream, s32 pid, u64 ns);
+
 /* task.c ----------------------------------------------------------------------------------- */
 
 /* Whether somebody wants to know what tasks of the host do. */
 static inline bool braid_task_follows_host(const struct braid_states *s)
 {
-	return s->ops && s->ops->started;
+	return s->whole_host || (s->ops && s->ops->started);
+}
+
+/* Losses after which what a stream's tasks did is unknown. */
+static inline u32 braid_task_gaps(const struct braid_states *s, u32 stream)
+{
+	return s->guests[stream].nr_vcpus ? s->guests[stream].gaps : s->host_gaps;
 }
 
 /*
@@ -229,6 +261,9 @@ int braid_task_take_host_switch(struct braid_states *s, const struct braid_item 
 /* A switch of tasks in a guest. Returns 0 or -errno with braid_fail(). */
 int braid_task_take_switch(struct braid_states *s, const struct braid_item *item,
 			   const struct braid_role_info *info);
+
+/* An event on a host CPU whose task was unknown: it is the event's, if those are added up. Likewise. */
+int braid_task_take_host_current(struct braid_states *s, const struct braid_item *item);
 
 /* Any event of a guest's vCPU whose current task is unknown: it is the event's. Likewise. */
 int braid_task_take_current(struct braid_states *s, const struct braid_item *item, u32 vcpu);
@@ -249,8 +284,8 @@ int braid_task_take_migrate(struct braid_states *s, const struct braid_item *ite
 int braid_task_take_call(struct braid_states *s, const struct braid_item *item,
 			 const struct braid_role_info *info, u32 vcpu);
 
-/* A guest's recording ends: so does what its tasks do, which is unknown then. */
-void braid_task_forget(struct braid_states *s, u32 stream, s64 ns);
+/* A recording ends: so does what its tasks do, which is unknown then. @first: of a list of them. */
+void braid_task_forget(struct braid_states *s, u32 *first, s64 ns);
 
 /* The end of the trace: closes what tasks do in their guests' queues. */
 void braid_task_end(struct braid_states *s);

@@ -429,6 +429,7 @@ int braid_start_apply(struct braid_states *s, u32 which)
 		struct braid_host_cpu *cpu = &s->cpus[start->cpus[k].cpu];
 
 		braid_list_touch_cpu(s, start->cpus[k].cpu);
+		braid_cpu_settle(s, cpu, start->ns);
 		cpu->known = true;
 		cpu->tid = start->cpus[k].tid;
 		cpu->call = BRAID_CALL_UNKNOWN;

@@ -38,8 +38,12 @@ static struct braid_vcpu *vcpu_of(struct braid_states *s, s64 tid, s64 ns)
 	return v;
 }
 
-static void set_current(struct braid_host_cpu *cpu, s64 tid, u32 vcpu)
+static void set_current(struct braid_states *s, const struct braid_item *item, s64 tid, u32 vcpu)
 {
+	struct braid_host_cpu *cpu = &s->cpus[item->ring->cpu];
+
+	braid_cpu_settle(s, cpu, item->host_ns);
+	cpu->stream = item->stream->number;
 	cpu->known = true;
 	cpu->tid = tid;
 	cpu->call = BRAID_CALL_UNKNOWN;
@@ -82,7 +86,7 @@ static int states_take_switch(struct braid_states *s, u32 number, const struct b
 	if (!braid_role_number(info, 0, item, &prev) || !braid_role_number(info, 1, item, &state) ||
 	    !braid_role_number(info, 2, item, &next))
 		return 0;
-	s->any_switch = true;
+	s->any_switch = s->guests[item->stream->number].any_switch = true;
 	from = vcpu_of(s, prev, item->host_ns);
 	to = vcpu_of(s, next, item->host_ns);
 	if (from) {
@@ -98,7 +102,8 @@ static int states_take_switch(struct braid_states *s, u32 number, const struct b
 		braid_mark(s, BRAID_MARK_ON_CPU, states_number_of(s, to), item->host_ns, 0, 0);
 	}
 	call = cpu->known && cpu->tid == prev ? cpu->call : BRAID_CALL_UNKNOWN;
-	set_current(cpu, next, states_number_of(s, to));
+	set_current(s, item, next, states_number_of(s, to));
+	cpu->sums.switches += braid_states_observes(s, item->host_ns);
 	err = braid_task_take_host_switch(s, item, info, &call);
 	cpu->call = call;
 	if (err)
@@ -124,6 +129,7 @@ static int take_place(struct braid_states *s, const struct braid_item *item,
 	if (!braid_role_number(info, 0, item, &pid))
 		return 0;
 	s->any_wakeup |= wakeup;
+	s->guests[item->stream->number].any_wakeup |= wakeup;
 	s->any_migrate |= !wakeup;
 	err = wakeup && braid_task_follows_host(s) ? braid_task_take_wakeup(s, item, info) : 0;
 	if (err)
@@ -180,7 +186,7 @@ static void leave_guest(struct braid_states *s, struct braid_vcpu *v,
 	braid_role_number(info, 2, item, &ip);
 	v->reason = braid_role_reason(info, item);
 	v->halted = false;
-	v->exits += item->host_ns >= v->begin_ns && item->host_ns <= v->end_ns;
+	v->exits += braid_vcpu_observes(v, item->host_ns);
 	v->out = true;
 	v->exit = (struct braid_exit){
 		.vcpu = states_number_of(s, v), .task = v->in_gap ? BRAID_PID_UNKNOWN : v->task,
@@ -201,12 +207,16 @@ static int states_take_kvm(struct braid_states *s, const struct braid_item *item
 	s->any_user |= info->role == BRAID_ROLE_KVM_USER;
 	s->other_vms |= !v;
 	if (!v)
-		return 0;
+		err = braid_vcpu_add_other(s, item, &v);
+	if (err || !v)
+		return err;
 	if (info->role == BRAID_ROLE_KVM_ENTRY) {
 		if (braid_role_number(info, 0, item, &id))
 			err = braid_mark_set_id(s, v, id);
 		if (err)
 			return err;
+		v->entries += braid_vcpu_observes(v, item->host_ns);
+		v->exit.returned = true;
 		v->ipi = -1;
 		braid_mark(s, BRAID_MARK_ENTERED, states_number_of(s, v), item->host_ns, 0, 0);
 	}
@@ -246,10 +256,10 @@ static int take_current(struct braid_states *s, u32 number, const struct braid_i
 
 	if (tid == BRAID_PID_UNKNOWN)
 		return 0;
-	set_current(&s->cpus[number], tid, states_number_of(s, v));
+	set_current(s, item, tid, states_number_of(s, v));
 	if (v)
 		braid_vcpu_set_thread(s, v, BRAID_THREAD_ON, number);
-	err = refresh(s, v, item->host_ns);
+	err = braid_task_take_host_current(s, item) ?: refresh(s, v, item->host_ns);
 	return err ? err : braid_vcpu_refresh_waiters(s, number, item->host_ns, 0);
 }
 
@@ -367,6 +377,7 @@ static int open_gap(struct braid_states *s, const struct braid_ring *ring, s64 n
 		if (ring->cpu >= s->nr_cpus || s->cpus[ring->cpu].in_gap)
 			return 0;
 		braid_list_touch_cpu(s, ring->cpu);
+		braid_cpu_settle(s, &s->cpus[ring->cpu], ns);
 		s->cpus[ring->cpu].in_gap = true;
 		s->cpus[ring->cpu].known = false;
 		s->cpus[ring->cpu].irqs = 0;
@@ -489,7 +500,8 @@ int braid_states_begin(struct braid_states *s, struct braid_source *source,
 
 	*s = (struct braid_states){
 		.source = source, .ops = ops, .arg = arg, .first_touched = BRAID_NO_VCPU,
-		.first_cpu = BRAID_NO_CPU,
+		.first_cpu = BRAID_NO_CPU, .first_host_task = BRAID_NO_TASK,
+		.whole_host = ops && ops->whole_host,
 	};
 	s->guests = calloc(source->nr_streams + 1, sizeof(*s->guests));
 	if (!s->guests)
@@ -506,7 +518,8 @@ int braid_states_begin(struct braid_states *s, struct braid_source *source,
 			s->guests[k].nr_vcpus = source->streams[k]->nr_cpus;
 		s->nr_vcpus += s->guests[k].nr_vcpus;
 	}
-	s->vcpus = calloc((size_t)s->nr_vcpus + 1, sizeof(*s->vcpus));
+	s->vcpus = calloc((size_t)s->nr_vcpus + 1 + (s->whole_host ? BRAID_STATES_MAX_OTHERS : 0),
+			  sizeof(*s->vcpus));
 	if (!s->vcpus || braid_cpus_begin(s))
 		return braid_out_of_memory();
 	braid_marks_begin(s);
@@ -524,12 +537,15 @@ int braid_states_begin(struct braid_states *s, struct braid_source *source,
 int braid_states_end(struct braid_states *s)
 {
 	int err = look_ahead(s);
+	u32 k;
 
 	braid_observe_end(s);
 	if (!err)
 		err = braid_edges_pass(s, INT64_MAX);
 	if (!err)
 		err = braid_life_pass(s, s->end_ns);
+	for (k = 0; k < s->nr_cpus; k++)
+		braid_cpu_settle(s, &s->cpus[k], s->end_ns);
 	if (!err)
 		err = braid_observe_close(s);
 	braid_task_end(s);
@@ -553,6 +569,7 @@ void braid_states_free(struct braid_states *s)
 	free(s->tasks);
 	free(s->held);
 	braid_hash_free(&s->by_pid);
+	braid_hash_free(&s->others);
 	braid_start_free(s);
 	free(s->windows);
 	free(s->recorded);

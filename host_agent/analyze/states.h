@@ -36,6 +36,7 @@
 #include "host_agent/util/hash.h"
 
 #define BRAID_STATES_MAX_TASKS	(1u << 18)	/* of all guests; later ones are ignored */
+#define BRAID_STATES_MAX_OTHERS	1024u	/* vCPUs of no guest of the trace; likewise */
 #define BRAID_MAX_WAITERS	64u	/* on a host CPU that are followed one by one */
 #define BRAID_PID_NOT_TRACED	(-2)	/* no task of the trace (life.c) */
 #define BRAID_NO_VCPU		0xffffffffu
@@ -142,7 +143,8 @@ struct braid_exit {
 	u32 call;		/* of that task: BRAID_CALL_* or a system call */
 	u32 level;		/* 2: it left a guest of the guest; else 1 */
 	u64 ip;			/* where in the guest; 0: not recorded */
-	s64 from_ns, to_ns;	/* kvm_exit, kvm_entry, or the end */
+	s64 from_ns, to_ns;	/* kvm_exit, kvm_entry, or the end ... */
+	bool returned;		/* ... it was the entry */
 	u64 ns[BRAID_NR_VCPU_STATES];	/* what it did in between; they add up to that time */
 };
 
@@ -184,6 +186,17 @@ struct braid_states_ops {
 	void (*mark)(void *arg, const struct braid_mark *mark);
 	/* Of the vCPU's guest nothing more was recorded; later another recording follows. */
 	int (*cut)(void *arg, u32 vcpu, s64 ns);
+	/*
+	 * Also follow what the host's CPUs and tasks do, and vCPUs of guests that are not in the
+	 * trace: they are added when KVM runs them first, and their ->guest is the host.
+	 */
+	bool whole_host;
+};
+
+/* What a CPU of a stream did, as far as its task is known. */
+struct braid_cpu_sums {
+	u64 busy_ns, idle_ns;
+	u64 switches;
 };
 
 /* A time in which something was recorded. */
@@ -193,6 +206,7 @@ struct braid_observed {
 	u64 before_ns;		/* of a guest's, after the end: what is selected of earlier ones */
 };
 
+/* Of a guest; of the host, too, if its tasks are followed. */
 struct braid_guest_task {
 	u32 stream;
 	s32 pid;
@@ -217,7 +231,8 @@ struct braid_guest_task {
 	u64 waker_counter;
 	u32 gaps;		/* of its stream, when it was last seen: more make it unknown */
 	u32 call;		/* not CURRENT: the system call it is in */
-	u64 ns[BRAID_NR_VCPU_STATES];	/* CURRENT: by its vCPU's state */
+	u64 ns[BRAID_NR_VCPU_STATES];	/* CURRENT: by its vCPU's state; of the host: RUNS */
+	u64 switches;		/* to it */
 	u64 bound_sum_ns;	/* of these: within the bound of a switch, so perhaps another's */
 	u64 queued_ns, blocked_ns;	/* what remains of its observation is unknown */
 	s64 queue_from_ns;	/* QUEUED: since then ... */
@@ -242,7 +257,7 @@ struct braid_vcpu {
 	u32 times_unseen;	/* that entries and exits of it may be missing from then on */
 	u64 reason;
 	bool halted;		/* KVM_HOST: also without a reason, since before the start */
-	u64 exits;		/* kvm_exit events within its observation */
+	u64 exits, entries;	/* kvm_exit and kvm_entry events within its observation */
 	s64 kvm_id;		/* KVM's number of it, on x86 its APIC's id; -1: not known yet */
 	s64 ipi;		/* vector that it sends since it left the guest; -1: none */
 	bool out;		/* it left guest code, in a known state since: */
@@ -267,6 +282,7 @@ struct braid_vcpu {
 	u32 first_held, last_held;	/* ... that wait's earlier ones, + 1 (held.c); 0: none */
 	u64 ns[BRAID_NR_VCPU_STATES];	/* of all spans */
 	u64 bound_sum_ns;	/* of these, except UNKNOWN: within the bound of a guest's switch */
+	struct braid_cpu_sums sums;	/* by its tasks */
 };
 
 struct braid_host_cpu {
@@ -291,6 +307,9 @@ struct braid_host_cpu {
 	bool any_vcpu;		/* a vCPU's thread ran there */
 	bool touched;		/* something is known of it since the last stop: it is listed, ... */
 	u32 next_touched;	/* ... before this one */
+	u32 stream;		/* with ops->whole_host: whose task is current, ... */
+	s64 since_ns;		/* ... since when, ... */
+	struct braid_cpu_sums sums;	/* ... and what was before */
 };
 
 /* KVM's number of a vCPU. */
@@ -329,6 +348,7 @@ struct braid_states {
 	struct braid_guest_state *guests;	/* by stream's number */
 	struct braid_vcpu *vcpus;
 	u32 nr_vcpus;
+	struct braid_hash others;	/* numbers in vcpus, of those of no guest, by thread */
 	struct braid_host_cpu *cpus;
 	u32 nr_cpus;
 	u32 open_gaps;		/* host CPUs with in_gap */
@@ -340,7 +360,9 @@ struct braid_states {
 	struct braid_guest_task *tasks;
 	size_t nr_tasks, tasks_capacity;
 	struct braid_hash by_pid;	/* numbers in tasks */
+	u32 first_host_task;	/* as ->first_known of guests */
 	bool tasks_left_out;
+	bool whole_host;	/* of the ops */
 	u64 renamed;		/* whenever names that were made of culprits and tasks may be outdated */
 	/* Of the host; any_user: kvm_userspace_exit; any_nested: kvm_nested_vmexit */
 	bool any_switch, any_wakeup, any_migrate, any_kvm, any_user, any_nested;
@@ -489,5 +511,11 @@ const char *braid_vcpu_state_name(enum braid_vcpu_state state);
 /** braid_states_task - a guest's task by pid, or NULL */
 const struct braid_guest_task *braid_states_task(const struct braid_states *s, u32 stream,
 						 s32 pid);
+
+/** braid_task_current_ns - the time in which it was current on a vCPU; of the host: on a CPU */
+u64 braid_task_current_ns(const struct braid_guest_task *task);
+
+/** braid_states_cpu - what a stream's CPU did; of the host with ops->whole_host. NULL: not known */
+const struct braid_cpu_sums *braid_states_cpu(const struct braid_states *s, u32 stream, u32 cpu);
 
 #endif /* BRAID_ANALYZE_STATES_H */

@@ -21,6 +21,7 @@ struct braid_sum_key {
 struct braid_sum {
 	struct braid_sum_key key;
 	u64 count;
+	u64 returned;		/* of exits: those after which the vCPU came back */
 	u64 total_ns;
 	u64 ns[BRAID_NR_VCPU_STATES];	/* its parts, as the analysis divides it */
 	u64 worst_ns;

@@ -9,11 +9,15 @@
 /* A time within the observation of the task's guest, in the present window. */
 static s64 within(const struct braid_states *s, const struct braid_guest_task *task, s64 ns)
 {
-	u32 vcpu = s->guests[task->stream].first_vcpu;
-	s64 end_ns = braid_states_traced_until(s, vcpu);
+	const struct braid_guest_state *guest = &s->guests[task->stream];
+	s64 begin_ns = s->begin_ns, end_ns = s->end_ns;	/* the host's */
 
+	if (guest->nr_vcpus) {
+		begin_ns = s->vcpus[guest->first_vcpu].begin_ns;
+		end_ns = braid_states_traced_until(s, guest->first_vcpu);
+	}
 	ns = ns < end_ns ? ns : end_ns;
-	return ns > s->vcpus[vcpu].begin_ns ? ns : s->vcpus[vcpu].begin_ns;
+	return ns > begin_ns ? ns : begin_ns;
 }
 
 /* What it did in its guest's queue, or blocked, up to now. */
@@ -31,18 +35,18 @@ static void turn(struct braid_states *s, struct braid_guest_task *task, int stat
 		 const struct braid_item *item)
 {
 	struct braid_guest_state *guest = &s->guests[task->stream];
+	u32 *first = guest->nr_vcpus ? &guest->first_known : &s->first_host_task;
 
-	if (guest->nr_vcpus && !task->known) {
+	if (!task->known) {
 		task->known = true;
-		task->next_known = guest->first_known;
-		guest->first_known = task - s->tasks;
+		task->next_known = *first;
+		*first = task - s->tasks;
 	}
-	/* What the host's tasks do is not added up. */
-	if (guest->nr_vcpus && !task->seen)
+	if (!task->seen)
 		task->begin_ns = item->host_ns;
-	else if (guest->nr_vcpus && !task->exited)
+	else if (!task->exited)
 		task_settle(s, task, item->host_ns);
-	task->seen = guest->nr_vcpus;
+	task->seen = true;
 	task->exited = false;	/* if it had: its pid is another task's now */
 	task->state = state;
 	task->waking = false;
@@ -182,6 +186,43 @@ static void leave_cpu(struct braid_states *s, struct braid_guest_task *task, enu
 	task->end_ns = item->host_ns;
 }
 
+/* And this one gets it. */
+static int enter_cpu(struct braid_states *s, struct braid_guest_task *task,
+		     const struct braid_item *item, const struct braid_role_info *info)
+{
+	int err = report_start(s, task, item);
+
+	turn(s, task, BRAID_GUEST_TASK_CURRENT, item);
+	note_comm(s, task, info, 3, item);
+	task->switches += within(s, task, item->host_ns) == item->host_ns;
+	return err;
+}
+
+/* An event's task is current. *out: NULL if there are too many. */
+static int show_current(struct braid_states *s, const struct braid_item *item,
+			struct braid_guest_task **out)
+{
+	s32 pid = braid_format_pid(item);
+	int err = braid_task_of(s, item->stream->number, pid, out);
+
+	if (err || !*out)
+		return err;
+	if (pid)
+		turn(s, *out, BRAID_GUEST_TASK_CURRENT, item);
+	if (!*(*out)->comm) {
+		snprintf((*out)->comm, sizeof((*out)->comm), "%s", braid_format_comm(item, pid));
+		s->renamed++;
+	}
+	return 0;
+}
+
+int braid_task_take_host_current(struct braid_states *s, const struct braid_item *item)
+{
+	struct braid_guest_task *task;
+
+	return s->whole_host && braid_format_pid(item) > 0 ? show_current(s, item, &task) : 0;
+}
+
 int braid_task_take_host_switch(struct braid_states *s, const struct braid_item *item,
 				const struct braid_role_info *info, u32 *call)
 {
@@ -201,13 +242,12 @@ int braid_task_take_host_switch(struct braid_states *s, const struct braid_item 
 		err = braid_task_of(s, stream, next, &task);
 	if (err || !next || !task)
 		return err;
+	if (braid_task_follows_host(s)) {
+		*call = task->call;
+		return enter_cpu(s, task, item, info);
+	}
 	note_comm(s, task, info, 3, item);
-	if (!braid_task_follows_host(s))
-		return 0;
-	*call = task->call;
-	err = report_start(s, task, item);
-	turn(s, task, BRAID_GUEST_TASK_CURRENT, item);
-	return err;
+	return 0;
 }
 
 int braid_task_take_switch(struct braid_states *s, const struct braid_item *item,
@@ -224,6 +264,7 @@ int braid_task_take_switch(struct braid_states *s, const struct braid_item *item
 	    !braid_role_number(info, 2, item, &next))
 		return 0;
 	guest->any_switch = true;
+	v->sums.switches += braid_vcpu_observes(v, item->host_ns);
 	err = braid_task_of(s, item->stream->number, prev, &task);
 	if (err)
 		return err;
@@ -234,13 +275,9 @@ int braid_task_take_switch(struct braid_states *s, const struct braid_item *item
 	}
 	err = braid_task_of(s, item->stream->number, next, &task);
 	if (!err && task)
-		err = report_wait(s, task, number, item) ?: report_start(s, task, item);
+		err = report_wait(s, task, number, item) ?: enter_cpu(s, task, item, info);
 	if (err)
 		return err;
-	if (task) {
-		turn(s, task, BRAID_GUEST_TASK_CURRENT, item);
-		note_comm(s, task, info, 3, item);
-	}
 	set_current(v, next, task);
 	err = braid_vcpu_refresh(s, v, item->host_ns, item->bound_ns);
 	/* Those whose culprit this vCPU is have another one now. */
@@ -336,19 +373,12 @@ int braid_task_take_migrate(struct braid_states *s, const struct braid_item *ite
 
 int braid_task_take_current(struct braid_states *s, const struct braid_item *item, u32 vcpu)
 {
-	s32 pid = braid_format_pid(item);
 	struct braid_guest_task *task;
-	int err = braid_task_of(s, item->stream->number, pid, &task);
+	int err = show_current(s, item, &task);
 
 	if (err)
 		return err;
-	if (task && pid)
-		turn(s, task, BRAID_GUEST_TASK_CURRENT, item);
-	if (task && !*task->comm) {
-		snprintf(task->comm, sizeof(task->comm), "%s", braid_format_comm(item, pid));
-		s->renamed++;
-	}
-	set_current(&s->vcpus[vcpu], pid, task);
+	set_current(&s->vcpus[vcpu], braid_format_pid(item), task);
 	return braid_vcpu_refresh(s, &s->vcpus[vcpu], item->host_ns, item->bound_ns);
 }
 
@@ -366,16 +396,15 @@ int braid_task_take_call(struct braid_states *s, const struct braid_item *item,
 	return err;
 }
 
-void braid_task_forget(struct braid_states *s, u32 stream, s64 ns)
+void braid_task_forget(struct braid_states *s, u32 *first, s64 ns)
 {
-	struct braid_guest_state *guest = &s->guests[stream];
 	struct braid_guest_task *task;
 
-	while (guest->first_known != BRAID_NO_TASK) {
-		task = &s->tasks[guest->first_known];
-		guest->first_known = task->next_known;
+	while (*first != BRAID_NO_TASK) {
+		task = &s->tasks[*first];
+		*first = task->next_known;
 		task->known = false;
-		if (!task->exited && task->gaps == guest->gaps)
+		if (!task->exited && task->gaps == braid_task_gaps(s, task->stream))
 			task_settle(s, task, ns);
 		task->state = BRAID_GUEST_TASK_UNKNOWN;
 		task->call = BRAID_CALL_UNKNOWN;
@@ -404,8 +433,10 @@ void braid_task_end(struct braid_states *s)
 
 		if (!task->seen)
 			continue;
-		if (!task->exited && task->gaps == s->guests[task->stream].gaps)
+		if (!task->exited && task->gaps == braid_task_gaps(s, task->stream))
 			task_settle(s, task, INT64_MAX);
+		if (!s->guests[task->stream].nr_vcpus)
+			continue;
 		task->begin_ns = within_all(s, task, task->begin_ns);
 		task->end_ns = within_all(s, task, task->exited ? task->end_ns : INT64_MAX);
 	}

@@ -44,7 +44,7 @@ int braid_task_of(struct braid_states *s, u32 stream, s32 pid, struct braid_gues
 {
 	struct braid_guest_task task = {
 		.stream = stream, .pid = pid,
-		.gaps = s->guests[stream].nr_vcpus ? s->guests[stream].gaps : s->host_gaps,
+		.gaps = braid_task_gaps(s, stream),
 	};
 	int err;
 
@@ -71,12 +71,34 @@ int braid_task_of(struct braid_states *s, u32 stream, s32 pid, struct braid_gues
 
 void braid_task_take_span(struct braid_states *s, const struct braid_state_span *span)
 {
-	const struct braid_vcpu *v = &s->vcpus[span->vcpu];
+	struct braid_vcpu *v = &s->vcpus[span->vcpu];
 	struct braid_guest_task *task = span->task == BRAID_PID_UNKNOWN ? NULL :
 					task_table_find(s, v->guest->number, span->task);
 
 	if (task)
 		task->ns[span->state] += span->to_ns - span->from_ns;
+	if (span->task > 0)
+		v->sums.busy_ns += span->to_ns - span->from_ns;
+	else if (!span->task)
+		v->sums.idle_ns += span->to_ns - span->from_ns;
+}
+
+u64 braid_task_current_ns(const struct braid_guest_task *task)
+{
+	u64 sum = 0;
+	u32 k;
+
+	for (k = 0; k < BRAID_NR_VCPU_STATES; k++)
+		sum += task->ns[k];
+	return sum;
+}
+
+void braid_task_add_run(struct braid_states *s, u32 stream, s32 pid, u64 ns)
+{
+	struct braid_guest_task *task = task_table_find(s, stream, pid);
+
+	if (task)
+		task->ns[BRAID_VCPU_RUNS] += ns;
 }
 
 void braid_task_add_bound(struct braid_states *s, u32 stream, s32 pid, u64 ns)

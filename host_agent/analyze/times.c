@@ -80,22 +80,11 @@ static void times_put_vcpu(const struct times *x, u32 vcpu, struct braid_table *
 		braid_table_number(t, shown(x->s, order[k], v->ns[order[k]]));
 }
 
-/* The time in which it was current on a vCPU. */
-static u64 current_ns(const struct braid_guest_task *task)
-{
-	u64 sum = 0;
-	u32 k;
-
-	for (k = 0; k < NR_STATES; k++)
-		sum += task->ns[k];
-	return sum;
-}
-
 static void put_task(const struct times *x, const struct braid_guest_task *task,
 		     struct braid_table *t)
 {
 	const struct braid_states *s = x->s;
-	u64 known = current_ns(task) - task->ns[BRAID_VCPU_UNKNOWN] + task->queued_ns +
+	u64 known = braid_task_current_ns(task) - task->ns[BRAID_VCPU_UNKNOWN] + task->queued_ns +
 		    task->blocked_ns;
 	u64 observed = braid_states_within(s, task->stream, task->begin_ns, task->end_ns);
 	char name[BRAID_NAME_TEXT], guest[BRAID_STREAM_LABEL];
@@ -125,7 +114,7 @@ static int busiest(const void *a, const void *b)
 {
 	const struct braid_guest_task *x = *(const struct braid_guest_task *const *)a;
 	const struct braid_guest_task *y = *(const struct braid_guest_task *const *)b;
-	u64 of_x = current_ns(x), of_y = current_ns(y);
+	u64 of_x = braid_task_current_ns(x), of_y = braid_task_current_ns(y);
 
 	if (of_x != of_y)
 		return of_x > of_y ? -1 : 1;

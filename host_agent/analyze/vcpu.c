@@ -15,6 +15,22 @@ static bool is_halted(const struct braid_vcpu *v)
 	return v->halted || v->reason == HLT_VMX || v->reason == HLT_SVM || v->reason == WFX_ARM;
 }
 
+static bool is_thread(const void *in, u32 number, const void *of)
+{
+	return ((const struct braid_vcpu *)in)[number].tid == *(const s32 *)of;
+}
+
+/* One of no guest of the trace. */
+static struct braid_vcpu *other_of(const struct braid_states *s, s32 tid)
+{
+	u32 number = BRAID_HASH_NONE;
+
+	if (s->others.nr)
+		number = braid_hash_find(&s->others, braid_hash_of_number(tid), is_thread, s->vcpus,
+					 &tid);
+	return number == BRAID_HASH_NONE ? NULL : &s->vcpus[number];
+}
+
 struct braid_vcpu *braid_vcpu_of_thread(const struct braid_states *s, s64 tid, s64 ns)
 {
 	const struct braid_vcpu_span *span = tid > 0 && tid <= INT32_MAX ?
@@ -22,7 +38,9 @@ struct braid_vcpu *braid_vcpu_of_thread(const struct braid_states *s, s64 tid, s
 	const struct braid_guest_state *guest = span ? &s->guests[span->guest->number] : NULL;
 	u32 number = span && span->vcpu != BRAID_VCPU_ALL ? span->vcpu : 0;
 
-	if (!guest || number >= guest->nr_vcpus ||
+	if (!guest)
+		return tid == (s32)tid ? other_of(s, tid) : NULL;
+	if (number >= guest->nr_vcpus ||
 	    (span->vcpu == BRAID_VCPU_ALL && guest->nr_vcpus != 1))
 		return NULL;
 	return &s->vcpus[guest->first_vcpu + number];
