@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The same question in several ways: each figure of `tracebraid analyze --json` is computed again
-from the tables of `tracebraid sql`, and compared with Python's and with Perfetto's slices. All
-analyses, tables and columns that the program has are; what is compared with nothing is named here,
+from the tables of `tracebraid sql`, and compared with Python's, `report --stats` and Perfetto's
+slices. All analyses, tables and columns that the program has are; what is compared with nothing is named here,
 with the reason: test_tables.py [CAPTURE...]
 
 Without captures it makes its own; several that are joined by a comma are one trace.
@@ -426,6 +426,48 @@ def compare_analysis(name, facts, captures, by):
             equal(alone(name, key) or alone(name, "", key), True, f"{where} is compared, or listed")
 
 
+def compare_stats(captures, facts):
+    """`report --stats`: its times of vCPUs, exits and guests' tasks are those of SQL and of the analyses."""
+    command = [AGENT, "report", "--stats", "--json", *captures]
+    stats = json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)
+    by_task = ask("states", captures, "task", ("-n", TOP_ROWS)) or {"tasks": []}
+    off = {(row["guest"], int(without_comm(row["task"]))): (row["queued_ns"], row["blocked_ns"])
+           for row in by_task["tasks"]}
+    sums, ran = collections.defaultdict(collections.Counter), collections.Counter()
+    current, compared, lives = collections.Counter(), collections.Counter(), collections.Counter()
+    for row in facts.states:
+        sums[facts.vcpu(row)][row["state"]] += row["duration_ns"]
+        current[facts.vcpu(row), row["pid"] if row["pid"] is None else row["pid"] > 0] += row["duration_ns"]
+    for row in facts.tasks:
+        ran[facts.guest(row), row["pid"]] += row["duration_ns"] if row["state"] != "queued" else 0
+    left = exits(facts, "")[1]["exits"][1]
+    for stream in stats["streams"]:
+        lives[stream["stream"]] += 1
+        life = lives[stream["stream"]]
+        label = stream["stream"] + (f" ({life})" if life > 1 else "")
+        if stream["kind"] == "host":
+            continue  # its tasks, and vCPUs of no guest, are in no other table
+        for one in stream["vcpus"]:
+            name = f"{label}/vCPU {one['vcpu']}"
+            where, of = f"{captures}: {name}", sums[name]
+            equal([one.get("in_guest_ns", 0), one["waited_ns"], one["ran_ns"], one["slept_ns"]],
+                  [sum(of[state] for state in states) for states in (
+                      ("guest",), ("stolen",), STATES[:4], STATES[5:10])], f"times of {where}")
+            equal({row["reason"]: (row["count"], row["away_ns"], row["longest_ns"]) for row in one.get("reasons", ())},
+                  {reason: (row["count"], row["total_ns"], row["worst_ns"])
+                   for (vcpu, reason), row in left.items() if vcpu == name}, f"exits of {where}")
+            compared["exits"] += len(one.get("reasons", ()))
+        for cpu in stream["cpus"]:
+            name = f"{label}/vCPU {cpu['cpu']}"
+            equal((cpu["busy_ns"], cpu["idle_ns"]), (current[name, True], current[name, False]), f"tasks of {name}")
+            compared["CPUs"] += 1
+        for task in stream["tasks"]:
+            key = label, task["pid"]
+            equal((task["ran_ns"], task["waited_ns"], task["slept_ns"]), (ran[key], *off[key]), f"{captures}: {key}")
+            compared["tasks"] += 1
+    equal(sorted(compared), ["CPUs", "exits", "tasks"], f"{captures}: what of --stats was compared")
+
+
 def compare_python(captures, facts):
     """States and analyses in Python."""
     with tracebraid.open(*captures) as trace:
@@ -496,6 +538,7 @@ def compare(captures, folder):
     outside = [row for rows in (facts.states, facts.tasks, facts.exits, facts.wakeups, facts.stalls)
                for row in rows if facts.is_outside(row["from_ns"], row["to_ns"])]
     equal(outside, [], "rows outside of all recordings")
+    compare_stats(captures, facts)
     compare_python(captures, facts)
     compare_perfetto_states(captures, facts, folder)
     return facts
@@ -533,7 +576,7 @@ def main():
             check_options()
             equal(set(ALONE) - MET, set(), "figures that are listed, but compared, or not there")
             equal(most > 16, True, f"an episode has more than 16 culprits: {most}")
-    print(f"ok   {len(COMPARED)} analyses of {len(traces)} traces, SQL, Python and Perfetto give the same figures")
+    print(f"ok   {len(COMPARED)} analyses of {len(traces)} traces, SQL, Python, --stats and Perfetto give the same figures")
 
 
 if __name__ == "__main__":

@@ -9,19 +9,26 @@
 #include "tests/unit/need.h"
 #include "tests/unit/report_text.h"
 
-static char *stats(bool json)
+static char *stats_of(bool json, const struct braid_walk_options *options)
 {
-	static const struct braid_walk_options options;
 	struct braid_walk_totals totals;
 	char *text = NULL;
 	size_t bytes;
 	FILE *to = open_memstream(&text, &bytes);
 
+	memory_guest.nr_cpus = 1;
 	braid_source_rewind(&memory_source);
 	NEED(to && !(json ? braid_export_stats_json : braid_export_stats)(to, &memory_source,
-									  &options, &totals));
+									  options, &totals));
 	fclose(to);
 	return text;
+}
+
+static char *stats(bool json)
+{
+	static const struct braid_walk_options all;
+
+	return stats_of(json, &all);
 }
 
 /* All of the strings, up to NULL, are in it; frees it. */
@@ -45,7 +52,7 @@ static void life_of_a_vcpu(void)
 {
 	memory_begin();
 	memory_switch(0, 1000, 5, 1, 0);		/* idle from here on; 5 sleeps */
-	memory_wakeup(1, 1500, 70);		/* waits 400 */
+	memory_wakeup(1, 1500, 70);		/* what it did before it ran is not known */
 	memory_switch(0, 1900, 0, 0, 70);		/* idle 900 */
 	memory_entry(0, 2000, 70);
 	memory_exit(0, 2600, 70, 30);		/* in 600 */
@@ -54,19 +61,20 @@ static void life_of_a_vcpu(void)
 	memory_switch(0, 3100, 70, 0x100, 9);	/* ran 1200; preempted: waits */
 	memory_switch(1, 3600, 0, 0, 70);		/* 500, and continues on the other CPU */
 	memory_entry(1, 4000, 70);			/* HLT: away 1000 */
-	memory_exit(1, 4100, 70, 30);		/* in 100; never comes back */
+	memory_exit(1, 4100, 70, 30);		/* in 100; does not come back: away 1100 */
 	memory_switch(1, 4200, 70, 1, 0);		/* ran 600; sleeps */
-	/* 1000, to the end; 9 never began to wait */
+	/* 1000, to the end, to which 9 runs on CPU 0: 2100 */
 	memory_switch(1, 5200, 0, 0, 9);
 	memory_switch(2, 1100, 0, 0, 33);
 	memory_switch(2, 1800, 33, 2, 0);
-	has(stats(true), "{\"cpu\":0,\"events\":7,\"lost\":0,\"busy_ns\":1200,\"idle_ns\":900,",
+	has(stats(true), "{\"cpu\":0,\"events\":7,\"lost\":0,\"busy_ns\":3300,\"idle_ns\":900,",
 	    "{\"cpu\":1,\"events\":6,\"lost\":0,\"busy_ns\":600,\"idle_ns\":1000,",
-	    "{\"cpu\":0,\"events\":2,\"lost\":0,\"busy_ns\":700,\"idle_ns\":0,",
-	    "\"pid\":70,\"comm\":\"task70\",\"ran_ns\":1800,\"waited_ns\":900,\"slept_ns\":1000,",
-	    "{\"tid\":70,\"vcpu\":0,\"ran_ns\":1800,\"waited_ns\":900,",
+	    "{\"cpu\":0,\"events\":2,\"lost\":0,\"busy_ns\":700,\"idle_ns\":3400,",
+	    "\"pid\":70,\"comm\":\"task70\",\"ran_ns\":1800,\"waited_ns\":500,\"slept_ns\":1000,",
+	    "{\"tid\":70,\"vcpu\":0,\"ran_ns\":1800,\"waited_ns\":500,",
 	    "\"in_guest_ns\":1000,\"entries\":3,\"exits\":3,\"reasons\":["
-	    "{\"reason\":\"IO\",\"count\":2,\"returned\":1,\"away_ns\":100,\"longest_ns\":100},"
+	    "{\"reason\":\"IO_INSTRUCTION\",\"count\":2,\"returned\":1,"
+	    "\"away_ns\":1200,\"longest_ns\":1100},"
 	    "{\"reason\":\"HLT\",\"count\":1,\"returned\":1,\"away_ns\":1000,\"longest_ns\":1000}]",
 	    "{\"pid\":33,\"comm\":\"task33\",\"ran_ns\":700,\"waited_ns\":0,",
 	    "{\"system\":\"sched\",\"event\":\"sched_switch\",\"count\":6}", NULL);
@@ -74,7 +82,7 @@ static void life_of_a_vcpu(void)
 	    "guest             000       70        0.000001        0.000001", "HLT  ", NULL);
 }
 
-/* States during a loss are unknown: that time does not count. */
+/* States during a loss, from the event before it, are unknown: that time does not count. */
 static void losses(void)
 {
 	memory_begin();
@@ -85,11 +93,11 @@ static void losses(void)
 	memory_rings[0].events[memory_rings[0].nr - 1].lost = 6;
 	memory_switch(0, 9100, 70, 1, 8);
 	memory_switch(0, 9400, 8, 1, 0);
-	has(stats(true), "\"lost\":6,\"busy_ns\":1300,\"idle_ns\":0,",
-	    "\"pid\":70,\"comm\":\"task70\",\"ran_ns\":0,", "\"in_guest_ns\":0,",
+	has(stats(true), "\"lost\":6,\"busy_ns\":1400,\"idle_ns\":0,",
+	    "\"pid\":70,\"comm\":\"task70\",\"ran_ns\":1100,", "\"in_guest_ns\":900,",
 	    "\"pid\":8,\"comm\":\"task8\",\"ran_ns\":300,\"waited_ns\":0,", NULL);
 	memory_rings[0].events[memory_rings[0].nr - 3].lost = BRAID_LOST_SOME;
-	has(stats(true), "\"lost\":0,\"more_lost\":true,\"busy_ns\":1300,", NULL);
+	has(stats(true), "\"lost\":0,\"more_lost\":true,\"busy_ns\":1400,", NULL);
 }
 
 /* Data missing in the trace is reported as unknown, not as 0. */
@@ -117,6 +125,32 @@ static void unknown(void)
 	has(stats(true), "steal: vCPU threads unknown",
 	    "\"vcpus\":[{\"tid\":70,\"vcpu\":0,\"ran_ns\":500,", NULL);
 	has(stats(false), "task70            000       70", NULL);
+}
+
+/* A selection is of the events that are counted; times are of all, in the selected time. */
+static void selected(void)
+{
+	char *wakeups[] = { "sched_wakeup" };
+	struct braid_walk_options options = { .events = wakeups, .nr_events = 1 };
+
+	memory_begin();
+	memory_switch(0, 1000, 0, 0, 70);
+	memory_entry(0, 1500, 70);
+	memory_wakeup(1, 1600, 8);
+	memory_exit(0, 2000, 70, 12);
+	memory_switch(0, 2500, 70, 0, 0);
+	has(stats_of(true, &options), "{\"type\":\"stats\",\"events\":1,",
+	    "\"pid\":70,\"comm\":\"task70\",\"ran_ns\":1500,", "\"in_guest_ns\":500,", NULL);
+	options = (struct braid_walk_options){
+		.from = { BRAID_MOMENT_AT, 1600 }, .to = { BRAID_MOMENT_AT, 1800 },
+	};
+	has(stats_of(true, &options), "{\"type\":\"stats\",\"events\":1,", "\"ran_ns\":200,",
+	    "\"in_guest_ns\":200,\"entries\":0,\"exits\":0,", NULL);
+	options = (struct braid_walk_options){ .stream = "guest" };
+	has(stats_of(true, &options), "\"events\":0,\"lost\":0,", "\"vcpus\":[]", NULL);
+	memory_switch(2, 1100, 0, 0, 33);
+	has(stats_of(true, &options), "{\"type\":\"stats\",\"events\":1,", "\"in_guest_ns\":500,",
+	    NULL);
 }
 
 /* Tasks without end, and a format whose fields are not what they should be. */
@@ -147,6 +181,7 @@ int main(void)
 	RUN(life_of_a_vcpu);
 	RUN(losses);
 	RUN(unknown);
+	RUN(selected);
 	RUN(hostile);
 	return VERDICT();
 }

@@ -25,9 +25,11 @@ static void stats_json_put_events(const struct braid_stats *s, u32 stream, struc
 	free(list);
 }
 
-static void put_cpus(const struct braid_stats_stream *stream, struct braid_text *t)
+static void put_cpus(const struct braid_stats *s, u32 number, struct braid_text *t)
 {
+	const struct braid_stats_stream *stream = &s->streams[number];
 	const struct braid_stats_cpu *cpu;
+	const struct braid_cpu_sums *sums;
 	bool any = false;
 	size_t k;
 
@@ -41,10 +43,11 @@ static void put_cpus(const struct braid_stats_stream *stream, struct braid_text 
 		braid_json_u64(t, ",\"lost\":", cpu->lost);
 		if (cpu->some_lost)
 			braid_text_puts(t, ",\"more_lost\":true");
-		if (cpu->switches) {
-			braid_json_u64(t, ",\"busy_ns\":", cpu->busy_ns);
-			braid_json_u64(t, ",\"idle_ns\":", cpu->idle_ns);
-			braid_json_u64(t, ",\"switches\":", cpu->switches);
+		sums = braid_stats_cpu(s, number, k);
+		if (sums) {
+			braid_json_u64(t, ",\"busy_ns\":", sums->busy_ns);
+			braid_json_u64(t, ",\"idle_ns\":", sums->idle_ns);
+			braid_json_u64(t, ",\"switches\":", sums->switches);
 		}
 		braid_text_putc(t, '}');
 		any = true;
@@ -52,20 +55,17 @@ static void put_cpus(const struct braid_stats_stream *stream, struct braid_text 
 	braid_text_putc(t, ']');
 }
 
-/* Without sched_switch nothing is known of them. */
-static void put_times(const struct braid_stats *s, const struct braid_stats_task *task, struct braid_text *t)
+static void put_times(u64 runs_ns, u64 waits_ns, u64 sleeps_ns, u64 switches, struct braid_text *t)
 {
-	if (!s->streams[task->stream].any_switch)
-		return;
-	braid_json_u64(t, ",\"ran_ns\":", task->runs_ns);
-	braid_json_u64(t, ",\"waited_ns\":", task->waits_ns);
-	braid_json_u64(t, ",\"slept_ns\":", task->sleeps_ns);
-	braid_json_u64(t, ",\"switches\":", task->switches);
+	braid_json_u64(t, ",\"ran_ns\":", runs_ns);
+	braid_json_u64(t, ",\"waited_ns\":", waits_ns);
+	braid_json_u64(t, ",\"slept_ns\":", sleeps_ns);
+	braid_json_u64(t, ",\"switches\":", switches);
 }
 
 static void put_tasks(const struct braid_stats *s, u32 stream, struct braid_text *t)
 {
-	const struct braid_stats_task **list;
+	const struct braid_guest_task **list;
 	size_t k, nr;
 
 	list = braid_stats_tasks_of(s, stream, &nr);
@@ -73,66 +73,59 @@ static void put_tasks(const struct braid_stats *s, u32 stream, struct braid_text
 	for (k = 0; k < nr; k++) {
 		braid_text_printf(t, "%s{\"pid\":%d", k ? "," : "", list[k]->pid);
 		braid_json_string(t, ",\"comm\":", *list[k]->comm ? list[k]->comm : "<...>");
-		put_times(s, list[k], t);
+		put_times(braid_task_current_ns(list[k]), list[k]->queued_ns, list[k]->blocked_ns,
+			  list[k]->switches, t);
 		braid_text_putc(t, '}');
 	}
 	braid_text_putc(t, ']');
 	free(list);
 }
 
-static void put_kvm(const struct braid_stats_kvm *kvm, struct braid_text *t)
+static void put_kvm(const struct braid_stats_vcpu *vcpu, struct braid_text *t)
 {
+	char name[BRAID_NAME_TEXT];
 	size_t k;
 
-	braid_json_u64(t, ",\"in_guest_ns\":", kvm->guest_ns);
-	braid_json_u64(t, ",\"entries\":", kvm->entries);
-	braid_json_u64(t, ",\"exits\":", kvm->exits);
+	braid_json_u64(t, ",\"in_guest_ns\":", vcpu->kvm->ns[BRAID_VCPU_GUEST]);
+	braid_json_u64(t, ",\"entries\":", vcpu->kvm->entries);
+	braid_json_u64(t, ",\"exits\":", vcpu->kvm->exits);
 	braid_text_puts(t, ",\"reasons\":[");
-	for (k = 0; k < kvm->nr_reasons; k++) {
-		braid_json_string(t, k ? ",{\"reason\":" : "{\"reason\":", kvm->reasons[k].name);
-		braid_json_u64(t, ",\"count\":", kvm->reasons[k].count);
-		braid_json_u64(t, ",\"returned\":", kvm->reasons[k].returned);
-		braid_json_u64(t, ",\"away_ns\":", kvm->reasons[k].total_ns);
-		braid_json_u64(t, ",\"longest_ns\":", kvm->reasons[k].max_ns);
+	for (k = 0; k < vcpu->nr_exits; k++) {
+		braid_exit_name(vcpu->exits[k]->key.reason, name);
+		braid_json_string(t, k ? ",{\"reason\":" : "{\"reason\":", name);
+		braid_json_u64(t, ",\"count\":", vcpu->exits[k]->count);
+		braid_json_u64(t, ",\"returned\":", vcpu->exits[k]->returned);
+		braid_json_u64(t, ",\"away_ns\":", vcpu->exits[k]->total_ns);
+		braid_json_u64(t, ",\"longest_ns\":", vcpu->exits[k]->worst_ns);
 		braid_text_putc(t, '}');
 	}
 	braid_text_putc(t, ']');
-}
-
-static void stats_json_put_vcpu(const struct braid_stats *s, const struct braid_stats_task *task,
-				u32 vcpu, bool *any,
-				struct braid_text *t)
-{
-	braid_text_printf(t, "%s{\"tid\":%d", *any ? "," : "", task->pid);
-	if (vcpu == BRAID_VCPU_ALL)
-		braid_text_puts(t, ",\"vcpu\":null");
-	else if (vcpu != ~0u)
-		braid_json_u64(t, ",\"vcpu\":", vcpu);
-	put_times(s, task, t);
-	if (task->kvm)
-		put_kvm(task->kvm, t);
-	braid_text_putc(t, '}');
-	*any = true;
 }
 
 /* A guest's own; a host's: those of guests that are not in the trace. */
 static void put_vcpus(const struct braid_stats *s, const struct braid_stream *stream,
 		      struct braid_text *t)
 {
-	const struct braid_stats_task *task;
+	const struct braid_stats_vcpu *vcpu;
 	bool any = false;
-	size_t k;
 
 	braid_text_puts(t, ",\"vcpus\":[");
-	for (k = 0; k < stream->nr_threads; k++) {
-		task = braid_stats_vcpu(s, stream->threads[k].tid);
-		if (task)
-			stats_json_put_vcpu(s, task, stream->threads[k].vcpu, &any, t);
+	for (vcpu = s->vcpus; vcpu < s->vcpus + s->nr_vcpus; vcpu++) {
+		if (vcpu->stream != stream)
+			continue;
+		braid_text_printf(t, "%s{\"tid\":%d", any ? "," : "", vcpu->tid);
+		if (vcpu->number == BRAID_VCPU_ALL)
+			braid_text_puts(t, ",\"vcpu\":null");
+		else if (vcpu->number != BRAID_NO_VCPU)
+			braid_json_u64(t, ",\"vcpu\":", vcpu->number);
+		if (s->states.any_switch)
+			put_times(vcpu->runs_ns, vcpu->waits_ns, vcpu->sleeps_ns, vcpu->switches,
+				  t);
+		if (vcpu->kvm)
+			put_kvm(vcpu, t);
+		braid_text_putc(t, '}');
+		any = true;
 	}
-	for (k = 0; k < s->nr_tasks; k++)
-		if (s->tasks[k].stream == stream->number && s->tasks[k].kvm &&
-		    !braid_stats_is_covered(s, &s->tasks[k]))
-			stats_json_put_vcpu(s, &s->tasks[k], s->tasks[k].kvm->vcpu, &any, t);
 	braid_text_putc(t, ']');
 }
 
@@ -146,7 +139,7 @@ static void stats_json_put_stream(const struct braid_stats *s, const struct brai
 	braid_json_string(t, ",\"kind\":", stream->kind == BRAID_STREAM_HOST ? "host" : "guest");
 	braid_json_account(t, stream);
 	stats_json_put_events(s, stream->number, t);
-	put_cpus(&s->streams[stream->number], t);
+	put_cpus(s, stream->number, t);
 	put_tasks(s, stream->number, t);
 	put_vcpus(s, stream, t);
 	braid_text_puts(t, ",\"unknown\":[");
@@ -164,8 +157,10 @@ void braid_stats_json(const struct braid_stats *s, struct braid_text *t)
 	braid_json_u64(t, ",\"lost\":", s->totals->lost);
 	if (s->totals->some_lost)
 		braid_text_puts(t, ",\"more_lost\":true");
-	if (s->tasks_left_out)
+	if (s->states.tasks_left_out)
 		braid_text_puts(t, ",\"tasks_left_out\":true");
+	if (braid_stats_other_exits(s))
+		braid_json_u64(t, ",\"exits_left_out\":", braid_stats_other_exits(s));
 	braid_json_windows(t, &s->walk);
 	braid_text_printf(t, ",\"first_ns\":%lld,\"last_ns\":%lld,\"streams\":[",
 			  (long long)s->first_ns, (long long)s->last_ns);

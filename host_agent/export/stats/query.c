@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Queries of the statistics, for the output. */
+#include <errno.h>
 #include <stdlib.h>
 
 #include "host_agent/export/stats/stats.h"
+#include "host_agent/util/array.h"
+#include "host_agent/util/error.h"
 
 static int by_events(const void *a, const void *b)
 {
@@ -29,57 +32,181 @@ const struct braid_stats_type **braid_stats_types_of(const struct braid_stats *s
 	return list;
 }
 
-const struct braid_stats_task *braid_stats_vcpu(const struct braid_stats *s, s32 tid)
+static int by_run(const void *a, const void *b)
 {
-	const struct braid_stats_task *task, *best = NULL;
+	const struct braid_guest_task *x = *(const struct braid_guest_task *const *)a;
+	const struct braid_guest_task *y = *(const struct braid_guest_task *const *)b;
+	u64 of_x = braid_task_current_ns(x), of_y = braid_task_current_ns(y);
+
+	if (of_x != of_y)
+		return of_x > of_y ? -1 : 1;
+	return x->pid < y->pid ? -1 : 1;
+}
+
+const struct braid_guest_task **braid_stats_tasks_of(const struct braid_stats *s, u32 stream,
+						     size_t *nr)
+{
+	const struct braid_states *x = &s->states;
+	const struct braid_guest_task **list = calloc(x->nr_tasks + 1, sizeof(*list));
+	size_t k;
+
+	*nr = 0;
+	if (!s->streams[stream].events || !x->guests[stream].any_switch)
+		return list;
+	for (k = 0; k < x->nr_tasks && list; k++)
+		if (x->tasks[k].stream == stream && x->tasks[k].seen && x->tasks[k].pid)
+			list[(*nr)++] = &x->tasks[k];
+	if (*nr)
+		qsort(list, *nr, sizeof(*list), by_run);
+	return list;
+}
+
+const struct braid_cpu_sums *braid_stats_cpu(const struct braid_stats *s, u32 stream, u32 cpu)
+{
+	const struct braid_cpu_sums *sums = braid_states_cpu(&s->states, stream, cpu);
+
+	return sums && s->states.guests[stream].any_switch && sums->busy_ns + sums->idle_ns ? sums :
+										      NULL;
+}
+
+/* vCPUs -------------------------------------------------------------------------------------- */
+
+static int by_vcpu(const void *a, const void *b)
+{
+	const struct braid_sum *x = *(const struct braid_sum *const *)a;
+	const struct braid_sum *y = *(const struct braid_sum *const *)b;
+
+	if (x->key.vcpu != y->key.vcpu)
+		return x->key.vcpu < y->key.vcpu ? -1 : 1;
+	if (x->total_ns != y->total_ns)
+		return x->total_ns > y->total_ns ? -1 : 1;
+	return x->key.reason < y->key.reason ? -1 : x->key.reason > y->key.reason;
+}
+
+/* Its part of the sorted sums. */
+static void find_exits(const struct braid_stats *s, u32 vcpu, struct braid_stats_vcpu *row)
+{
+	size_t from = 0, to = s->exits.nr, middle;
+
+	while (from < to) {
+		middle = from + (to - from) / 2;
+		if (s->exits.all[middle]->key.vcpu < vcpu)
+			from = middle + 1;
+		else
+			to = middle;
+	}
+	row->exits = s->exits.all + from;
+	while (from + row->nr_exits < s->exits.nr && row->exits[row->nr_exits]->key.vcpu == vcpu)
+		row->nr_exits++;
+}
+
+/* The thread among the tasks of the host; NULL: none. */
+static const struct braid_guest_task *thread_of(const struct braid_stats *s, s32 tid)
+{
+	const struct braid_guest_task *task;
 	size_t k;
 
 	for (k = 0; k < s->source->nr_streams; k++) {
-		if (s->source->streams[k]->kind != BRAID_STREAM_HOST)
-			continue;
-		task = braid_stats_find_task(s, k, tid);
-		if (task && (!best || (task->kvm && !best->kvm)))
-			best = task;
+		task = s->source->streams[k]->kind == BRAID_STREAM_HOST ?
+		       braid_states_task(&s->states, k, tid) : NULL;
+		if (task && task->seen)
+			return task;
 	}
-	return best;
+	return NULL;
 }
 
-bool braid_stats_is_covered(const struct braid_stats *s, const struct braid_stats_task *task)
+/* @v: its vCPU; NULL: not known by itself. */
+static int put_vcpu(struct braid_stats *s, const struct braid_stream *stream, u32 number, s32 tid,
+		    const struct braid_vcpu *v)
 {
-	size_t k, n;
+	const struct braid_guest_task *task = thread_of(s, tid);
+	struct braid_stats_vcpu row = {
+		.stream = stream, .number = number, .tid = tid,
+		.comm = task ? task->comm : "", .switches = task ? task->switches : 0,
+		.kvm = v && v->entries + v->exits + v->ns[BRAID_VCPU_GUEST] ? v : NULL,
+	};
 
-	for (k = 0; k < s->source->nr_streams; k++) {
-		const struct braid_stream *guest = s->source->streams[k];
-
-		for (n = 0; n < guest->nr_threads; n++)
-			if (guest->threads[n].tid == task->pid &&
-			    braid_stats_vcpu(s, task->pid) == task)
-				return true;
+	if (v && stream->kind == BRAID_STREAM_GUEST) {
+		row.runs_ns = v->ns[BRAID_VCPU_GUEST] + v->ns[BRAID_VCPU_KVM] +
+			      v->ns[BRAID_VCPU_VMM] + v->ns[BRAID_VCPU_RUNS];
+		row.waits_ns = v->ns[BRAID_VCPU_STOLEN];
+		row.sleeps_ns = v->ns[BRAID_VCPU_HALTED] + v->ns[BRAID_VCPU_BLOCKED] +
+				v->ns[BRAID_VCPU_SLEEPS] + v->ns[BRAID_VCPU_STOPPED] +
+				v->ns[BRAID_VCPU_OFFLINE];
+	} else if (task) {
+		row.runs_ns = braid_task_current_ns(task);
+		row.waits_ns = task->queued_ns;
+		row.sleeps_ns = task->blocked_ns;
 	}
+	if (row.kvm)
+		find_exits(s, v - s->states.vcpus, &row);
+	return braid_array_push(s->vcpus, s->nr_vcpus, s->vcpus_capacity, row) ?
+	       braid_out_of_memory() : 0;
+}
+
+static int put_guest(struct braid_stats *s, const struct braid_stream *stream)
+{
+	const struct braid_guest_state *guest = &s->states.guests[stream->number];
+	const struct braid_vcpu *v;
+	int err = 0;
+	size_t k;
+
+	for (k = 0; k < stream->nr_threads && !err; k++) {
+		u32 number = stream->threads[k].vcpu;
+		s32 tid = stream->threads[k].tid;
+
+		v = NULL;
+		if (number < guest->nr_vcpus)
+			v = &s->states.vcpus[guest->first_vcpu + number];
+		else if (number == BRAID_VCPU_ALL && guest->nr_vcpus == 1)
+			v = &s->states.vcpus[guest->first_vcpu];
+		if (v ? v->tid == tid : !!thread_of(s, tid))
+			err = put_vcpu(s, stream, number, tid, v);
+	}
+	return err;
+}
+
+/* Whether events of a kind of stream are selected. */
+static bool any_of(const struct braid_stats *s, enum braid_stream_kind kind)
+{
+	size_t k;
+
+	for (k = 0; k < s->source->nr_streams; k++)
+		if (s->source->streams[k]->kind == kind && s->streams[k].events)
+			return true;
 	return false;
 }
 
-/* What all of the host's streams have. */
-static struct braid_stats_stream of_host(const struct braid_stats *s)
+int braid_stats_find_vcpus(struct braid_stats *s)
 {
-	struct braid_stats_stream all = { 0 };
+	const struct braid_states *x = &s->states;
+	bool any_host = any_of(s, BRAID_STREAM_HOST);
+	int err = 0;
 	size_t k;
 
-	for (k = 0; k < s->source->nr_streams; k++) {
-		if (s->source->streams[k]->kind != BRAID_STREAM_HOST)
-			continue;
-		all.any_switch |= s->streams[k].any_switch;
-		all.any_wakeup |= s->streams[k].any_wakeup;
-		all.any_kvm |= s->streams[k].any_kvm;
-	}
-	return all;
+	braid_sums_sort(&s->exits, by_vcpu);
+	for (k = 0; k < s->source->nr_streams && !err; k++)
+		if (any_host || s->streams[k].events)
+			err = put_guest(s, s->source->streams[k]);
+	for (k = 0; k < x->nr_vcpus && any_host && !err; k++)
+		if (x->vcpus[k].guest->kind == BRAID_STREAM_HOST)
+			err = put_vcpu(s, x->vcpus[k].guest, x->vcpus[k].number, x->vcpus[k].tid,
+				       &x->vcpus[k]);
+	return err;
+}
+
+u64 braid_stats_other_exits(const struct braid_stats *s)
+{
+	const struct braid_sum *last = s->exits.nr ? s->exits.all[s->exits.nr - 1] : NULL;
+
+	return last && last->key.vcpu == BRAID_NO_VCPU ? last->count : 0;
 }
 
 const char *braid_stats_unknown(const struct braid_stats *s, const struct braid_stream *stream,
 			       u32 number)
 {
-	const struct braid_stats_stream *x = &s->streams[stream->number];
-	struct braid_stats_stream host = of_host(s);
+	const struct braid_guest_state *x = &s->states.guests[stream->number];
+	const struct braid_states *host = &s->states;
 	const char *all[5] = { NULL };
 	u32 n = 0;
 
@@ -91,11 +218,11 @@ const char *braid_stats_unknown(const struct braid_stats *s, const struct braid_
 		return number < n ? all[number] : NULL;
 	if (!stream->nr_threads)
 		all[n++] = "its vCPUs' time in the guest, exits and steal: " BRAID_VCPUS_UNKNOWN;
-	else if (!host.any_kvm)
+	else if (!host->any_kvm)
 		all[n++] = "its vCPUs' time in the guest and exits: the host has no kvm_entry and kvm_exit events";
-	if (stream->nr_threads && !host.any_switch)
+	if (stream->nr_threads && !host->any_switch)
 		all[n++] = "its vCPUs' steal: the host has no sched_switch events";
-	else if (stream->nr_threads && !host.any_wakeup)
+	else if (stream->nr_threads && !host->any_wakeup)
 		all[n++] = "its vCPUs' steal after wakeups: the host has no sched_wakeup events";
 	return number < n ? all[number] : NULL;
 }

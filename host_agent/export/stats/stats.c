@@ -1,50 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Statistics of a trace: counts events, and passes on those of tasks and vCPUs. */
+/* Statistics of a trace: counts events, and lets the states follow CPUs, tasks and vCPUs. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "host_agent/export/stats/form.h"
 #include "host_agent/export/stats/stats.h"
-#include "host_agent/util/array.h"
 #include "host_agent/util/error.h"
-
-/* Events that mean something, and the fields that say it. */
-static const struct {
-	const char *system, *name;
-	int role;
-	const char *fields[4];
-} roles[] = {
-	{ "sched", "sched_switch", BRAID_STATS_SWITCH,
-	  { "prev_pid", "prev_state", "next_pid", "next_comm" } },
-	{ "sched", "sched_wakeup", BRAID_STATS_WAKEUP, { "pid", "comm" } },
-	{ "sched", "sched_wakeup_new", BRAID_STATS_WAKEUP, { "pid", "comm" } },
-	{ "kvm", "kvm_entry", BRAID_STATS_ENTRY, { "vcpu_id" } },
-	{ "kvm", "kvm_exit", BRAID_STATS_EXIT, { "exit_reason", "isa" } },
-};
-
-static void find_role(struct braid_stats_type *type)
-{
-	const struct braid_event_type_info *info = type->info;
-	const struct braid_field *f;
-	size_t k, n;
-
-	for (k = 0; k < sizeof(roles) / sizeof(roles[0]) && info->layout; k++) {
-		if (strcmp(info->system, roles[k].system) || strcmp(info->name, roles[k].name))
-			continue;
-		for (n = 0; n < 4 && roles[k].fields[n]; n++) {
-			bool text = strstr(roles[k].fields[n], "comm");
-
-			f = braid_layout_find(info->layout, roles[k].fields[n]);
-			if (f && (text ? f->flags & BRAID_FIELD_STRING : braid_field_is_number(f)))
-				type->fields[n] = f;
-		}
-		/* Those that name a task or a reason must be there; the others are extras. */
-		if (roles[k].role == BRAID_STATS_ENTRY || (type->fields[0] &&
-		    (roles[k].role != BRAID_STATS_SWITCH || (type->fields[1] && type->fields[2]))))
-			type->role = roles[k].role;
-	}
-}
 
 static struct braid_stats_type *stats_type_of(struct braid_stats *s, const struct braid_item *item,
 					      const struct braid_event_type_info *info)
@@ -62,11 +24,8 @@ static struct braid_stats_type *stats_type_of(struct braid_stats *s, const struc
 		s->types = grown;
 		s->nr_types = more;
 	}
-	if (!s->types[info->number].info) {
-		s->types[info->number].info = info;
-		s->types[info->number].stream = item->stream->number;
-		find_role(&s->types[info->number]);
-	}
+	s->types[info->number].info = info;
+	s->types[info->number].stream = item->stream->number;
 	return &s->types[info->number];
 }
 
@@ -88,28 +47,12 @@ static struct braid_stats_cpu *cpu_of(struct braid_stats *s, const struct braid_
 	return &stream->cpus[item->ring->cpu];
 }
 
-static int take_role(struct braid_stats *s, const struct braid_item *item,
-		     const struct braid_stats_type *type)
-{
-	if (type->role == BRAID_STATS_OTHER || !braid_format_fields(s->walk.format, item))
-		return 0;
-	switch (type->role) {
-	case BRAID_STATS_SWITCH:
-		return braid_stats_take_switch(s, item, type);
-	case BRAID_STATS_WAKEUP:
-		return braid_stats_take_wakeup(s, item, type);
-	default:
-		return braid_stats_take_kvm(s, item, type);
-	}
-}
-
 static int stats_take_event(void *arg, const struct braid_item *item,
 			    const struct braid_event_type_info *info)
 {
 	struct braid_stats *s = arg;
 	struct braid_stats_type *type = stats_type_of(s, item, info);
 	struct braid_stats_cpu *cpu = cpu_of(s, item);
-	int err;
 
 	if (!type || !cpu)
 		return braid_out_of_memory();
@@ -119,11 +62,8 @@ static int stats_take_event(void *arg, const struct braid_item *item,
 	s->last_ns = s->walk.ns;
 	type->events++;
 	cpu->events++;
-	cpu->last_ns = item->host_ns;
 	s->streams[item->stream->number].events++;
-	s->streams[item->stream->number].last_ns = item->host_ns;
-	err = take_role(s, item, type);
-	return err ? braid_out_of_memory() : 0;
+	return 0;
 }
 
 static int take_lost(void *arg, const struct braid_item *item)
@@ -137,8 +77,19 @@ static int take_lost(void *arg, const struct braid_item *item)
 		cpu->some_lost = true;
 	else
 		cpu->lost += item->lost_before;
-	braid_stats_forget(&s->streams[item->stream->number], cpu);
 	return 0;
+}
+
+static int stats_take_exit(void *arg, const struct braid_exit *exit)
+{
+	const struct braid_sum_key key = { .vcpu = exit->vcpu, .reason = exit->reason };
+	struct braid_stats *s = arg;
+	struct braid_sum *sum;
+	int err = braid_sums_add(&s->exits, &key, exit->to_ns - exit->from_ns, exit->from_ns, &sum);
+
+	if (!err)
+		sum->returned += exit->returned;
+	return err;
 }
 
 /* ------------------------------------------------------------------------------------------- */
@@ -146,12 +97,18 @@ static int take_lost(void *arg, const struct braid_item *item)
 static int stats_begin(struct braid_stats *s, struct braid_source *source,
 		       const struct braid_walk_options *options, struct braid_walk_totals *totals)
 {
+	static const struct braid_states_ops ops = { .exit = stats_take_exit, .whole_host = true };
+	int err;
+
 	s->source = source;
 	s->totals = totals;
 	s->streams = calloc(source->nr_streams + 1, sizeof(*s->streams));
 	if (!s->streams)
 		return braid_out_of_memory();
-	return braid_walk_begin(&s->walk, source, options, totals);
+	err = braid_walk_begin(&s->walk, source, options, totals);
+	s->walk.states = &s->states;
+	s->walk.no_order = true;
+	return err ?: braid_states_begin(&s->states, source, &ops, s);
 }
 
 static void stats_end(struct braid_stats *s)
@@ -160,10 +117,11 @@ static void stats_end(struct braid_stats *s)
 
 	for (k = 0; k < s->source->nr_streams && s->streams; k++)
 		free(s->streams[k].cpus);
-	braid_stats_free_tasks(s);
 	braid_walk_end(&s->walk);
-	braid_text_free(&s->text);
+	braid_states_free(&s->states);
+	braid_sums_free(&s->exits);
 	free(s->streams);
+	free(s->vcpus);
 	free(s->types);
 }
 
@@ -180,10 +138,12 @@ static int stats_run(FILE *to, struct braid_source *source,
 	err = stats_begin(&s, source, options, totals);
 	if (!err)
 		err = braid_walk_run(&s.walk, &ops, &s);
-	if (!err) {
-		braid_stats_close(&s);
+	if (!err)
+		err = braid_states_end(&s.states);
+	if (!err)
+		err = braid_stats_find_vcpus(&s);
+	if (!err)
 		put(&s, &text);
-	}
 	if (!err && text.failed)
 		err = braid_out_of_memory();
 	errno = 0;

@@ -19,13 +19,10 @@ static void stats_text_put_seconds(struct braid_text *t, s64 ns, int width)
 	braid_text_printf(t, " %*s", width, number);
 }
 
-/* "  12.3 %", or blanks. */
+/* "  12.3 %" */
 static void put_share(struct braid_text *t, u64 part, u64 whole)
 {
-	if (whole)
-		braid_text_printf(t, " %5.1f %%", 100.0 * part / whole);
-	else
-		braid_text_puts(t, "       ?");
+	braid_text_printf(t, " %5.1f %%", 100.0 * part / whole);
 }
 
 static void stats_text_put_lost(struct braid_text *t, const struct braid_stats_cpu *cpu)
@@ -56,6 +53,7 @@ static void stats_text_put_events(const struct braid_stats *s, struct braid_text
 static void put_cpus(const struct braid_stats *s, struct braid_text *t)
 {
 	const struct braid_stats_cpu *cpu;
+	const struct braid_cpu_sums *sums;
 	size_t k, n;
 
 	braid_text_printf(t, "\n%-16s  CPU %10s %10s %15s %7s %7s %9s\n", "STREAM", "EVENTS", "LOST ",
@@ -68,32 +66,33 @@ static void put_cpus(const struct braid_stats *s, struct braid_text *t)
 			braid_text_printf(t, "%-16s  %03zu %10llu", s->source->streams[k]->name, n,
 					  (unsigned long long)cpu->events);
 			stats_text_put_lost(t, cpu);
-			if (!cpu->switches) {	/* busy or idle: sched was not traced */
+			sums = braid_stats_cpu(s, k, n);
+			if (!sums) {	/* busy or idle: sched was not traced */
 				braid_text_printf(t, " %15s %7s %7s %9s\n", "unknown", "?", "?", "?");
 				continue;
 			}
-			stats_text_put_seconds(t, cpu->busy_ns + cpu->idle_ns, 15);
-			put_share(t, cpu->busy_ns, cpu->busy_ns + cpu->idle_ns);
-			put_share(t, cpu->idle_ns, cpu->busy_ns + cpu->idle_ns);
-			braid_text_printf(t, " %8llu\n", (unsigned long long)cpu->switches);
+			stats_text_put_seconds(t, sums->busy_ns + sums->idle_ns, 15);
+			put_share(t, sums->busy_ns, sums->busy_ns + sums->idle_ns);
+			put_share(t, sums->idle_ns, sums->busy_ns + sums->idle_ns);
+			braid_text_printf(t, " %8llu\n", (unsigned long long)sums->switches);
 		}
 	}
 }
 
 static void put_tasks(const struct braid_stats *s, struct braid_text *t)
 {
-	const struct braid_stats_task **list;
+	const struct braid_guest_task **list;
 	size_t k, n, nr;
 
 	braid_text_printf(t, "\n%-16s %-16s %8s %15s %15s %9s\n", "STREAM", "TASK", "PID", "RAN",
 			  "WAITED TO RUN", "SWITCHES");
 	for (k = 0; k < s->source->nr_streams; k++) {
 		list = braid_stats_tasks_of(s, k, &nr);
-		for (n = 0; n < nr && n < MOST_TASKS && list[n]->runs_ns; n++) {
+		for (n = 0; n < nr && n < MOST_TASKS && braid_task_current_ns(list[n]); n++) {
 			braid_text_printf(t, "%-16s %-16s %8d", s->source->streams[k]->name,
 					  *list[n]->comm ? list[n]->comm : "<...>", list[n]->pid);
-			stats_text_put_seconds(t, list[n]->runs_ns, 15);
-			stats_text_put_seconds(t, list[n]->waits_ns, 15);
+			stats_text_put_seconds(t, braid_task_current_ns(list[n]), 15);
+			stats_text_put_seconds(t, list[n]->queued_ns, 15);
 			braid_text_printf(t, " %9llu\n", (unsigned long long)list[n]->switches);
 		}
 		if (n < nr)
@@ -103,105 +102,64 @@ static void put_tasks(const struct braid_stats *s, struct braid_text *t)
 	}
 }
 
-static int stats_text_by_time(const void *a, const void *b)
+static void put_reasons(const struct braid_stats_vcpu *vcpu, struct braid_text *t)
 {
-	const struct braid_stats_reason *x = *(const struct braid_stats_reason *const *)a;
-	const struct braid_stats_reason *y = *(const struct braid_stats_reason *const *)b;
-
-	if (x->total_ns != y->total_ns)
-		return x->total_ns > y->total_ns ? -1 : 1;
-	return x->number < y->number ? -1 : x->number > y->number;
-}
-
-static void put_reasons(const struct braid_stats_kvm *kvm, struct braid_text *t)
-{
-	const struct braid_stats_reason **list = calloc(kvm->nr_reasons + 1, sizeof(*list));
+	char name[BRAID_NAME_TEXT];
 	size_t k;
 
-	for (k = 0; k < kvm->nr_reasons && list; k++)
-		list[k] = &kvm->reasons[k];
-	if (list)
-		qsort(list, kvm->nr_reasons, sizeof(*list), stats_text_by_time);
-	for (k = 0; k < kvm->nr_reasons && list; k++) {
-		const struct braid_stats_reason *r = list[k];
+	if (vcpu->nr_exits)
+		braid_text_printf(t, "    %-32s %9s %15s %11s %11s\n", "exit reason", "count",
+				  "total, s", "mean, us", "longest, us");
+	for (k = 0; k < vcpu->nr_exits; k++) {
+		const struct braid_sum *r = vcpu->exits[k];
 
-		braid_text_printf(t, "    %-32s %9llu", r->name, (unsigned long long)r->count);
+		braid_exit_name(r->key.reason, name);
+		braid_text_printf(t, "    %-32s %9llu", name, (unsigned long long)r->count);
 		stats_text_put_seconds(t, r->total_ns, 15);
-		braid_text_printf(t, " %11.1f %11.1f\n",
-				  r->returned ? r->total_ns / 1e3 / r->returned : 0.0,
-				  r->max_ns / 1e3);
+		braid_text_printf(t, " %11.1f %11.1f\n", r->total_ns / 1e3 / r->count,
+				  r->worst_ns / 1e3);
 	}
-	free(list);
 }
 
-/* One vCPU's thread, as the host saw it. @kvm: NULL without data from KVM. */
-static void stats_text_put_vcpu(const struct braid_stats *s, const char *name, u32 vcpu,
-				const struct braid_stats_task *task, struct braid_text *t)
+static void stats_text_put_vcpu(const struct braid_stats *s, const struct braid_stats_vcpu *vcpu,
+				struct braid_text *t)
 {
-	const struct braid_stats_kvm *kvm = task->kvm;
-
-	braid_text_printf(t, "%-16s ", name);
-	if (vcpu == ~0u)
+	braid_text_printf(t, "%-16s ", vcpu->stream->kind == BRAID_STREAM_GUEST ?
+			  vcpu->stream->name : vcpu->comm);
+	if (vcpu->number == BRAID_NO_VCPU)
 		braid_text_puts(t, "   ?");
-	else if (vcpu == BRAID_VCPU_ALL)
+	else if (vcpu->number == BRAID_VCPU_ALL)
 		braid_text_puts(t, " all");
 	else
-		braid_text_printf(t, " %03u", vcpu);
-	braid_text_printf(t, " %8d", task->pid);
-	if (kvm)
-		stats_text_put_seconds(t, kvm->guest_ns, 15);
+		braid_text_printf(t, " %03u", vcpu->number);
+	braid_text_printf(t, " %8d", vcpu->tid);
+	if (vcpu->kvm)
+		stats_text_put_seconds(t, vcpu->kvm->ns[BRAID_VCPU_GUEST], 15);
 	else
 		braid_text_printf(t, " %15s", "?");
-	if (s->streams[task->stream].any_switch) {
-		stats_text_put_seconds(t, task->runs_ns, 15);
-		stats_text_put_seconds(t, task->waits_ns, 15);
-		stats_text_put_seconds(t, task->sleeps_ns, 15);
+	if (s->states.any_switch) {
+		stats_text_put_seconds(t, vcpu->runs_ns, 15);
+		stats_text_put_seconds(t, vcpu->waits_ns, 15);
+		stats_text_put_seconds(t, vcpu->sleeps_ns, 15);
 	} else {
 		braid_text_printf(t, " %15s %15s %15s", "?", "?", "?");
 	}
-	if (kvm)
-		braid_text_printf(t, " %9llu\n", (unsigned long long)kvm->exits);
+	if (vcpu->kvm)
+		braid_text_printf(t, " %9llu\n", (unsigned long long)vcpu->kvm->exits);
 	else
 		braid_text_printf(t, " %9s\n", "?");
-	if (!kvm || !kvm->nr_reasons)
-		return;
-	braid_text_printf(t, "    %-32s %9s %15s %11s %11s\n", "exit reason", "count", "total, s",
-			  "mean, us", "longest, us");
-	put_reasons(kvm, t);
-}
-
-static void begin_vcpus(bool *any, struct braid_text *t)
-{
-	if (!*any)
-		braid_text_printf(t, "\n%-16s VCPU %8s %15s %15s %15s %15s %9s\n", "GUEST", "THREAD",
-				  "IN GUEST", "RAN", "STOLEN", "SLEPT", "EXITS");
-	*any = true;
+	put_reasons(vcpu, t);
 }
 
 static void put_vcpus(const struct braid_stats *s, struct braid_text *t)
 {
-	const struct braid_stats_task *task;
-	size_t k, n;
-	bool any = false;
+	size_t k;
 
-	for (k = 0; k < s->source->nr_streams; k++) {
-		const struct braid_stream *guest = s->source->streams[k];
-
-		for (n = 0; n < guest->nr_threads; n++) {
-			task = braid_stats_vcpu(s, guest->threads[n].tid);
-			if (!task)
-				continue;
-			begin_vcpus(&any, t);
-			stats_text_put_vcpu(s, guest->name, guest->threads[n].vcpu, task, t);
-		}
-	}
-	/* Threads of guests that are not in the trace. */
-	for (n = 0; n < s->nr_tasks; n++) {
-		if (!s->tasks[n].kvm || braid_stats_is_covered(s, &s->tasks[n]))
-			continue;
-		begin_vcpus(&any, t);
-		stats_text_put_vcpu(s, s->tasks[n].comm, s->tasks[n].kvm->vcpu, &s->tasks[n], t);
-	}
+	if (s->nr_vcpus)
+		braid_text_printf(t, "\n%-16s VCPU %8s %15s %15s %15s %15s %9s\n", "GUEST",
+				  "THREAD", "IN GUEST", "RAN", "STOLEN", "SLEPT", "EXITS");
+	for (k = 0; k < s->nr_vcpus; k++)
+		stats_text_put_vcpu(s, &s->vcpus[k], t);
 }
 
 void braid_stats_text(const struct braid_stats *s, struct braid_text *t)
@@ -232,9 +190,12 @@ void braid_stats_text(const struct braid_stats *s, struct braid_text *t)
 		     (unknown = braid_stats_unknown(s, s->source->streams[k], n)); n++)
 			braid_text_printf(t, "# %s: unknown: %s\n", s->source->streams[k]->name,
 					  unknown);
-	if (s->tasks_left_out)
+	if (s->states.tasks_left_out)
 		braid_text_printf(t, "# only %u tasks are shown; there are more\n",
-				  BRAID_STATS_MAX_TASKS);
+				  BRAID_STATES_MAX_TASKS);
+	if (braid_stats_other_exits(s))
+		braid_text_printf(t, "# %llu more exits are of too many vCPUs and reasons\n",
+				  (unsigned long long)braid_stats_other_exits(s));
 	stats_text_put_events(s, t);
 	put_cpus(s, t);
 	put_tasks(s, t);
