@@ -52,7 +52,7 @@ static void life_of_a_vcpu(void)
 {
 	memory_begin();
 	memory_switch(0, 1000, 5, 1, 0);		/* idle from here on; 5 sleeps */
-	memory_wakeup(1, 1500, 70);		/* what it did before it ran is not known */
+	memory_wakeup(1, 1500, 70);		/* 400; of a vCPU not known, as it may run */
 	memory_switch(0, 1900, 0, 0, 70);		/* idle 900 */
 	memory_entry(0, 2000, 70);
 	memory_exit(0, 2600, 70, 30);		/* in 600 */
@@ -70,7 +70,7 @@ static void life_of_a_vcpu(void)
 	has(stats(true), "{\"cpu\":0,\"events\":7,\"lost\":0,\"busy_ns\":3300,\"idle_ns\":900,",
 	    "{\"cpu\":1,\"events\":6,\"lost\":0,\"busy_ns\":600,\"idle_ns\":1000,",
 	    "{\"cpu\":0,\"events\":2,\"lost\":0,\"busy_ns\":700,\"idle_ns\":3400,",
-	    "\"pid\":70,\"comm\":\"task70\",\"ran_ns\":1800,\"waited_ns\":500,\"slept_ns\":1000,",
+	    "\"pid\":70,\"comm\":\"task70\",\"ran_ns\":1800,\"waited_ns\":900,\"slept_ns\":1000,",
 	    "{\"tid\":70,\"vcpu\":0,\"ran_ns\":1800,\"waited_ns\":500,",
 	    "\"in_guest_ns\":1000,\"entries\":3,\"exits\":3,\"reasons\":["
 	    "{\"reason\":\"IO_INSTRUCTION\",\"count\":2,\"returned\":1,"
