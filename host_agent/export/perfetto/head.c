@@ -17,12 +17,12 @@
  * What the host's clocks showed at one time. The timeline of the file is either of them: no
  * other one is related to it, CLOCK_BOOTTIME above all, which Perfetto takes for granted.
  */
-static int put_clocks(struct braid_perfetto *x, s64 ns, s64 realtime_ns, bool first)
+static int put_clocks(struct braid_perfetto_out *o, s64 ns, s64 realtime_ns, bool first)
 {
 	const u64 values[][2] = {
 		{ BRAID__BUILTIN_CLOCK__MONOTONIC_RAW, (u64)ns },
 		{ BRAID__BUILTIN_CLOCK__TRACE_FILE,
-		  (u64)(x->walk.options->realtime ? realtime_ns : ns) },
+		  (u64)(o->walk->options->realtime ? realtime_ns : ns) },
 		{ BRAID__BUILTIN_CLOCK__REALTIME, (u64)realtime_ns },
 	};
 	Braid__ClockSnapshot__Clock clocks[NR_CLOCKS], *list[NR_CLOCKS];
@@ -42,33 +42,33 @@ static int put_clocks(struct braid_perfetto *x, s64 ns, s64 realtime_ns, bool fi
 		BRAID_PERFETTO_SET(&snapshot, primary_trace_clock,
 				   BRAID__BUILTIN_CLOCK__TRACE_FILE);
 	packet.clock_snapshot = &snapshot;
-	return braid_perfetto_packet(x, NULL, &packet);
+	return braid_perfetto_packet(o, NULL, &packet);
 }
 
-int braid_perfetto_clocks(struct braid_perfetto *x, s64 ns)
+int braid_perfetto_clocks(struct braid_perfetto_out *o, s64 ns)
 {
-	const struct braid_source *source = x->walk.source;
+	const struct braid_source *source = o->walk->source;
 
-	if (ns < x->next_clocks_ns || !source->clocks.realtime.nr_tracks)
+	if (ns < o->next_clocks_ns || !source->clocks.realtime.nr_tracks)
 		return 0;
-	x->next_clocks_ns = ns + CLOCKS_NS;
-	return put_clocks(x, ns, (s64)braid_clock_reading_at(&source->clocks.realtime, ns).value,
+	o->next_clocks_ns = ns + CLOCKS_NS;
+	return put_clocks(o, ns, (s64)braid_clock_reading_at(&source->clocks.realtime, ns).value,
 			  false);
 }
 
 /* Wall time as the capture has it from its start, until more is known. */
-static int put_first_clocks(struct braid_perfetto *x)
+static int put_first_clocks(struct braid_perfetto_out *o)
 {
-	const struct braid_source *source = x->walk.source;
+	const struct braid_source *source = o->walk->source;
 	s64 ns = source->head.start_host_ns, realtime_ns = source->head.start_realtime_ns;
 
 	if (source->clocks.realtime.nr_tracks)
 		realtime_ns = (s64)braid_clock_reading_at(&source->clocks.realtime, ns).value;
-	return put_clocks(x, ns, realtime_ns, true);
+	return put_clocks(o, ns, realtime_ns, true);
 }
 
 /* All times are of the host's clock: on other machines the clock of that name shows the same. */
-static int put_sync(struct braid_perfetto *x, struct braid_perfetto_machine *m)
+static int put_sync(struct braid_perfetto_out *o, struct braid_perfetto_machine *m)
 {
 	Braid__RemoteClockSync__SyncedClocks syncs[2], *sync_list[] = { &syncs[0], &syncs[1] };
 	Braid__ClockSnapshot__Clock clocks[2], *list[] = { &clocks[0], &clocks[1] };
@@ -82,7 +82,7 @@ static int put_sync(struct braid_perfetto *x, struct braid_perfetto_machine *m)
 		braid__clock_snapshot__clock__init(&clocks[k]);
 		BRAID_PERFETTO_SET(&clocks[k], clock_id, BRAID__BUILTIN_CLOCK__MONOTONIC_RAW);
 		BRAID_PERFETTO_SET(&clocks[k], timestamp,
-				   x->walk.source->head.start_host_ns + 1 + k);
+				   o->walk->source->head.start_host_ns + 1 + k);
 		braid__clock_snapshot__init(&snapshots[k]);
 		snapshots[k].n_clocks = 1;
 		snapshots[k].clocks = &list[k];
@@ -93,7 +93,7 @@ static int put_sync(struct braid_perfetto *x, struct braid_perfetto_machine *m)
 	sync.n_synced_clocks = 2;
 	sync.synced_clocks = sync_list;
 	packet.remote_clock_sync = &sync;
-	return braid_perfetto_packet(x, m, &packet);
+	return braid_perfetto_packet(o, m, &packet);
 }
 
 /* The place of an address among the sorted ones already written. */
@@ -112,7 +112,7 @@ static size_t perfetto_head_place_of(const struct braid_perfetto_machine *m, u64
 	return low;
 }
 
-int braid_perfetto_function(struct braid_perfetto *x, struct braid_perfetto_machine *m,
+int braid_perfetto_function(struct braid_perfetto_out *o, struct braid_perfetto_machine *m,
 			    u64 address)
 {
 	Braid__InternedString item = BRAID__INTERNED_STRING__INIT, *list[] = { &item };
@@ -123,7 +123,7 @@ int braid_perfetto_function(struct braid_perfetto *x, struct braid_perfetto_mach
 
 	if (place < m->nr_functions && m->functions[place] == address)
 		return 0;
-	name = braid_format_function(x->walk.format, m->stream, address);
+	name = braid_format_function(o->walk->format, m->stream, address);
 	if (!name)
 		return 0;
 	if (braid_array_push(m->functions, m->nr_functions, m->functions_capacity, address))
@@ -132,17 +132,17 @@ int braid_perfetto_function(struct braid_perfetto *x, struct braid_perfetto_mach
 		(m->nr_functions - 1 - place) * sizeof(*m->functions));
 	m->functions[place] = address;
 	BRAID_PERFETTO_SET(&item, iid, address);
-	x->text.bytes = 0;
-	braid_text_safe(&x->text, name, strlen(name));
-	if (x->text.failed)
+	o->text.bytes = 0;
+	braid_text_safe(&o->text, name, strlen(name));
+	if (o->text.failed)
 		return braid_out_of_memory();
 	item.has_str = true;
-	item.str.data = (u8 *)x->text.data;
-	item.str.len = x->text.bytes;
+	item.str.data = (u8 *)o->text.data;
+	item.str.len = o->text.bytes;
 	interned.n_kernel_symbols = 1;
 	interned.kernel_symbols = list;
 	packet.interned_data = &interned;
-	return braid_perfetto_packet(x, m, &packet);
+	return braid_perfetto_packet(o, m, &packet);
 }
 
 /* Accounting -------------------------------------------------------------------------------- */
@@ -173,7 +173,7 @@ static void begin_cpu(Braid__FtraceCpuStats *cpu, u32 number)
 	BRAID_PERFETTO_SET(cpu, read_events, 0);
 }
 
-static int put_stats(struct braid_perfetto *x, struct braid_perfetto_machine *m, bool end)
+static int put_stats(struct braid_perfetto_out *o, struct braid_perfetto_machine *m, bool end)
 {
 	const struct braid_stream *s = m->stream;
 	Braid__FtraceStats stats = BRAID__FTRACE_STATS__INIT;
@@ -197,7 +197,7 @@ static int put_stats(struct braid_perfetto *x, struct braid_perfetto_machine *m,
 	stats.cpu_stats = list;
 	packet.ftrace_stats = &stats;
 	if (!err)
-		err = braid_perfetto_packet(x, m, &packet);
+		err = braid_perfetto_packet(o, m, &packet);
 	free(items);
 	free(list);
 	return err;
@@ -205,7 +205,7 @@ static int put_stats(struct braid_perfetto *x, struct braid_perfetto_machine *m,
 
 /* Machines ---------------------------------------------------------------------------------- */
 
-static int put_system(struct braid_perfetto *x, struct braid_perfetto_machine *m)
+static int put_system(struct braid_perfetto_out *o, struct braid_perfetto_machine *m)
 {
 	const struct braid_stream *s = m->stream;
 	Braid__SystemInfo info = BRAID__SYSTEM_INFO__INIT;
@@ -214,8 +214,8 @@ static int put_system(struct braid_perfetto *x, struct braid_perfetto_machine *m
 	char agent[BRAID_PERFETTO_NAME];
 
 	snprintf(agent, sizeof(agent), "tracebraid %.*s",
-		 (int)sizeof(x->walk.source->head.agent_version),
-		 x->walk.source->head.agent_version);
+		 (int)sizeof(o->walk->source->head.agent_version),
+		 o->walk->source->head.agent_version);
 	braid_text_clean(agent);
 	utsname.sysname = "Linux";
 	utsname.release = (char *)s->kernel_release;
@@ -225,14 +225,14 @@ static int put_system(struct braid_perfetto *x, struct braid_perfetto_machine *m
 	info.machine_name = m->name;
 	BRAID_PERFETTO_SET(&info, num_cpus, s->nr_cpus);
 	packet.system_info = &info;
-	return braid_perfetto_packet(x, m, &packet);
+	return braid_perfetto_packet(o, m, &packet);
 }
 
 /* What the report's header says of a stream's clock. */
-static void describe_clock(struct braid_perfetto *x, const struct braid_stream *s)
+static void describe_clock(struct braid_perfetto_out *o, const struct braid_stream *s)
 {
 	u64 bound = s->bound_ns;
-	struct braid_text *t = &x->text;
+	struct braid_text *t = &o->text;
 
 	t->bytes = 0;
 	braid_text_puts(t, braid_clock_kind_name(s->clock.kind));
@@ -252,7 +252,7 @@ static void describe_clock(struct braid_perfetto *x, const struct braid_stream *
 }
 
 /* A line of the UI's information on the whole trace. */
-static int put_attribute(struct braid_perfetto *x, struct braid_perfetto_machine *m,
+static int put_attribute(struct braid_perfetto_out *o, struct braid_perfetto_machine *m,
 			 const char *what, char *value)
 {
 	Braid__TraceAttributes__Attribute item = BRAID__TRACE_ATTRIBUTES__ATTRIBUTE__INIT;
@@ -267,10 +267,10 @@ static int put_attribute(struct braid_perfetto *x, struct braid_perfetto_machine
 	attributes.n_attribute = 1;
 	attributes.attribute = list;
 	packet.trace_attributes = &attributes;
-	return braid_perfetto_packet(x, m, &packet);
+	return braid_perfetto_packet(o, m, &packet);
 }
 
-static int perfetto_head_put_name(struct braid_perfetto *x, struct braid_perfetto_machine *m,
+static int perfetto_head_put_name(struct braid_perfetto_out *o, struct braid_perfetto_machine *m,
 				  s32 tid, char *name)
 {
 	Braid__GenericKernelTaskRenameEvent rename = BRAID__GENERIC_KERNEL_TASK_RENAME_EVENT__INIT;
@@ -279,14 +279,15 @@ static int perfetto_head_put_name(struct braid_perfetto *x, struct braid_perfett
 	BRAID_PERFETTO_SET(&rename, tid, tid);
 	rename.comm = name;
 	packet.generic_kernel_task_rename_event = &rename;
-	return braid_perfetto_timed_packet(x, m, x->walk.source->head.start_host_ns, &packet);
+	return braid_perfetto_timed_packet(o, m, o->walk->source->head.start_host_ns, &packet);
 }
 
 /*
  * The last name that each task had, since only one is kept; a vCPU's thread is named after its
  * guest.
  */
-static int put_names(struct braid_perfetto *x, struct braid_perfetto_machine *m)
+static int put_names(struct braid_perfetto_out *o, struct braid_perfetto_machine *m,
+		     const struct braid_vcpu_map *map)
 {
 	const struct braid_stream *s = m->stream;
 	bool host = s->kind == BRAID_STREAM_HOST;
@@ -303,56 +304,58 @@ static int put_names(struct braid_perfetto *x, struct braid_perfetto_machine *m)
 			continue;
 		snprintf(comm, sizeof(comm), "%.*s", (int)sizeof(c->comm), c->comm);
 		braid_text_clean(comm);
-		span = host ? braid_vcpu_map_find(&x->map, c->pid, INT64_MAX) : NULL;
+		span = host ? braid_vcpu_map_find(map, c->pid, INT64_MAX) : NULL;
 		if (!span) {
-			err = perfetto_head_put_name(x, m, c->pid, comm);
+			err = perfetto_head_put_name(o, m, c->pid, comm);
 			continue;
 		}
 		braid_vcpu_label(span, label);
 		snprintf(name, sizeof(name), "%s [%s]", comm, label);
-		err = perfetto_head_put_name(x, m, c->pid, name);
+		err = perfetto_head_put_name(o, m, c->pid, name);
 	}
 	return err;
 }
 
-static int put_machine(struct braid_perfetto *x, struct braid_perfetto_machine *m)
+static int put_machine(struct braid_perfetto_out *o, struct braid_perfetto_machine *m,
+		       const struct braid_vcpu_map *map)
 {
-	int err = m->id ? put_sync(x, m) : 0;
+	int err = m->id ? put_sync(o, m) : 0;
 	char name[BRAID_PERFETTO_NAME];
 
 	if (!err)
-		err = put_system(x, m);
-	describe_clock(x, m->stream);
-	if (x->text.failed)
+		err = put_system(o, m);
+	describe_clock(o, m->stream);
+	if (o->text.failed)
 		return braid_out_of_memory();
 	if (!err)
-		err = put_attribute(x, m, "clock", x->text.data);
+		err = put_attribute(o, m, "clock", o->text.data);
 	snprintf(name, sizeof(name), "%s: losses and notes", m->name);
 	if (!err)
-		err = braid_perfetto_track(x, m, &m->track, 0, name, x->text.data);
+		err = braid_perfetto_track(o, m, &m->track, 0, name, o->text.data);
 	if (!err)
-		err = put_names(x, m);
-	return err ? err : put_stats(x, m, false);
+		err = put_names(o, m, map);
+	return err ? err : put_stats(o, m, false);
 }
 
-int braid_perfetto_head(struct braid_perfetto *x)
+int braid_perfetto_head(struct braid_perfetto_out *o, struct braid_perfetto_machine *machines,
+			const struct braid_vcpu_map *map)
 {
 	size_t k;
-	int err = put_first_clocks(x);
+	int err = put_first_clocks(o);
 
-	for (k = 0; !err && k < x->walk.source->nr_streams; k++)
-		if (x->machines[k].wanted)
-			err = put_machine(x, &x->machines[k]);
+	for (k = 0; !err && k < o->walk->source->nr_streams; k++)
+		if (machines[k].wanted)
+			err = put_machine(o, &machines[k], map);
 	return err;
 }
 
-int braid_perfetto_tail(struct braid_perfetto *x)
+int braid_perfetto_tail(struct braid_perfetto_out *o, struct braid_perfetto_machine *machines)
 {
 	size_t k;
 	int err = 0;
 
-	for (k = 0; !err && k < x->walk.source->nr_streams; k++)
-		if (x->machines[k].nr_cpus)
-			err = put_stats(x, &x->machines[k], true);
+	for (k = 0; !err && k < o->walk->source->nr_streams; k++)
+		if (machines[k].nr_cpus)
+			err = put_stats(o, &machines[k], true);
 	return err;
 }

@@ -18,6 +18,17 @@
 #define CLOCK_KEY	braid_wire_key(5, BRAID_WIRE_VARINT)	/* .ftrace_clock */
 #define DESCRIPTOR_KEY	braid_wire_key(11, BRAID_WIRE_BYTES)	/* .generic_event_descriptors */
 
+/* An export under way. */
+struct perfetto_export {
+	struct braid_walk walk;
+	struct braid_perfetto_out out;
+	struct braid_perfetto_machine *machines;	/* by stream */
+	struct braid_vcpu_map map;
+	struct braid_perfetto_types *types;
+	struct braid_perfetto_vcpus *vcpus;
+	struct braid_perfetto_states *states;
+};
+
 /* Bundles ------------------------------------------------------------------------------------ */
 
 /* The messages of the types that a bundle is the first to have events of. */
@@ -34,10 +45,10 @@ static void put_descriptors(struct braid_perfetto_bundle *b, struct braid_text *
 }
 
 /* Writes the pending bundle of a CPU. */
-static int flush_bundle(struct braid_perfetto *x, struct braid_perfetto_machine *m, u32 cpu)
+static int flush_bundle(struct perfetto_export *x, struct braid_perfetto_machine *m, u32 cpu)
 {
 	struct braid_perfetto_bundle *b = &m->bundles[cpu];
-	struct braid_text *rest = &x->text;
+	struct braid_text *rest = &x->out.text;
 	int err;
 
 	if (!b->nr && !b->lost)
@@ -48,7 +59,7 @@ static int flush_bundle(struct braid_perfetto *x, struct braid_perfetto_machine 
 	braid_wire_number(rest, CLOCK_KEY, BRAID__FTRACE_CLOCK__FTRACE_CLOCK_MONO_RAW);
 	put_descriptors(b, rest);
 	err = rest->failed || b->events.failed ? braid_out_of_memory() :
-	      braid_perfetto_bundle_packet(x, m, cpu, &b->events, rest);
+	      braid_perfetto_bundle_packet(&x->out, m, cpu, &b->events, rest);
 	b->events.bytes = 0;
 	b->nr = 0;
 	b->lost = false;
@@ -60,55 +71,58 @@ static int flush_bundle(struct braid_perfetto *x, struct braid_perfetto_machine 
 static int perfetto_put_event(void *arg, const struct braid_item *item,
 			      const struct braid_event_type_info *info)
 {
-	struct braid_perfetto *x = arg;
+	struct perfetto_export *x = arg;
 	struct braid_perfetto_machine *m = &x->machines[item->stream->number];
 	u32 cpu = item->ring->cpu;
 	struct braid_perfetto_bundle *b = &m->bundles[cpu];
-	struct braid_perfetto_type *type = braid_perfetto_type_of(x, info);
-	int err = type ? braid_perfetto_clocks(x, item->host_ns) :
+	struct braid_perfetto_type *type = braid_perfetto_type_of(x->types, info);
+	int err = type ? braid_perfetto_clocks(&x->out, item->host_ns) :
 			 braid_out_of_memory();
 
 	if (!err)
-		err = braid_perfetto_put_event(x, m, item, type);
+		err = braid_perfetto_put_event(x->types, m, item, type);
 	if (!err && (b->nr == BRAID_PERFETTO_EVENTS || b->events.bytes >= BUNDLE_BYTES))
 		err = flush_bundle(x, m, cpu);
-	return err ? err : braid_perfetto_vcpu_event(x, item, braid_perfetto_type_role(type));
+	return err ? err : braid_perfetto_vcpu_event(x->vcpus, item, braid_perfetto_type_role(type));
 }
 
 static int perfetto_put_lost(void *arg, const struct braid_item *item)
 {
-	struct braid_perfetto *x = arg;
+	struct perfetto_export *x = arg;
 	struct braid_perfetto_machine *m = &x->machines[item->stream->number];
 	u32 cpu = item->ring->cpu;
 	int err = m->bundles[cpu].nr ? flush_bundle(x, m, cpu) : 0;
 
 	m->bundles[cpu].lost = true;
-	return err ? err : braid_perfetto_lost(x, item);
+	return err ? err : braid_perfetto_lost(&x->out, m, item);
 }
 
 static int perfetto_put_note(void *arg, const struct braid_item *item)
 {
-	return braid_perfetto_note(arg, item);
+	struct perfetto_export *x = arg;
+
+	return braid_perfetto_note(&x->out, &x->machines[item->stream->number], item);
 }
 
 static int put_aside(void *arg, const char *data, size_t bytes)
 {
-	struct braid_perfetto *x = arg;
+	struct perfetto_export *x = arg;
 
-	braid_text_put(&x->out, data, bytes);
-	return braid_perfetto_written(x);
+	braid_text_put(&x->out.bytes, data, bytes);
+	return braid_perfetto_written(&x->out);
 }
 
 /* Writes what ->aside has left when the walk ends, or gets afterwards. */
-static int put_rest_aside(struct braid_perfetto *x)
+static int put_rest_aside(struct perfetto_export *x)
 {
-	size_t bytes = x->aside.bytes;
+	struct braid_text *aside = x->walk.aside;
+	size_t bytes = aside->bytes;
 
-	x->aside.bytes = 0;
-	return put_aside(x, x->aside.data, bytes);
+	aside->bytes = 0;
+	return put_aside(x, aside->data, bytes);
 }
 
-static int flush_bundles(struct braid_perfetto *x)
+static int flush_bundles(struct perfetto_export *x)
 {
 	size_t k;
 	u32 cpu;
@@ -122,7 +136,7 @@ static int flush_bundles(struct braid_perfetto *x)
 
 /* Machines ----------------------------------------------------------------------------------- */
 
-static int prepare_machine(struct braid_perfetto *x, struct braid_perfetto_machine *m)
+static int prepare_machine(struct perfetto_export *x, struct braid_perfetto_machine *m)
 {
 	const struct braid_stream *s = m->stream;
 	size_t k;
@@ -145,7 +159,7 @@ static int prepare_machine(struct braid_perfetto *x, struct braid_perfetto_machi
 	return m->bundles && m->tasks ? 0 : braid_out_of_memory();
 }
 
-static int perfetto_prepare(struct braid_perfetto *x)
+static int perfetto_prepare(struct perfetto_export *x)
 {
 	const struct braid_source *source = x->walk.source;
 	bool host = false;
@@ -164,7 +178,13 @@ static int perfetto_prepare(struct braid_perfetto *x)
 		braid_stream_label(m->stream, m->name);
 		err = prepare_machine(x, m);
 	}
-	return err ? err : braid_perfetto_vcpus(x);
+		if (!err)
+		err = braid_vcpu_map_make(&x->map, source);
+	if (err)
+		return err;
+	x->types = braid_perfetto_types_new(&x->out);
+	x->vcpus = braid_perfetto_vcpus_new(&x->out, x->machines, &x->map);
+	return x->types && x->vcpus ? 0 : braid_out_of_memory();
 }
 
 static void free_machine(struct braid_perfetto_machine *m)
@@ -180,23 +200,19 @@ static void free_machine(struct braid_perfetto_machine *m)
 	free(m->functions);
 }
 
-static void perfetto_finish(struct braid_perfetto *x)
+static void perfetto_finish(struct perfetto_export *x)
 {
 	size_t k;
 
 	for (k = 0; x->machines && k < x->walk.source->nr_streams; k++)
 		free_machine(&x->machines[k]);
-	braid_perfetto_types_free(x);
 	free(x->machines);
-	braid_slices_free(&x->slices);
-	braid_perfetto_strings_free(x->strings);
-	free(x->state_tracks);
-	free(x->vcpus);
+	braid_perfetto_types_free(x->types);
+	braid_perfetto_vcpus_free(x->vcpus);
+	braid_perfetto_states_free(x->states);
 	braid_vcpu_map_free(&x->map);
-	braid_text_free(&x->out);
-	braid_text_free(&x->text);
-	braid_text_free(&x->aside);
-	braid_text_free(&x->aside_text);
+	braid_text_free(&x->out.bytes);
+	braid_text_free(&x->out.text);
 }
 
 int braid_export_perfetto(FILE *to, struct braid_source *source,
@@ -207,16 +223,16 @@ int braid_export_perfetto(FILE *to, struct braid_source *source,
 		.event = perfetto_put_event, .lost = perfetto_put_lost, .note = perfetto_put_note,
 		.aside = put_aside,
 	};
-	struct braid_perfetto x = { .to = to };
+	struct perfetto_export x = { .out = { .to = to, .walk = &x.walk } };
 	int err = braid_walk_begin(&x.walk, source, options, totals);
 
 	x.walk.no_order = true;
 	if (!err)
 		err = perfetto_prepare(&x);
 	if (!err)
-		err = braid_perfetto_head(&x);
+		err = braid_perfetto_head(&x.out, x.machines, &x.map);
 	if (!err)
-		err = braid_perfetto_states(&x);
+		err = braid_perfetto_states_begin(&x.states, &x.walk, &x.out, x.machines);
 	if (!err)
 		err = braid_ahead_run(&x.walk, &ops, &x);
 	if (!err)
@@ -224,13 +240,13 @@ int braid_export_perfetto(FILE *to, struct braid_source *source,
 	if (!err)
 		err = flush_bundles(&x);
 	if (!err)
-		err = braid_slices_end(&x.slices);
+		err = braid_perfetto_states_end(x.states);
 	if (!err)
 		err = put_rest_aside(&x);
 	if (!err)
-		err = braid_perfetto_tail(&x);
+		err = braid_perfetto_tail(&x.out, x.machines);
 	if (!err)
-		err = braid_perfetto_flush(&x);
+		err = braid_perfetto_flush(&x.out);
 	if (!err && fflush(to))
 		err = errno == EPIPE ? -EPIPE :
 		      braid_fail(-errno, "cannot write the export: %s", strerror(errno));

@@ -8,7 +8,6 @@
 #include "host_agent/analyze/roles.h"
 #include "host_agent/export/perfetto/perfetto.pb-c.h"
 #include "host_agent/store/vcpu.h"
-#include "host_agent/walk/slices.h"
 #include "host_agent/walk/walk.h"
 
 #define BRAID_PERFETTO_CPUS	1024u	/* trace_processor refuses a trace with a higher one */
@@ -50,72 +49,14 @@ struct braid_perfetto_machine {
 	bool begun;				/* its sequence of packets */
 };
 
-/* A vCPU's thread, as the host knows it. */
-struct braid_perfetto_vcpu {
-	s32 tid;
-	u32 vcpu;
-	struct braid_perfetto_machine *guest;
-	struct braid_perfetto_machine *host;	/* its tracks; NULL: none yet */
-	u64 host_track, guest_track;	/* 0: not written yet */
-	bool open;				/* in guest mode */
-	bool named;				/* what follows is made: */
-	struct braid_perfetto_task task;	/* name and link are of it */
-	char name[BRAID_PERFETTO_NAME], link[2 * BRAID_PERFETTO_NAME];
-	u32 cpu;				/* of the host ... */
-	char where[BRAID_PERFETTO_NAME];	/* ... which this says */
-};
-
-/* A name whose string is written, if no task got another name since. */
-struct braid_perfetto_known {
-	struct braid_culprit of;	/* kind GUEST_TASK: also a vCPU's own task */
-	u64 renamed;			/* of the states, when it was made */
-	u32 iid;			/* 0: none */
-};
-
-/* Likewise one of a state, which never changes. */
-struct braid_perfetto_known_state {
-	enum braid_vcpu_state state;
-	u64 reason;
-	u32 iid;
-};
-
-#define BRAID_PERFETTO_KNOWN		256u
-#define BRAID_PERFETTO_KNOWN_STATES	64u
-
-/* Strings that all events of vCPUs' states have. */
-enum braid_perfetto_constant {
-	BRAID_PERFETTO_CATEGORY,
-	BRAID_PERFETTO_TASK,
-	BRAID_PERFETTO_CULPRIT,
-	BRAID_PERFETTO_CULPRITS,
-	BRAID_PERFETTO_CONSTANTS
-};
-
-/* An export under way. */
-struct braid_perfetto {
-	struct braid_walk walk;
+/* The file under way, which all write to. */
+struct braid_perfetto_out {
 	FILE *to;
-	struct braid_text out;			/* not written to @to yet */
-	struct braid_perfetto_machine *machines;	/* by stream */
-	struct braid_perfetto_type **types;	/* by number; NULL: not met yet */
-	size_t nr_types;
-	struct braid_roles roles;
-	struct braid_vcpu_map map;
-	struct braid_perfetto_vcpu *vcpus;	/* by the map's spans */
+	const struct braid_walk *walk;
+	struct braid_text bytes;	/* not written to @to yet */
+	struct braid_text text;		/* scratch space of the caller that makes a packet */
 	u64 last_track;
-	/* VCPUs' states: only the walk uses these, which may run ahead of the rest. */
-	struct braid_slices slices;
-	struct braid_text aside;		/* their packets, delivered with the walk's items */
-	struct braid_text aside_text;		/* scratch space */
-	u64 *state_tracks;			/* by the slices' vCPU; 0: none */
-	bool states_begun;			/* their sequence of packets */
-	struct braid_perfetto_strings *strings;	/* of that; or NULL */
-	u32 constants[BRAID_PERFETTO_CONSTANTS];	/* their numbers; 0: not written yet */
-	struct braid_perfetto_known known[BRAID_PERFETTO_KNOWN];	/* by hash, the last one each */
-	struct braid_perfetto_known_state known_states[BRAID_PERFETTO_KNOWN_STATES];	/* likewise */
-
-	s64 next_clocks_ns;			/* when to write the next wall time */
-	struct braid_text text;			/* scratch space */
+	s64 next_clocks_ns;		/* when to write the next wall time */
 };
 
 #define BRAID_PERFETTO_SET(message, field, value) \
@@ -124,30 +65,30 @@ struct braid_perfetto {
 /* Packets: packet.c --------------------------------------------------------------- */
 
 /** braid_perfetto_flush - hand all packets to the file. Return: 0, -EPIPE, or -errno with braid_fail() */
-int braid_perfetto_flush(struct braid_perfetto *x);
+int braid_perfetto_flush(struct braid_perfetto_out *o);
 
 /** braid_perfetto_written - flush if it is much. Return: likewise */
-int braid_perfetto_written(struct braid_perfetto *x);
+int braid_perfetto_written(struct braid_perfetto_out *o);
 
 /** braid_perfetto_packet - write a packet of a machine; NULL: of the trace as a whole */
-int braid_perfetto_packet(struct braid_perfetto *x, struct braid_perfetto_machine *m,
+int braid_perfetto_packet(struct braid_perfetto_out *o, struct braid_perfetto_machine *m,
 			  Braid__TracePacket *packet);
 
 /** braid_perfetto_timed_packet - likewise, one with a time of the host's clock */
-int braid_perfetto_timed_packet(struct braid_perfetto *x, struct braid_perfetto_machine *m,
+int braid_perfetto_timed_packet(struct braid_perfetto_out *o, struct braid_perfetto_machine *m,
 				s64 ns, Braid__TracePacket *packet);
 
 /** braid_perfetto_begin_timed - begin a machine's packet, with a time; for braid_perfetto_end_timed() */
-size_t braid_perfetto_begin_timed(struct braid_perfetto *x, struct braid_perfetto_machine *m,
+size_t braid_perfetto_begin_timed(struct braid_perfetto_out *o, struct braid_perfetto_machine *m,
 				  s64 ns);
 
 /** braid_perfetto_end_timed - end it. Return: 0, -EPIPE, or -errno with braid_fail() */
-int braid_perfetto_end_timed(struct braid_perfetto *x, struct braid_perfetto_machine *m,
+int braid_perfetto_end_timed(struct braid_perfetto_out *o, struct braid_perfetto_machine *m,
 			     size_t packet);
 
 /**
  * braid_perfetto_bundle_packet - write a packet of a CPU's events
- * @x: the export
+ * @o: the file
  * @m: its machine
  * @cpu: the CPU
  * @events: encoded fields of the FtraceEventBundle, which follow its CPU ...
@@ -155,27 +96,19 @@ int braid_perfetto_end_timed(struct braid_perfetto *x, struct braid_perfetto_mac
  *
  * Return: 0, -EPIPE, or -errno with braid_fail().
  */
-int braid_perfetto_bundle_packet(struct braid_perfetto *x, struct braid_perfetto_machine *m,
+int braid_perfetto_bundle_packet(struct braid_perfetto_out *o, struct braid_perfetto_machine *m,
 				 u32 cpu, const struct braid_text *events,
 				 const struct braid_text *rest);
 
-/**
- * braid_perfetto_begin_packet - begin a packet of the sequence of vCPUs' states
- * @x: the export; append the packet's contents to its ->aside
- *
- * Its times are of the host's clock.
- *
- * Return: for braid_perfetto_end_packet().
- */
-size_t braid_perfetto_begin_packet(struct braid_perfetto *x);
-
-/** braid_perfetto_end_packet - end it. Return: 0, or -ENOMEM with braid_fail() */
-int braid_perfetto_end_packet(struct braid_perfetto *x, size_t packet);
-
 /* Event types: type.c ------------------------------------------------------------ */
 
+struct braid_perfetto_types;
+
+/** braid_perfetto_types_new - none is met yet; NULL: out of memory */
+struct braid_perfetto_types *braid_perfetto_types_new(struct braid_perfetto_out *out);
+
 /** braid_perfetto_type_of - how events of a type are written; NULL: out of memory */
-struct braid_perfetto_type *braid_perfetto_type_of(struct braid_perfetto *x,
+struct braid_perfetto_type *braid_perfetto_type_of(struct braid_perfetto_types *t,
 						   const struct braid_event_type_info *info);
 
 /** braid_perfetto_type_role - what they mean */
@@ -183,35 +116,36 @@ const struct braid_role_info *braid_perfetto_type_role(const struct braid_perfet
 
 /**
  * braid_perfetto_put_event - append an event to its CPU's bundle
- * @x: the export
+ * @t: the types
  * @m: the event's machine
  * @item: the event
  * @type: its type
  *
  * Return: 0, or -errno with braid_fail().
  */
-int braid_perfetto_put_event(struct braid_perfetto *x, struct braid_perfetto_machine *m,
+int braid_perfetto_put_event(struct braid_perfetto_types *t, struct braid_perfetto_machine *m,
 			     const struct braid_item *item, struct braid_perfetto_type *type);
 
 /** braid_perfetto_describe - append the descriptor of a type that describes itself */
 void braid_perfetto_describe(const struct braid_perfetto_type *type, struct braid_text *out);
 
-/** braid_perfetto_types_free - free all */
-void braid_perfetto_types_free(struct braid_perfetto *x);
+/** braid_perfetto_types_free - free all; NULL is fine */
+void braid_perfetto_types_free(struct braid_perfetto_types *t);
 
 /* Before and after the events: head.c ------------------------------------------- */
 
 /** braid_perfetto_head - machines, clocks, names */
-int braid_perfetto_head(struct braid_perfetto *x);
+int braid_perfetto_head(struct braid_perfetto_out *o, struct braid_perfetto_machine *machines,
+			const struct braid_vcpu_map *map);
 
 /** braid_perfetto_clocks - write, periodically, the wall time at @ns */
-int braid_perfetto_clocks(struct braid_perfetto *x, s64 ns);
+int braid_perfetto_clocks(struct braid_perfetto_out *o, s64 ns);
 
 /** braid_perfetto_tail - the accounting */
-int braid_perfetto_tail(struct braid_perfetto *x);
+int braid_perfetto_tail(struct braid_perfetto_out *o, struct braid_perfetto_machine *machines);
 
 /** braid_perfetto_function - write a function's name, if it is known and new */
-int braid_perfetto_function(struct braid_perfetto *x, struct braid_perfetto_machine *m,
+int braid_perfetto_function(struct braid_perfetto_out *o, struct braid_perfetto_machine *m,
 			    u64 address);
 
 /* Tracks: track.c ---------------------------------------------------------------- */
@@ -248,7 +182,7 @@ static inline void braid_perfetto_arg_number(struct braid_perfetto_event *event,
 
 /**
  * braid_perfetto_track - describe a track
- * @x: the export
+ * @o: the file
  * @m: its machine
  * @track: its number, or 0: not written yet. Set
  * @parent: the number of the track that it is shown below, or 0
@@ -257,33 +191,41 @@ static inline void braid_perfetto_arg_number(struct braid_perfetto_event *event,
  *
  * Return: 0, or -errno with braid_fail().
  */
-int braid_perfetto_track(struct braid_perfetto *x, struct braid_perfetto_machine *m, u64 *track,
+int braid_perfetto_track(struct braid_perfetto_out *o, struct braid_perfetto_machine *m, u64 *track,
 			 u64 parent, const char *name, const char *description);
 
 /**
  * braid_perfetto_on_track - write an event on a track
- * @x: the export
+ * @o: the file
  * @m: its machine
  * @ns: when, by the host's clock
  * @event: the event
  *
  * Return: 0, or -errno with braid_fail().
  */
-int braid_perfetto_on_track(struct braid_perfetto *x, struct braid_perfetto_machine *m, s64 ns,
+int braid_perfetto_on_track(struct braid_perfetto_out *o, struct braid_perfetto_machine *m, s64 ns,
 			    const struct braid_perfetto_event *event);
 
 /** braid_perfetto_lost - a loss, as an instant */
-int braid_perfetto_lost(struct braid_perfetto *x, const struct braid_item *item);
+int braid_perfetto_lost(struct braid_perfetto_out *o, struct braid_perfetto_machine *m,
+			const struct braid_item *item);
 
 /** braid_perfetto_note - a note, as an instant */
-int braid_perfetto_note(struct braid_perfetto *x, const struct braid_item *item);
+int braid_perfetto_note(struct braid_perfetto_out *o, struct braid_perfetto_machine *m,
+			const struct braid_item *item);
 
-/** braid_perfetto_vcpus - find out which of the host's threads are vCPUs */
-int braid_perfetto_vcpus(struct braid_perfetto *x);
+/* vCPUs in guest mode: vcpu.c ------------------------------------------------------ */
+
+struct braid_perfetto_vcpus;
+
+/** braid_perfetto_vcpus_new - of the threads in a map; all stays. NULL: out of memory */
+struct braid_perfetto_vcpus *braid_perfetto_vcpus_new(struct braid_perfetto_out *out,
+						      struct braid_perfetto_machine *machines,
+						      const struct braid_vcpu_map *map);
 
 /**
  * braid_perfetto_vcpu_event - begin or end a slice at a host's kvm_entry or kvm_exit
- * @x: the export
+ * @x: the vCPUs
  * @item: any event
  * @role: what it means
  *
@@ -291,30 +233,66 @@ int braid_perfetto_vcpus(struct braid_perfetto *x);
  *
  * Return: 0, or -errno with braid_fail().
  */
-int braid_perfetto_vcpu_event(struct braid_perfetto *x, const struct braid_item *item,
+int braid_perfetto_vcpu_event(struct braid_perfetto_vcpus *x, const struct braid_item *item,
 			      const struct braid_role_info *role);
 
 /** braid_perfetto_guest_track - the host's track above a guest's vCPUs; as braid_perfetto_track() */
-int braid_perfetto_guest_track(struct braid_perfetto *x, struct braid_perfetto_machine *host,
+int braid_perfetto_guest_track(struct braid_perfetto_out *o, struct braid_perfetto_machine *host,
 			       struct braid_perfetto_machine *guest);
 
-/* States of vCPUs: states.c, intern.c ------------------------------------- */
+/** braid_perfetto_vcpus_free - free all; NULL is fine */
+void braid_perfetto_vcpus_free(struct braid_perfetto_vcpus *x);
 
-/** braid_perfetto_states - write the tracks of vCPUs' states, before the walk runs */
-int braid_perfetto_states(struct braid_perfetto *x);
+/* States of vCPUs: states.c ---------------------------------------------------------- */
+
+struct braid_perfetto_states;
+
+/**
+ * braid_perfetto_states_begin - write the tracks of vCPUs' states, before the walk runs
+ * @out: set; braid_perfetto_states_free() it in any case
+ * @walk: begun; gets ->aside, whose text is to be written to the file
+ * @o: the file
+ * @machines: by stream; all stays
+ *
+ * Return: 0, or -errno with braid_fail().
+ */
+int braid_perfetto_states_begin(struct braid_perfetto_states **out, struct braid_walk *walk,
+				struct braid_perfetto_out *o,
+				struct braid_perfetto_machine *machines);
+
+/** braid_perfetto_states_end - after the walk: the last slices, in ->aside. Return: likewise */
+int braid_perfetto_states_end(struct braid_perfetto_states *x);
+
+/** braid_perfetto_states_free - free all; NULL is fine */
+void braid_perfetto_states_free(struct braid_perfetto_states *x);
+
+/* Their sequence of packets: intern.c ------------------------------------------------ */
+
+struct braid_perfetto_sequence {
+	u32 id;
+	struct braid_text bytes;
+	bool begun;
+	struct braid_perfetto_strings *strings;	/* NULL: none yet */
+};
+
+/** braid_perfetto_begin - begin a packet, of the host's clock; append its contents to ->bytes */
+size_t braid_perfetto_begin(struct braid_perfetto_sequence *q);
+
+/** braid_perfetto_end - end it. Return: 0, or -ENOMEM with braid_fail() */
+int braid_perfetto_end(struct braid_perfetto_sequence *q, size_t packet);
 
 /**
  * braid_perfetto_intern - write a string once
- * @x: the export
+ * @q: the sequence
  * @field: of InternedData: its kind
  * @text: the string
  * @iid: set to its number; 0: there are too many strings
  *
  * Return: 0, or -errno with braid_fail().
  */
-int braid_perfetto_intern(struct braid_perfetto *x, u32 field, const char *text, u32 *iid);
+int braid_perfetto_intern(struct braid_perfetto_sequence *q, u32 field, const char *text, u32 *iid);
 
-/** braid_perfetto_strings_free - free all; NULL is fine */
-void braid_perfetto_strings_free(struct braid_perfetto_strings *s);
+/** braid_perfetto_sequence_free - free what it holds */
+void braid_perfetto_sequence_free(struct braid_perfetto_sequence *q);
 
 #endif /* BRAID_EXPORT_PERFETTO_PERFETTO_H */

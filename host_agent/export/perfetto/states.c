@@ -10,6 +10,7 @@
 #include "host_agent/export/perfetto/perfetto.h"
 #include "host_agent/export/perfetto/wire.h"
 #include "host_agent/util/error.h"
+#include "host_agent/walk/slices.h"
 
 /* Fields of the .proto file that are encoded here. */
 #define TIMESTAMP_KEY	braid_wire_key(8, BRAID_WIRE_VARINT)	/* TracePacket.timestamp */
@@ -51,6 +52,37 @@ struct event {
 	u32 nr_flows;
 };
 
+/* Strings that all events of vCPUs' states have. */
+enum constant {
+	CONSTANT_CATEGORY, CONSTANT_TASK, CONSTANT_CULPRIT, CONSTANT_CULPRITS, CONSTANTS
+};
+
+#define KNOWN		256u
+#define KNOWN_STATES	64u
+
+/* Only the walk uses it, which may run ahead of the rest. */
+struct braid_perfetto_states {
+	struct braid_perfetto_out *out;		/* of tracks, before the walk runs */
+	struct braid_perfetto_machine *machines;	/* by stream */
+	struct braid_slices slices;
+	struct braid_perfetto_sequence sequence;	/* delivered with the walk's items */
+	struct braid_text text;			/* scratch space */
+	u64 *tracks;				/* by the slices' vCPU; 0: none */
+	u32 constants[CONSTANTS];		/* their numbers; 0: not written yet */
+	/* Names whose strings are written, the last one of each hash. */
+	struct known {
+		struct braid_culprit of;	/* kind GUEST_TASK: also a vCPU's own task */
+		u64 renamed;			/* of the states, when it was made: no task has
+						   another name since */
+		u32 iid;			/* 0: none */
+	} known[KNOWN];
+	struct known_state {
+		enum braid_vcpu_state state;
+		u64 reason;
+		u32 iid;
+	} known_states[KNOWN_STATES];
+};
+
 /* Packets ------------------------------------------------------------------------------------ */
 
 static void put_arg(struct braid_text *t, const struct arg *arg)
@@ -71,10 +103,10 @@ static void put_arg(struct braid_text *t, const struct arg *arg)
 	braid_wire_end(t, begin);
 }
 
-static int perfetto_states_put_event(struct braid_perfetto *x, const struct event *e)
+static int perfetto_states_put_event(struct braid_perfetto_states *x, const struct event *e)
 {
-	size_t packet = braid_perfetto_begin_packet(x), event;
-	struct braid_text *t = &x->aside;
+	size_t packet = braid_perfetto_begin(&x->sequence), event;
+	struct braid_text *t = &x->sequence.bytes;
 	char *at = braid_text_reserve(t, 6 * FIELD_BYTES);
 	u32 k;
 
@@ -97,25 +129,25 @@ static int perfetto_states_put_event(struct braid_perfetto *x, const struct even
 	for (k = 0; k < e->nr_flows; k++)
 		braid_wire_fixed64(t, FLOW_KEY, e->flows[k].id);
 	braid_wire_end(t, event);
-	return braid_perfetto_end_packet(x, packet);
+	return braid_perfetto_end(&x->sequence, packet);
 }
 
 /* Strings ------------------------------------------------------------------------------------ */
 
 /* The number of a string that is always the same. */
-static int constant(struct braid_perfetto *x, enum braid_perfetto_constant which, u32 *iid)
+static int constant(struct braid_perfetto_states *x, enum constant which, u32 *iid)
 {
 	static const struct {
 		u32 field;
 		const char *text;
-	} constants[BRAID_PERFETTO_CONSTANTS] = {
-		[BRAID_PERFETTO_CATEGORY] = { CATEGORIES, "tracebraid" },
-		[BRAID_PERFETTO_TASK] = { ARG_NAMES, "task" },
-		[BRAID_PERFETTO_CULPRIT] = { ARG_NAMES, "culprit" },
-		[BRAID_PERFETTO_CULPRITS] = { ARG_NAMES, "culprits" },
+	} constants[CONSTANTS] = {
+		[CONSTANT_CATEGORY] = { CATEGORIES, "tracebraid" },
+		[CONSTANT_TASK] = { ARG_NAMES, "task" },
+		[CONSTANT_CULPRIT] = { ARG_NAMES, "culprit" },
+		[CONSTANT_CULPRITS] = { ARG_NAMES, "culprits" },
 	};
 	u32 *known = &x->constants[which];
-	int err = *known ? 0 : braid_perfetto_intern(x, constants[which].field,
+	int err = *known ? 0 : braid_perfetto_intern(&x->sequence, constants[which].field,
 						     constants[which].text, known);
 
 	*iid = *known;
@@ -123,49 +155,49 @@ static int constant(struct braid_perfetto *x, enum braid_perfetto_constant which
 }
 
 /* Its name and its category. */
-static int name_event(struct braid_perfetto *x, struct event *e, const char *name)
+static int name_event(struct braid_perfetto_states *x, struct event *e, const char *name)
 {
-	int err = constant(x, BRAID_PERFETTO_CATEGORY, &e->category);
+	int err = constant(x, CONSTANT_CATEGORY, &e->category);
 
 	e->name = name;
-	return err ? err : braid_perfetto_intern(x, NAMES, name, &e->name_iid);
+	return err ? err : braid_perfetto_intern(&x->sequence, NAMES, name, &e->name_iid);
 }
 
 /* The name of a slice, made in @name if it is not known. */
-static int name_slice(struct braid_perfetto *x, struct event *e, const struct braid_slice *slice,
-		      char name[BRAID_NAME_TEXT])
+static int name_slice(struct braid_perfetto_states *x, struct event *e,
+		      const struct braid_slice *slice, char name[BRAID_NAME_TEXT])
 {
 	u64 hash = (slice->reason * BRAID_NR_VCPU_STATES + slice->state) * 0x9e3779b97f4a7c15ULL;
-	struct braid_perfetto_known_state *known =
-		&x->known_states[hash >> 32 & (BRAID_PERFETTO_KNOWN_STATES - 1)];
+	struct known_state *known =
+		&x->known_states[hash >> 32 & (KNOWN_STATES - 1)];
 	int err;
 
 	if (known->iid && known->state == slice->state && known->reason == slice->reason) {
 		e->name_iid = known->iid;
-		return constant(x, BRAID_PERFETTO_CATEGORY, &e->category);
+		return constant(x, CONSTANT_CATEGORY, &e->category);
 	}
 	braid_slice_name(slice, name);
 	err = name_event(x, e, name);
-	*known = (struct braid_perfetto_known_state){ slice->state, slice->reason, e->name_iid };
+	*known = (struct known_state){ slice->state, slice->reason, e->name_iid };
 	return err;
 }
 
-static struct braid_perfetto_known *known_of(struct braid_perfetto *x,
+static struct known *known_of(struct braid_perfetto_states *x,
 					     const struct braid_culprit *of)
 {
 	u64 hash = ((u64)of->kind << 56 ^ (u64)of->vcpu << 32 ^ (u32)of->id) *
 		   0x9e3779b97f4a7c15ULL;
 
 	hash = (hash ^ (u32)of->task) * 0x9e3779b97f4a7c15ULL;
-	return &x->known[hash >> 32 & (BRAID_PERFETTO_KNOWN - 1)];
+	return &x->known[hash >> 32 & (KNOWN - 1)];
 }
 
 /* An argument: the name of a culprit or task, made in @name if it is not known. */
-static int add_name(struct braid_perfetto *x, struct event *e, enum braid_perfetto_constant label,
+static int add_name(struct braid_perfetto_states *x, struct event *e, enum constant label,
 		    const struct braid_culprit *of, char name[BRAID_NAME_TEXT])
 {
 	const struct braid_states *s = &x->slices.states;
-	struct braid_perfetto_known *known = known_of(x, of);
+	struct known *known = known_of(x, of);
 	struct arg *arg = &e->args[e->nr_args++];
 	int err = constant(x, label, &arg->name_iid);
 
@@ -177,14 +209,14 @@ static int add_name(struct braid_perfetto *x, struct event *e, enum braid_perfet
 	braid_culprit_name(s, of, name);
 	arg->text = name;
 	if (!err)
-		err = braid_perfetto_intern(x, ARG_TEXTS, name, &arg->text_iid);
-	*known = (struct braid_perfetto_known){ *of, s->renamed, arg->text_iid };
+		err = braid_perfetto_intern(&x->sequence, ARG_TEXTS, name, &arg->text_iid);
+	*known = (struct known){ *of, s->renamed, arg->text_iid };
 	return err;
 }
 
 /* Tracks ------------------------------------------------------------------------------------- */
 
-static struct braid_perfetto_machine *host_of(struct braid_perfetto *x)
+static struct braid_perfetto_machine *host_of(struct braid_perfetto_states *x)
 {
 	size_t k;
 
@@ -193,7 +225,7 @@ static struct braid_perfetto_machine *host_of(struct braid_perfetto *x)
 	return &x->machines[k];
 }
 
-static int put_track(struct braid_perfetto *x, u32 vcpu)
+static int put_track(struct braid_perfetto_states *x, u32 vcpu)
 {
 	const struct braid_vcpu *v = &x->slices.states.vcpus[vcpu];
 	struct braid_perfetto_machine *host, *guest = &x->machines[v->guest->number];
@@ -201,49 +233,49 @@ static int put_track(struct braid_perfetto *x, u32 vcpu)
 	int err;
 
 	host = host_of(x);
-	err = braid_perfetto_guest_track(x, host, guest);
+	err = braid_perfetto_guest_track(x->out, host, guest);
 	snprintf(name, sizeof(name), "%s vCPU %u, state", guest->name, v->number);
-	return err ? err : braid_perfetto_track(x, host, &x->state_tracks[vcpu],
+	return err ? err : braid_perfetto_track(x->out, host, &x->tracks[vcpu],
 						guest->vcpus_track, name,
 						"What this vCPU did at each ns: docs/analyze.md of tracebraid explains the states.");
 }
 
 /* Slices ------------------------------------------------------------------------------------- */
 
-static int describe_stolen(struct braid_perfetto *x, const struct braid_slice *slice,
+static int describe_stolen(struct braid_perfetto_states *x, const struct braid_slice *slice,
 			   struct event *e, char culprit[BRAID_NAME_TEXT])
 {
 	const struct braid_shares *p = &slice->culprits;
 	int err;
 
-	err = add_name(x, e, BRAID_PERFETTO_CULPRIT, &p->of[0].culprit, culprit);
+	err = add_name(x, e, CONSTANT_CULPRIT, &p->of[0].culprit, culprit);
 	if (err || p->nr < 2)
 		return err;
-	x->aside_text.bytes = 0;
-	braid_shares_write(&x->slices.states, p, BRAID_TABLE_TEXT, &x->aside_text);
-	braid_text_putc(&x->aside_text, '\0');
-	if (x->aside_text.failed)
+	x->text.bytes = 0;
+	braid_shares_write(&x->slices.states, p, BRAID_TABLE_TEXT, &x->text);
+	braid_text_putc(&x->text, '\0');
+	if (x->text.failed)
 		return braid_out_of_memory();
-	e->args[e->nr_args].text = x->aside_text.data;
-	return constant(x, BRAID_PERFETTO_CULPRITS, &e->args[e->nr_args++].name_iid);
+	e->args[e->nr_args].text = x->text.data;
+	return constant(x, CONSTANT_CULPRITS, &e->args[e->nr_args++].name_iid);
 }
 
 static int put_slice(void *arg, const struct braid_slice *slice)
 {
-	struct braid_perfetto *x = arg;
+	struct braid_perfetto_states *x = arg;
 	const struct braid_culprit self = {
 		.kind = BRAID_CULPRIT_GUEST_TASK, .vcpu = slice->vcpu, .task = slice->task,
 	};
 	char name[BRAID_NAME_TEXT], task[BRAID_NAME_TEXT], culprit[BRAID_NAME_TEXT];
 	struct event e = {
 		.ns = slice->from_ns, .type = BRAID__TRACK_EVENT__TYPE__SLICE_BEGIN,
-		.track = x->state_tracks[slice->vcpu],
+		.track = x->tracks[slice->vcpu],
 		.flows = slice->flows.of, .nr_flows = slice->flows.nr,
 	};
 	int err = name_slice(x, &e, slice, name);
 
 	if (!err && slice->task != BRAID_PID_UNKNOWN)
-		err = add_name(x, &e, BRAID_PERFETTO_TASK, &self, task);
+		err = add_name(x, &e, CONSTANT_TASK, &self, task);
 	if (!err && slice->culprits.nr)
 		err = describe_stolen(x, slice, &e, culprit);
 	if (!err)
@@ -257,7 +289,7 @@ static int put_slice(void *arg, const struct braid_slice *slice)
 /* An instant at the wakeup, from which an arrow leads to the woken task's slice. */
 static int put_wake(void *arg, const struct braid_slice_wake *wake)
 {
-	struct braid_perfetto *x = arg;
+	struct braid_perfetto_states *x = arg;
 	const struct braid_states *s = &x->slices.states;
 	const struct braid_flow flow = { .id = wake->flow };
 	static const char wakes[] = "wakes ";
@@ -269,25 +301,51 @@ static int put_wake(void *arg, const struct braid_slice_wake *wake)
 	int err;
 
 	braid_task_name(s, s->vcpus[wake->vcpu].guest->number, wake->pid, stpcpy(name, wakes));
-	e.track = x->state_tracks[wake->vcpu];
+	e.track = x->tracks[wake->vcpu];
 	err = name_event(x, &e, name);
 	return err ? err : perfetto_states_put_event(x, &e);
 }
 
-int braid_perfetto_states(struct braid_perfetto *x)
+int braid_perfetto_states_begin(struct braid_perfetto_states **out, struct braid_walk *walk,
+				struct braid_perfetto_out *o,
+				struct braid_perfetto_machine *machines)
 {
 	static const struct braid_slices_ops ops = { .slice = put_slice, .wake = put_wake };
-	int err = braid_slices_begin(&x->slices, &x->walk, &ops, x);
+	struct braid_perfetto_states *x = calloc(1, sizeof(*x));
+	int err;
 	u32 k;
 
+	*out = x;
+	if (!x)
+		return braid_out_of_memory();
+	x->out = o;
+	x->machines = machines;
+	x->sequence.id = walk->source->nr_streams + 1;
+	err = braid_slices_begin(&x->slices, walk, &ops, x);
 	if (err)
 		return err;
-	x->walk.aside = &x->aside;
-	x->state_tracks = calloc((size_t)x->slices.states.nr_vcpus + 1, sizeof(*x->state_tracks));
-	if (!x->state_tracks)
+	walk->aside = &x->sequence.bytes;
+	x->tracks = calloc((size_t)x->slices.states.nr_vcpus + 1, sizeof(*x->tracks));
+	if (!x->tracks)
 		return braid_out_of_memory();
 	for (k = 0; k < x->slices.states.nr_vcpus && !err; k++)
 		if (braid_slices_has(&x->slices, k))
 			err = put_track(x, k);
 	return err;
+}
+
+int braid_perfetto_states_end(struct braid_perfetto_states *x)
+{
+	return braid_slices_end(&x->slices);
+}
+
+void braid_perfetto_states_free(struct braid_perfetto_states *x)
+{
+	if (!x)
+		return;
+	braid_slices_free(&x->slices);
+	braid_perfetto_sequence_free(&x->sequence);
+	braid_text_free(&x->text);
+	free(x->tracks);
+	free(x);
 }

@@ -21,7 +21,7 @@
 
 #define FIELD_BYTES	(2 * BRAID_VARINT_BYTES)	/* of a number, or of a string's key and length */
 
-int braid_perfetto_track(struct braid_perfetto *x, struct braid_perfetto_machine *m, u64 *track,
+int braid_perfetto_track(struct braid_perfetto_out *o, struct braid_perfetto_machine *m, u64 *track,
 			 u64 parent, const char *name, const char *description)
 {
 	Braid__TrackDescriptor descriptor = BRAID__TRACK_DESCRIPTOR__INIT;
@@ -29,14 +29,14 @@ int braid_perfetto_track(struct braid_perfetto *x, struct braid_perfetto_machine
 
 	if (*track)
 		return 0;
-	*track = ++x->last_track;
+	*track = ++o->last_track;
 	BRAID_PERFETTO_SET(&descriptor, uuid, *track);
 	if (parent)
 		BRAID_PERFETTO_SET(&descriptor, parent_uuid, parent);
 	descriptor.name = (char *)name;
 	descriptor.description = (char *)description;
 	packet.track_descriptor = &descriptor;
-	return braid_perfetto_packet(x, m, &packet);
+	return braid_perfetto_packet(o, m, &packet);
 }
 
 /* @at: FIELD_BYTES, and what @text has. Return: the end. */
@@ -62,14 +62,14 @@ static void put_arg(struct braid_text *t, const struct braid_perfetto_arg *a)
 	braid_wire_end(t, begin);
 }
 
-int braid_perfetto_on_track(struct braid_perfetto *x, struct braid_perfetto_machine *m, s64 ns,
+int braid_perfetto_on_track(struct braid_perfetto_out *o, struct braid_perfetto_machine *m, s64 ns,
 			    const struct braid_perfetto_event *event)
 {
 	static const char category[] = "tracebraid";
-	size_t packet = braid_perfetto_begin_timed(x, m, ns), begin;
+	size_t packet = braid_perfetto_begin_timed(o, m, ns), begin;
 	size_t name = event->name ? strlen(event->name) : 0;
 	size_t link = event->link ? strlen(event->link) : 0;
-	struct braid_text *t = &x->out;
+	struct braid_text *t = &o->bytes;
 	char *at;
 	u32 k;
 
@@ -88,35 +88,34 @@ int braid_perfetto_on_track(struct braid_perfetto *x, struct braid_perfetto_mach
 		at = perfetto_track_put_string(at, LINK_KEY, event->link, link);
 	t->bytes = at - t->data;
 	braid_wire_end(t, begin);
-	return braid_perfetto_end_timed(x, m, packet);
+	return braid_perfetto_end_timed(o, m, packet);
 }
 
-/* Something that happened to a stream; its name is in x->text. */
-static int put_instant(struct braid_perfetto *x, const struct braid_item *item,
-		       struct braid_perfetto_event *event)
+/* Something that happened to a stream; its name is in o->text. */
+static int put_instant(struct braid_perfetto_out *o, struct braid_perfetto_machine *m,
+		       const struct braid_item *item, struct braid_perfetto_event *event)
 {
-	struct braid_perfetto_machine *m = &x->machines[item->stream->number];
-
-	braid_text_putc(&x->text, '\0');
-	if (x->text.failed)
+	braid_text_putc(&o->text, '\0');
+	if (o->text.failed)
 		return braid_out_of_memory();
-	event->name = x->text.data;
+	event->name = o->text.data;
 	event->type = BRAID__TRACK_EVENT__TYPE__INSTANT;
 	event->track = m->track;
-	return braid_perfetto_on_track(x, m, item->host_ns, event);
+	return braid_perfetto_on_track(o, m, item->host_ns, event);
 }
 
-int braid_perfetto_lost(struct braid_perfetto *x, const struct braid_item *item)
+int braid_perfetto_lost(struct braid_perfetto_out *o, struct braid_perfetto_machine *m,
+			const struct braid_item *item)
 {
 	struct braid_perfetto_event event = { .nr_args = 0 };
 	const char *buffer = braid_ring_buffer_name(item->ring);
 	bool some = item->lost_before == BRAID_LOST_SOME;
 
-	x->text.bytes = 0;
+	o->text.bytes = 0;
 	if (some)
-		braid_text_puts(&x->text, "LOST some events");
+		braid_text_puts(&o->text, "LOST some events");
 	else
-		braid_text_printf(&x->text, "LOST %llu event%s",
+		braid_text_printf(&o->text, "LOST %llu event%s",
 				  (unsigned long long)item->lost_before,
 				  item->lost_before == 1 ? "" : "s");
 	braid_perfetto_arg_number(&event, "cpu", item->ring->cpu);
@@ -126,15 +125,16 @@ int braid_perfetto_lost(struct braid_perfetto *x, const struct braid_item *item)
 		braid_perfetto_arg_number(&event, "lost", item->lost_before);
 		braid_perfetto_arg_number(&event, "damaged", item->damaged_before);
 	}
-	return put_instant(x, item, &event);
+	return put_instant(o, m, item, &event);
 }
 
-int braid_perfetto_note(struct braid_perfetto *x, const struct braid_item *item)
+int braid_perfetto_note(struct braid_perfetto_out *o, struct braid_perfetto_machine *m,
+			const struct braid_item *item)
 {
 	struct braid_perfetto_event event = { .nr_args = 0 };
 
-	x->text.bytes = 0;
-	braid_text_puts(&x->text, "NOTE ");
-	braid_text_safe(&x->text, (const char *)item->payload, item->payload_bytes);
-	return put_instant(x, item, &event);
+	o->text.bytes = 0;
+	braid_text_puts(&o->text, "NOTE ");
+	braid_text_safe(&o->text, (const char *)item->payload, item->payload_bytes);
+	return put_instant(o, m, item, &event);
 }

@@ -60,6 +60,14 @@ struct braid_perfetto_type {
 	struct step *steps;
 };
 
+struct braid_perfetto_types {
+	struct braid_perfetto_out *out;
+	struct braid_perfetto_type **types;	/* by number; NULL: not met yet */
+	size_t nr;
+	struct braid_roles roles;
+	struct braid_text text;		/* scratch space */
+};
+
 static_assert(HEAD_BYTES >= 6 * BRAID_VARINT_BYTES, "keys, time, task, lengths");
 
 static bool number_size(u32 size)
@@ -227,22 +235,22 @@ static int plan(struct braid_perfetto_type *type, const struct braid_layout *lay
 	return type->as_text || plan_well_known(type) ? 0 : plan_own(type);
 }
 
-static noinline struct braid_perfetto_type *add_type(struct braid_perfetto *x,
+static noinline struct braid_perfetto_type *add_type(struct braid_perfetto_types *x,
 						     const struct braid_event_type_info *info)
 {
 	struct braid_perfetto_type *type, **grown;
 	const struct braid_role_info *role;
-	size_t nr = x->nr_types ? x->nr_types : 64;
+	size_t nr = x->nr ? x->nr : 64;
 
 	while (nr <= info->number)
 		nr *= 2;
-	if (nr > x->nr_types) {
+	if (nr > x->nr) {
 		grown = realloc(x->types, nr * sizeof(*grown));
 		if (!grown)
 			return NULL;
-		memset(grown + x->nr_types, 0, (nr - x->nr_types) * sizeof(*grown));
+		memset(grown + x->nr, 0, (nr - x->nr) * sizeof(*grown));
 		x->types = grown;
-		x->nr_types = nr;
+		x->nr = nr;
 	}
 	role = braid_roles_find(&x->roles, info);
 	type = role ? calloc(1, sizeof(*type)) : NULL;
@@ -254,27 +262,40 @@ static noinline struct braid_perfetto_type *add_type(struct braid_perfetto *x,
 	return type;
 }
 
-struct braid_perfetto_type *braid_perfetto_type_of(struct braid_perfetto *x,
+struct braid_perfetto_type *braid_perfetto_type_of(struct braid_perfetto_types *x,
 						   const struct braid_event_type_info *info)
 {
-	struct braid_perfetto_type *type = info->number < x->nr_types ? x->types[info->number] : NULL;
+	struct braid_perfetto_type *type = info->number < x->nr ? x->types[info->number] : NULL;
 
 	return type ? type : add_type(x, info);
 }
 
-void braid_perfetto_types_free(struct braid_perfetto *x)
+struct braid_perfetto_types *braid_perfetto_types_new(struct braid_perfetto_out *out)
+{
+	struct braid_perfetto_types *x = calloc(1, sizeof(*x));
+
+	if (x)
+		x->out = out;
+	return x;
+}
+
+void braid_perfetto_types_free(struct braid_perfetto_types *x)
 {
 	size_t k;
 
-	for (k = 0; k < x->nr_types; k++) {
+	for (k = 0; x && k < x->nr; k++) {
 		if (!x->types[k])
 			continue;
 		free(x->types[k]->descriptor.data);
 		free(x->types[k]->steps);
 		free(x->types[k]);
 	}
+	if (!x)
+		return;
 	free(x->types);
 	braid_roles_free(&x->roles);
+	braid_text_free(&x->text);
+	free(x);
 }
 
 const struct braid_role_info *braid_perfetto_type_role(const struct braid_perfetto_type *type)
@@ -320,7 +341,7 @@ static void put_range(struct braid_text *t, const struct step *step, const struc
 	t->bytes = to - t->data;
 }
 
-static int put_steps(struct braid_perfetto *x, struct braid_perfetto_machine *m,
+static int put_steps(struct braid_perfetto_types *x, struct braid_perfetto_machine *m,
 		     const struct braid_perfetto_type *type, const struct braid_item *item,
 		     struct braid_text *t)
 {
@@ -345,7 +366,7 @@ static int put_steps(struct braid_perfetto *x, struct braid_perfetto_machine *m,
 		memcpy(&value, item->payload + step->word_at, sizeof(value));
 		value = (u64)((s64)value >> step->shift) & step->mask;
 		to = put_number(to, step, value);
-		err = step->function ? braid_perfetto_function(x, m, value) : 0;
+		err = step->function ? braid_perfetto_function(x->out, m, value) : 0;
 		if (err)
 			return err;
 	}
@@ -355,7 +376,8 @@ static int put_steps(struct braid_perfetto *x, struct braid_perfetto_machine *m,
 }
 
 /* Name and text, as in the report: hexadecimal when no format is known. */
-static void perfetto_type_put_text(struct braid_perfetto *x, const struct braid_perfetto_type *type,
+static void perfetto_type_put_text(struct braid_perfetto_types *x,
+				   const struct braid_perfetto_type *type,
 				   const struct braid_item *item, const char *of,
 				   struct braid_text *t)
 {
@@ -381,7 +403,7 @@ static void perfetto_type_put_text(struct braid_perfetto *x, const struct braid_
 		t->bytes += braid__generic_ftrace_event__pack(&event, (u8 *)at);
 }
 
-int braid_perfetto_put_event(struct braid_perfetto *x, struct braid_perfetto_machine *m,
+int braid_perfetto_put_event(struct braid_perfetto_types *x, struct braid_perfetto_machine *m,
 			     const struct braid_item *item, struct braid_perfetto_type *type)
 {
 	struct braid_perfetto_bundle *bundle = &m->bundles[item->ring->cpu];
