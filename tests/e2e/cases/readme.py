@@ -7,16 +7,24 @@ import shlex
 
 import host
 import vhost
-from harness import case
+from harness import CaseFailed, case
 from kit import check_accounts, events_of, record_once, start_recorder
 from rig import WORKLOAD
 
 README = host.ROOT / "README.md"
 
 
-def code_of(text, name):
-    """The code spans of a text as shell words, with this run's name in place of web1."""
-    return [shlex.split(code.replace("web1", name)) for code in re.findall(r"`([^`]+)`", text)]
+def part(text, anchor):
+    """The block of code, or the table, below a comment <!-- test: ANCHOR --> of the README."""
+    found = re.search(rf"<!-- test: {anchor} -->\n *(?:```\n(.*?)```|(\|.*?)\n\n)", text, re.DOTALL)
+    if not found:
+        raise CaseFailed(f"README.md has no code and no table below <!-- test: {anchor} -->")
+    return found[1] or found[2]
+
+
+def commands_of(block):
+    """The commands of a block of code as shell words."""
+    return [shlex.split(line) for line in block.replace("\\\n", " ").strip().splitlines()]
 
 
 @case("readme-virtio", kernels=("6.12",), needs=("driver", "agent", "module:tracebraid_virtio"))
@@ -24,8 +32,7 @@ def readme_virtio(ctx):
     """The README's commands for virtio work as printed, with the id that driver and documents share."""
     vhost.need_generic(ctx)
     text = README.read_text(encoding="utf-8").replace("/run/web1.sock", str(ctx.dir / "web1.sock"))
-    block = re.search(r"\*virtio\*,.*?```\n(.*?)```", text, re.DOTALL).group(1)
-    record_words, qemu_words = (shlex.split(line) for line in block.replace("\\\n", " ").strip().splitlines())
+    record_words, qemu_words = commands_of(part(text, "virtio"))
     load_words = shlex.split(re.search(r"`(modprobe tracebraid_virtio [^`]*)`", text).group(1))
     for where in (text, (host.ROOT / "docs/virtio-device.md").read_text(encoding="utf-8")):
         ctx.equal(set(re.findall(r"virtio-id=(\d+)", where)), {str(vhost.QEMU_ID)}, "QEMU's ids in the documents")
@@ -49,10 +56,9 @@ def readme_virtio(ctx):
 @case("readme", kernels=("6.12",), needs=("driver", "agent"))
 def readme(ctx):
     """The README's commands work as printed: create, load, list, record, report and each export."""
-    text = README.read_text(encoding="utf-8")
     name = f"readme-{os.getpid()}"
-    block = re.search(r"\*Plain QEMU\*,.*?```\n(.*?)```", text, re.DOTALL).group(1).replace("web1", name)
-    create, qemu = (shlex.split(line) for line in block.replace("\\\n", " ").strip().splitlines())
+    text = README.read_text(encoding="utf-8").replace("web1", name)
+    create, qemu = commands_of(part(text, "plain-qemu"))
     create[create.index("--owner") + 1] = str(os.geteuid())
     ctx.defer(lambda: os.path.exists(f"/dev/shm/{name}") and os.unlink(f"/dev/shm/{name}"))
     ctx.run(ctx.agent_path, *create[1:])
@@ -65,10 +71,9 @@ def readme(ctx):
     guest.insmod("tracebraid")
     guest.bg(WORKLOAD)
 
-    block = re.search(r"\*\*Record, on the host:\*\*\n\n *```\n(.*?)```", text, re.DOTALL).group(1)
-    steps = [shlex.split(line.partition("|")[0].replace("web1", name)) for line in block.strip().splitlines()]
     os.chdir(ctx.dir)
-    for step in steps:
+    for words in commands_of(part(text, "record")):
+        step = words[: words.index("|")] if "|" in words else words
         if step[1] == "record":
             record_once(ctx, *shorter(step[2:]), timeout=120)
             continue
@@ -81,8 +86,8 @@ def readme(ctx):
         if step[1] == "report":
             ctx.check(re.search(rf"^{name}: .*sched_switch: ", done.stdout, re.MULTILINE),
                       "the report has no sched_switch")
-    exports = re.search(r"\*\*Open it in the tool you use:\*\*(.*?)!\[", text, re.DOTALL).group(1)
-    commands = [words for words in code_of(exports, name) if words[0] == "tracebraid"]
+    spans = [shlex.split(code) for code in re.findall(r"`([^`]+)`", part(text, "exports"))]
+    commands = [words for words in spans if words[0] == "tracebraid"]
     ctx.check(len(commands) >= 5, f"the README has the commands {commands}")
     for words in commands:
         ctx.run(ctx.agent_path, *words[1:], timeout=240)
