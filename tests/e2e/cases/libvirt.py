@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Cases of libvirt: memory is attached to running domains, which are recorded while they start and stop."""
 
+import errno
 import json
 import os
 import re
+from xml.etree import ElementTree
 
 from harness import case
 from kit import NEEDS, check_accounts, check_order, check_storm, events_of, load, start_recorder, stop_recorder, storm
@@ -15,6 +17,14 @@ def listed(virt):
     """The output of list, by domain."""
     return {one.get("domain"): one for one in json.loads(virt.run_agent("list", "--json").stdout)}
 
+
+def check_memory(ctx, virt, name, attached, configured, file):
+    """Checks where a domain has trace memory, once at most: in the running domain, in its configuration, as a file."""
+    got = listed(virt)[name]
+    ctx.equal((got["attached"], got["configured"]), (attached, configured), f"memory of {name}: attached, configured")
+    found = [virt.virsh("dumpxml", *option, name).count("<shmem name='tracebraid-") for option in ((), ("--inactive",))]
+    ctx.equal(found, [configured if got["domain_state"] == "shut off" else attached, configured], f"devices of {name}")
+    ctx.equal((virt.root / "shm" / f"tracebraid-{name}").exists(), file, f"whether the file of {name} exists")
 
 
 def as_udev_does(guest):
@@ -35,15 +45,14 @@ def libvirt(ctx):
 
     change_nothing(ctx, virt)
     deny(ctx, virt, after)
-    said = virt.run_agent("attach", "before", "--timeout", "60").stdout
-    ctx.check("Its driver is loaded" in said, f"a driver that was loaded before does not bind the device: {said}")
+    virt.run_agent("attach", "before", "--timeout", "60")
+    ctx.check(listed(virt)["before"]["driver"] in ("live", "silent"), "a driver that was loaded before binds no device")
     attach = virt.agent("attach", "--timeout", "60", "after")
-    attach.wait_line("of trace memory attached")
+    ctx.wait_until(lambda: listed(virt)["after"]["attached"], "the memory to be attached")
     ctx.equal(attach.stop(), 130, "status of an attach that is interrupted while it waits")
-    ctx.check("stays attached" in attach.output(), f"an attach that is interrupted says: {attach.output()}")
+    check_memory(ctx, virt, "after", attached=True, configured=False, file=True)
     said = virt.run_agent("attach", "after").stdout
-    ctx.check("No driver yet" in said and "modprobe" in said,
-              f"attach does not print the next step in the guest: {said}")
+    ctx.check("modprobe" in said, f"attach does not print the next step in the guest: {said}")
     as_udev_does(after)
     after.insmod("storm")
     owner = int(virt.virsh("dumpxml", "after").partition("<label>+")[2].partition(":")[0])
@@ -52,7 +61,8 @@ def libvirt(ctx):
         ctx.equal((oct(stat.st_mode & 0o777), stat.st_uid, stat.st_size), ("0o660", owner, 16 << 20),
                   "mode, owner and size of the file")
     said = virt.run_agent("attach", "after").stdout
-    ctx.check("already" in said and "Its driver is loaded" in said, f"a second attach says: {said}")
+    ctx.check("modprobe" not in said, f"attach does not notice that the driver is loaded: {said}")
+    check_memory(ctx, virt, "after", attached=True, configured=False, file=True)
     wait_live(ctx, virt, "after", "before")
     now = listed(virt)
     ctx.equal([(now[name]["attached"], now[name]["guest"]) for name in ("after", "before")],
@@ -62,10 +72,10 @@ def libvirt(ctx):
     capture = ctx.dir / "x.braid"
     agent = start_recorder(virt, "-d", "after", "-d", "before", "-e", "storm", "-o", capture)
     offered = {guest.name: storm(guest, 3000) for guest in guests}
-    refused = virt.run_agent("detach", "after", status=1).stderr
-    ctx.check("being recorded" in refused, f"detach of a recorded domain says: {refused}")
+    virt.run_agent("detach", "after", status=1)
+    check_memory(ctx, virt, "after", attached=True, configured=False, file=True)
     after.kill()
-    agent.wait_line("after: the domain was destroyed by a user")
+    agent.wait_line("after: .*destroyed")
     offered["before"] = storm(before, 3000)
     stop_recorder(ctx, agent)
     lines = events_of(ctx, capture)
@@ -78,16 +88,15 @@ def libvirt(ctx):
                "echo 1 > /sys/kernel/debug/tracebraid/trace/events/storm/enable")
     storm(before, 100)
     unread, owner = before.region.read_bytes(), before.region.stat()
-    said = virt.run_agent("detach", "before", "--timeout", "60").stdout
-    ctx.check("from the running domain" in said, f"detach says: {said}")
-    ctx.check(not before.region.exists(), f"detach did not remove its file, and says: {said}")
+    virt.run_agent("detach", "before", "--timeout", "60")
     ctx.check("1110" not in before.run("cat /sys/bus/pci/devices/*/device"), "the device is still in the guest")
-    ctx.check("has no trace memory" in virt.run_agent("detach", "before").stdout, "a second detach does not fail")
+    virt.run_agent("detach", "before")  # once more: there is nothing to do
+    check_memory(ctx, virt, "before", attached=False, configured=False, file=False)
     before.region.write_bytes(unread)  # as a QEMU leaves it that ends
     os.chown(before.region, owner.st_uid, owner.st_gid)
     before.region.chmod(0o660)
     why = virt.run_agent("attach", "before", status=1).stderr
-    ctx.check("was not recovered: tracebraid recover 'before'" in why, f"attach to an unread trace says: {why}")
+    ctx.check("tracebraid recover 'before'" in why, f"attach to an unread trace says: {why}")
     ctx.equal(before.region.read_bytes() == unread, True, "the unread trace is unchanged")
     before.region.unlink()
     virt.run_agent("attach", "before", "--timeout", "60")
@@ -105,21 +114,21 @@ def wait_live(ctx, virt, *names):
 def change_nothing(ctx, virt):
     """Checks the commands that --print-xml prints, and the refusals: none of them changes a domain."""
     plan = virt.run_agent("attach", "--print-xml", "--size", "8M", "after")
-    ctx.check("<size unit='M'>8</size>" in plan.stdout and "tracebraid create --size 8M --owner" in plan.stderr,
-              "--print-xml lacks a line")
+    ctx.equal(ElementTree.fromstring(plan.stdout).findtext("size[@unit='M']"), "8", "the size in the device's XML")
+    ctx.check("tracebraid create --size 8M --owner" in plan.stderr, f"--print-xml says: {plan.stderr}")
     ctx.check("virsh attach-device after shmem.xml --live\n" in plan.stderr, f"--print-xml says: {plan.stderr}")
     plan = virt.run_agent("attach", "--print-xml", "--config", "-c", "qemu:///system", "after")
     ctx.check("virsh -c qemu:///system attach-device after shmem.xml --live --config\n" in plan.stderr,
               f"--print-xml --config says: {plan.stderr}")
     virt.domain("not yet")
     plan = virt.run_agent("attach", "--print-xml", "not yet")
-    ctx.check("virsh attach-device 'not yet' shmem.xml --config\n" in plan.stderr and
-              "which is shut off" in plan.stderr, f"--print-xml of a domain that is shut off says: {plan.stderr}")
+    ctx.check("virsh attach-device 'not yet' shmem.xml --config\n" in plan.stderr,
+              f"--print-xml of a domain that is shut off says: {plan.stderr}")
     virt.virsh("undefine", "not yet")
-    for arguments, why in ((("--size", "12M", "after"), "a power of two"), (("nobody",), "no domain 'nobody'"),
-                           ((), "expected one DOMAIN")):
-        ctx.check(why in virt.run_agent("attach", *arguments, status=1).stderr,
-                  f"attach {arguments} does not say {why}")
+    for arguments, named in ((("--size", "12M", "after"), "12M"), (("nobody",), "'nobody'"), ((), "DOMAIN")):
+        why = virt.run_agent("attach", *arguments, status=1).stderr
+        ctx.check(named in why, f"attach {arguments} does not name {named}: {why}")
+    check_memory(ctx, virt, "after", attached=False, configured=False, file=False)
     ctx.equal(os.listdir(virt.root / "shm"), [], "files after commands that change nothing")
 
 
@@ -129,31 +138,30 @@ def deny(ctx, virt, guest):
     why = virt.run_agent("attach", guest.name, status=1).stderr
     ctx.check("attach --config after" in why and "apparmor.d/libvirt/libvirt-" in why,
               f"attach that is denied says: {why}")
-    ctx.check(not guest.region.exists(), "an attach that was denied did not remove its file")
+    check_memory(ctx, virt, guest.name, attached=False, configured=False, file=False)
     said = virt.run_agent("attach", "--config", guest.name).stdout
-    ctx.check("in its configuration" in said and "at its next start" in said and "Permission denied" in said,
-              f"attach --config that is denied says: {said}")
-    said = virt.run_agent("attach", "--config", guest.name).stdout
-    ctx.check("already has trace memory in its configuration" in said and "at its next start" in said, f"once more, it says: {said}")
-    ctx.equal([listed(virt)[guest.name][word] for word in ("attached", "configured")], [False, True],
-              "attached and configured")
-    ctx.check("was removed" in virt.run_agent("detach", guest.name).stdout, "detach did not remove the file")
+    ctx.check(os.strerror(errno.EACCES) in said, f"attach --config that is denied says: {said}")
+    virt.run_agent("attach", "--config", guest.name)
+    check_memory(ctx, virt, guest.name, attached=False, configured=True, file=True)
+    virt.run_agent("detach", guest.name)
+    check_memory(ctx, virt, guest.name, attached=False, configured=False, file=False)
     virt.root.joinpath("shm").chmod(0o1777)
     virt.signal_libvirtd("STOP")
-    ctx.check("continuing without libvirt" in virt.run_agent("list").stderr,
-              "list does not report that libvirt does not answer")
+    why = virt.run_agent("list").stderr
+    ctx.check("libvirt" in why and why.count("\n") == 1, f"list while libvirt does not answer says: {why}")
     virt.signal_libvirtd("CONT")
 
 
 def stand_still(ctx, virt, before):
     """Checks that a guest that does not answer keeps its memory; once it has released it, only the file is left."""
     virt.virsh("suspend", "before")
-    why = virt.run_agent("detach", "--timeout", "1", "before", status=1).stderr
-    ctx.check("did not release the memory" in why, f"detach of a stopped guest says: {why}")
+    virt.run_agent("detach", "--timeout", "1", "before", status=1)
+    check_memory(ctx, virt, "before", attached=True, configured=False, file=True)
     virt.virsh("resume", "before")
     ctx.wait_until(lambda: not listed(virt)["before"]["attached"], "the guest to release the device")
-    said = virt.run_agent("detach", "before").stdout
-    ctx.check("was removed" in said and not before.region.exists(), f"detach of a file that was left says: {said}")
+    ctx.check(before.region.exists(), "the file of a detach that failed is gone")
+    virt.run_agent("detach", "before")
+    check_memory(ctx, virt, "before", attached=False, configured=False, file=False)
 
 
 def leave_strangers(ctx, virt):
@@ -163,19 +171,15 @@ def leave_strangers(ctx, virt):
     virt.virsh("start", "--paused", name)
     ctx.equal(file.read_bytes()[:8], bytes(8), "the first bytes of the other program's memory")
     mode = file.stat().st_mode
-    ctx.equal([listed(virt)[name][word] for word in ("attached", "configured")], [False, False],
-              "status of another program's memory in list")
-    said = virt.run_agent("detach", name).stdout
-    ctx.check("has no trace memory" in said, f"detach of a domain with another program's memory says: {said}")
-    said = virt.run_agent("attach", "--config", name).stdout
-    ctx.check(f"attached, /dev/shm/tracebraid-{name}" in said, f"attach beside another program's memory says: {said}")
+    check_memory(ctx, virt, name, attached=False, configured=False, file=False)
+    virt.run_agent("detach", name)
+    virt.run_agent("attach", "--config", name)
+    check_memory(ctx, virt, name, attached=True, configured=True, file=True)
     virt.virsh("destroy", name)
-    said = virt.run_agent("detach", name).stdout
-    ctx.check("from its configuration" in said and "was removed" in said,
-              f"detach beside another program's memory says: {said}")
+    virt.run_agent("detach", name)
+    check_memory(ctx, virt, name, attached=False, configured=False, file=False)
     left = virt.virsh("dumpxml", "--inactive", name)
-    ctx.check("looking-glass" in left and "shmem name='tracebraid" not in left,
-              f"shared memory left after a detach: {left}")
+    ctx.check("looking-glass" in left, f"shared memory left after a detach: {left}")
     ctx.equal(file.stat().st_mode, mode, "mode of the other program's memory")
 
 
@@ -187,12 +191,11 @@ def libvirt_q35(ctx):
     boot_all([bare, bridged])
     why = virt.run_agent("attach", "bare", status=1).stderr
     ctx.check("pcie-to-pci-bridge" in why and "attach --config bare" in why, f"a q35 without a slot says: {why}")
-    ctx.check(not bare.region.exists(), "a failed attach did not remove its file")
+    check_memory(ctx, virt, "bare", attached=False, configured=False, file=False)
     said = virt.run_agent("attach", "--config", "bare").stdout
     again = re.search(r"echo '(16M \d+:\d+ /dev/shm/.*)' >>/etc/tracebraid/memory$", said, re.MULTILINE)
-    ctx.check("shut it down, then start it" in said and again, f"attach --config says: {said}")
-    ctx.equal([listed(virt)["bare"][word] for word in ("attached", "configured")], [False, True],
-              "attached and configured")
+    ctx.check(again, f"attach --config says: {said}")
+    check_memory(ctx, virt, "bare", attached=False, configured=True, file=True)
     bare.kill()
     bare.region.unlink()  # as the host's restart does
     memory = virt.root / "memory"
@@ -218,10 +221,8 @@ def libvirt_q35(ctx):
         check_storm(ctx, lines, name, events)
     check_accounts(ctx, capture)
     for name in offered:
-        ctx.check("from the running domain" in virt.run_agent("detach", name, "--timeout", "60").stdout,
-                  f"detach did not remove the memory of {name}")
-    ctx.equal([listed(virt)["bare"][word] for word in ("attached", "configured")], [False, False],
-              "controllers left in bare")
+        virt.run_agent("detach", name, "--timeout", "60")
+        check_memory(ctx, virt, name, attached=False, configured=False, file=False)
     ctx.equal(os.listdir(virt.root / "shm"), [], "files left")
 
 
@@ -238,35 +239,34 @@ def libvirt_events(ctx):
     first = storm(one, 1000)
 
     virt.virsh("suspend", "one")
-    everything.wait_line("one: the domain was paused by a user")
+    everything.wait_line("one: .*paused")
     virt.virsh("resume", "one")
-    everything.wait_line("one: the domain was resumed")
+    everything.wait_line("one: .*resumed")
     one.reset()
-    everything.wait_line("one: the domain reboots")
+    everything.wait_line("one: .*reboot")
     load(one)
     waits_for_storm(ctx, one)
     second = storm(one, 1000)
     files = f"/proc/{everything.helper()}/fd"
     before = len(os.listdir(files))
     virt.restart_libvirtd()
-    everything.wait_line("continuing, and retrying")
-    everything.wait_line("libvirt is available again", timeout=60)
+    everything.wait_line("libvirt")  # is not available
+    everything.wait_line("libvirt", timeout=60)  # is again
     ctx.equal(len(os.listdir(files)), before, "files that the watch holds after libvirtd was restarted")
 
     late.boot()
-    everything.wait_line("late: the domain started")
+    everything.wait_line("late: .*started")
     virt.run_agent("attach", "late")
-    everything.wait_line("late: recorded from now on")
     load(late)
     waits_for_storm(ctx, late)
     third = storm(late, 1000)
     late.kill()
-    everything.wait_line("late: the domain was destroyed by a user")
+    everything.wait_line("late: .*destroyed")
     virt.crash("one")
-    everything.wait_line("one: the domain stopped: its QEMU failed")
+    everything.wait_line("one: .*failed")
     one.kill()
     one.boot()
-    everything.wait_line("one: the domain started")
+    everything.wait_line("one: .*started")
     load(one)
     waits_for_storm(ctx, one)
     fourth = storm(one, 1000)
@@ -277,8 +277,8 @@ def libvirt_events(ctx):
     check_storm_parts(ctx, lines, {"one": [first, second, fourth], "late": [third]})
     check_accounts(ctx, capture)
     notes = [line["text"] for line in lines if line["type"] == "note"]
-    for what in ("was paused by a user", "was resumed", "reboots", "was destroyed by a user", "its QEMU failed"):
-        ctx.check(any(what in note for note in notes), f"the report does not say that a domain {what}: {notes}")
+    for what in ("paused", "resumed", "reboot", "destroyed", "failed"):
+        ctx.check(any("domain" in note and what in note for note in notes), f"no note of a domain has {what}: {notes}")
     come_late(ctx, virt, late)
 
 
@@ -289,11 +289,10 @@ def come_late(ctx, virt, late):
     late.boot()
     waiting.wait_line("late: .*tracebraid attach late")
     virt.run_agent("attach", "late")
-    waiting.wait_line("late: recorded from now on")
     load(late)
     waits_for_storm(ctx, late)
     waiting.kill_helper()
-    waiting.wait_line("libvirt is no longer watched; continuing without")
+    waiting.wait_line("libvirt")
     offered = storm(late, 1000)
     stop_recorder(ctx, waiting)
     check_storm_parts(ctx, events_of(ctx, capture), {"late": [offered]})
