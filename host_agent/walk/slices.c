@@ -17,6 +17,16 @@ struct braid_slice_lane {
 	struct braid_slice_wake wake;
 };
 
+struct braid_slices {
+	bool active;
+	struct braid_states states;
+	const struct braid_slices_ops *ops;
+	void *arg;
+	struct braid_slice_lane *lanes;	/* by vCPU */
+	struct braid_tally culprits;	/* of these lanes' slices */
+	u64 last_flow;
+};
+
 static int slices_hand_on(struct braid_slices *x, struct braid_slice_lane *lane)
 {
 	if (lane->any)
@@ -186,17 +196,22 @@ const char *braid_slices_missing(const struct braid_source *source)
 	       any_thread ? NULL : BRAID_VCPUS_UNKNOWN;
 }
 
-int braid_slices_begin(struct braid_slices *x, struct braid_walk *walk,
+int braid_slices_begin(struct braid_slices **out, struct braid_walk *walk,
 		       const struct braid_slices_ops *ops, void *arg)
 {
 	static const struct braid_states_ops states_ops = {
 		.span = slices_take_span, .queued = slices_take_queued,
 	};
 	struct braid_walk_options select = *walk->options;
+	struct braid_slices *x = calloc(1, sizeof(*x));
 	int err;
 	u32 k;
 
-	*x = (struct braid_slices){ .ops = ops, .arg = arg };
+	*out = x;
+	if (!x)
+		return braid_out_of_memory();
+	x->ops = ops;
+	x->arg = arg;
 	err = braid_states_begin(&x->states, walk->source, &states_ops, x);
 	if (err)
 		return err;
@@ -228,6 +243,56 @@ int braid_slices_end(struct braid_slices *x)
 	return err;
 }
 
+bool braid_slices_any(const struct braid_slices *x)
+{
+	return x->active;
+}
+
+u32 braid_slices_nr_vcpus(const struct braid_slices *x)
+{
+	return x->states.nr_vcpus;
+}
+
+struct braid_slices_vcpu braid_slices_vcpu(const struct braid_slices *x, u32 vcpu)
+{
+	const struct braid_vcpu *v = &x->states.vcpus[vcpu];
+
+	return (struct braid_slices_vcpu){ v->guest, v->number };
+}
+
+u32 braid_slices_find(const struct braid_slices *x, const struct braid_stream *guest, u32 number)
+{
+	const struct braid_guest_state *g = &x->states.guests[guest->number];
+
+	return number < g->nr_vcpus ? g->first_vcpu + number : BRAID_NO_VCPU;
+}
+
+void braid_slices_culprit(const struct braid_slices *x, const struct braid_culprit *culprit,
+			  char name[BRAID_NAME_TEXT])
+{
+	braid_culprit_name(&x->states, culprit, name);
+}
+
+void braid_slices_culprits(const struct braid_slices *x, const struct braid_slice *slice,
+			   struct braid_text *out)
+{
+	if (slice->culprits.nr)
+		braid_shares_write(&x->states, &slice->culprits, BRAID_TABLE_TEXT, out);
+	else
+		braid_text_putc(out, '-');
+	braid_text_putc(out, '\0');
+}
+
+void braid_slices_task(const struct braid_slices *x, u32 vcpu, s32 pid, char name[BRAID_NAME_TEXT])
+{
+	braid_task_name(&x->states, x->states.vcpus[vcpu].guest->number, pid, name);
+}
+
+u64 braid_slices_renamed(const struct braid_slices *x)
+{
+	return x->states.renamed;
+}
+
 bool braid_slices_has(const struct braid_slices *x, u32 vcpu)
 {
 	return x->lanes[vcpu].wanted;
@@ -248,7 +313,10 @@ void braid_slice_name(const struct braid_slice *slice, char name[BRAID_NAME_TEXT
 
 void braid_slices_free(struct braid_slices *x)
 {
+	if (!x)
+		return;
 	braid_states_free(&x->states);
 	braid_tally_free(&x->culprits);
 	free(x->lanes);
+	free(x);
 }

@@ -22,7 +22,7 @@ struct braid_flows {
 
 /* A vCPU was in one state, with the same task and exit reason, perhaps by several culprits. */
 struct braid_slice {
-	u32 vcpu;		/* in braid_states.vcpus */
+	u32 vcpu;		/* its number among all of the trace */
 	enum braid_vcpu_state state;
 	s64 from_ns, to_ns;	/* of the host's clock */
 	s32 task;		/* of the guest; or BRAID_PID_UNKNOWN */
@@ -45,26 +45,24 @@ struct braid_slices_ops {
 	int (*wake)(void *arg, const struct braid_slice_wake *wake);
 };
 
-struct braid_slices {
-	bool active;		/* false: the trace shows no state, and there are no slices */
-	struct braid_states states;
-	const struct braid_slices_ops *ops;
-	void *arg;
-	struct braid_slice_lane *lanes;	/* by vCPU */
-	struct braid_tally culprits;	/* of these lanes' slices */
-	u64 last_flow;
+/* A vCPU of the trace. */
+struct braid_slices_vcpu {
+	const struct braid_stream *guest;
+	u32 number;		/* in it */
 };
+
+struct braid_slices;
 
 /**
  * braid_slices_begin - make slices of a walk that is begun and did not run yet
- * @x: filled; stays where it is; braid_slices_free() it in any case
+ * @out: set; braid_slices_free() it in any case
  * @walk: its selection of a guest, of CPUs and of time applies to vCPUs, and no other
  * @ops: what takes the slices
  * @arg: passed to @ops
  *
  * Return: 0, or -ENOMEM with braid_fail().
  */
-int braid_slices_begin(struct braid_slices *x, struct braid_walk *walk,
+int braid_slices_begin(struct braid_slices **out, struct braid_walk *walk,
 		       const struct braid_slices_ops *ops, void *arg);
 
 /** braid_slices_missing - why a trace shows no states of vCPUs, and how to record them; NULL: it does */
@@ -73,13 +71,39 @@ const char *braid_slices_missing(const struct braid_source *source);
 /** braid_slices_end - after the walk: the last slices. As braid_states_end() */
 int braid_slices_end(struct braid_slices *x);
 
+/** braid_slices_any - false: the trace shows no state, and there are no slices */
+bool braid_slices_any(const struct braid_slices *x);
+
+/** braid_slices_nr_vcpus - vCPUs of the trace */
+u32 braid_slices_nr_vcpus(const struct braid_slices *x);
+
+/** braid_slices_vcpu - one, by its number among all */
+struct braid_slices_vcpu braid_slices_vcpu(const struct braid_slices *x, u32 vcpu);
+
+/** braid_slices_find - the number among all of a guest's vCPU, or BRAID_NO_VCPU */
+u32 braid_slices_find(const struct braid_slices *x, const struct braid_stream *guest, u32 number);
+
+/** braid_slices_culprit - the name of a culprit, while the walk runs */
+void braid_slices_culprit(const struct braid_slices *x, const struct braid_culprit *culprit,
+			  char name[BRAID_NAME_TEXT]);
+
+/** braid_slices_culprits - append those of a slice, "a 12 us, b 3 us"; "-": none. Likewise */
+void braid_slices_culprits(const struct braid_slices *x, const struct braid_slice *slice,
+			   struct braid_text *out);
+
+/** braid_slices_task - the name of a task that ran on a vCPU. Likewise */
+void braid_slices_task(const struct braid_slices *x, u32 vcpu, s32 pid, char name[BRAID_NAME_TEXT]);
+
+/** braid_slices_renamed - another number when names that were made may be outdated */
+u64 braid_slices_renamed(const struct braid_slices *x);
+
 /** braid_slices_has - whether there are slices of a vCPU */
 bool braid_slices_has(const struct braid_slices *x, u32 vcpu);
 
 /** braid_slice_name - "stolen"; of the hypervisor with its reason, "hypervisor: HLT" */
 void braid_slice_name(const struct braid_slice *slice, char name[BRAID_NAME_TEXT]);
 
-/** braid_slices_free - free all */
+/** braid_slices_free - free all; NULL is fine */
 void braid_slices_free(struct braid_slices *x);
 
 #endif /* BRAID_WALK_SLICES_H */

@@ -10,7 +10,7 @@
 #include "tests/unit/memory_trace.h"
 #include "tests/unit/need.h"
 
-static struct braid_slices slices;
+static struct braid_slices *slices;
 static struct braid_text text;
 static u32 nr_events;
 
@@ -25,7 +25,7 @@ static int note_slice(void *arg, const struct braid_slice *slice)
 	if (slice->task != BRAID_PID_UNKNOWN)
 		braid_text_printf(&text, " task %d", slice->task);
 	for (k = 0; k < slice->culprits.nr; k++) {
-		braid_culprit_name(&slices.states, &slice->culprits.of[k].culprit, culprit);
+		braid_slices_culprit(slices, &slice->culprits.of[k].culprit, culprit);
 		braid_text_printf(&text, " by %s %llu", culprit,
 				  (unsigned long long)slice->culprits.of[k].ns);
 	}
@@ -66,10 +66,10 @@ static void run(const struct braid_walk_options *options)
 	braid_source_rewind(&memory_source);
 	NEED(!braid_walk_begin(&w, &memory_source, options, &totals));
 	NEED(!braid_slices_begin(&slices, &w, &ops, NULL));
-	NEED(!braid_walk_run(&w, &walk_ops, NULL) && !braid_slices_end(&slices));
+	NEED(!braid_walk_run(&w, &walk_ops, NULL) && !braid_slices_end(slices));
 	braid_walk_end(&w);
 	braid_text_putc(&text, 0);
-	braid_slices_free(&slices);
+	braid_slices_free(slices);
 }
 
 static void expect(const struct braid_walk_options *options, u32 events, const char *want)

@@ -139,7 +139,7 @@ static void free_all(struct braid_ctf *ctf)
 	braid_ctf_free_events(ctf);
 	braid_ctf_free_rings(ctf);
 	braid_walk_end(&ctf->walk);
-	braid_slices_free(&ctf->slices);
+	braid_slices_free(ctf->slices);
 	braid_ctf_names_free(&ctf->names);
 	free(ctf);
 }

@@ -105,7 +105,7 @@ struct braid_ctf {
 	struct braid_ctf_ring *rings;	/* by the ring's order */
 	u32 nr_rings;
 	u32 nr_open;			/* files that are kept open */
-	struct braid_slices slices;	/* vCPUs' states, if they are wanted */
+	struct braid_slices *slices;	/* vCPUs' states, if they are wanted */
 	struct braid_ctf_ring *states;	/* by the slices' vCPU; or NULL */
 	struct braid_ctf_event **types;	/* by the type's number */
 	u32 nr_types;

@@ -135,14 +135,14 @@ int braid_ctf_meet_ring(struct braid_ctf *ctf, const struct braid_ring *ring)
 
 int braid_ctf_meet_states(struct braid_ctf *ctf, u32 vcpu)
 {
-	const struct braid_vcpu *v = &ctf->slices.states.vcpus[vcpu];
+	struct braid_slices_vcpu v = braid_slices_vcpu(ctf->slices, vcpu);
 	struct braid_ctf_ring *r = &ctf->states[vcpu];
 	char name[BRAID_CTF_NAME_BYTES];
 
-	r->id = v->number;
-	r->cpu = v->number;
-	snprintf(name, sizeof(name), "tracebraid-states_%u", v->number);
-	return meet(ctf, r, v->guest, BRAID_CTF_STATES, name);
+	r->id = v.number;
+	r->cpu = v.number;
+	snprintf(name, sizeof(name), "tracebraid-states_%u", v.number);
+	return meet(ctf, r, v.guest, BRAID_CTF_STATES, name);
 }
 
 /* Readers take a folder without any trace for something else. */
@@ -199,7 +199,7 @@ void braid_ctf_free_rings(struct braid_ctf *ctf)
 	for (k = 0; ctf->rings && k < ctf->nr_rings; k++)
 		free_ring(&ctf->rings[k]);
 	free(ctf->rings);
-	for (k = 0; ctf->states && k < ctf->slices.states.nr_vcpus; k++)
+	for (k = 0; ctf->states && k < braid_slices_nr_vcpus(ctf->slices); k++)
 		free_ring(&ctf->states[k]);
 	free(ctf->states);
 	for (k = 0; ctf->traces && k <= ctf->walk.source->nr_streams; k++) {

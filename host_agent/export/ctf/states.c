@@ -13,16 +13,14 @@
 static int put_values(struct braid_ctf *ctf, struct braid_ctf_ring *r,
 		      const struct braid_slice *slice, const char *culprits)
 {
-	const struct braid_states *s = &ctf->slices.states;
-	const struct braid_vcpu *v = &s->vcpus[slice->vcpu];
 	char state[BRAID_NAME_TEXT], task[BRAID_NAME_TEXT];
 	u64 ns = slice->to_ns - slice->from_ns;
-	u32 number = v->number;
+	u32 number = braid_slices_vcpu(ctf->slices, slice->vcpu).number;
 	u8 *at;
 	int err;
 
 	braid_slice_name(slice, state);
-	braid_task_name(s, v->guest->number, slice->task, task);
+	braid_slices_task(ctf->slices, slice->vcpu, slice->task, task);
 	err = braid_ctf_begin_event(ctf, r, 0, braid_walk_shown_ns(&ctf->walk, slice->from_ns),
 				    NUMBERS_BYTES + strlen(state) + strlen(task) +
 				    strlen(culprits) + 3 * 8, &at);
@@ -45,12 +43,7 @@ static int put_slice(void *arg, const struct braid_slice *slice)
 
 	if (err)
 		return err;
-	if (slice->culprits.nr)
-		braid_shares_write(&ctf->slices.states, &slice->culprits, BRAID_TABLE_TEXT,
-				   &culprits);
-	else
-		braid_text_putc(&culprits, '-');
-	braid_text_putc(&culprits, 0);
+	braid_slices_culprits(ctf->slices, slice, &culprits);
 	err = culprits.failed ? braid_out_of_memory() :
 				put_values(ctf, r, slice, culprits.data);
 	braid_text_free(&culprits);
@@ -64,16 +57,16 @@ int braid_ctf_states_begin(struct braid_ctf *ctf)
 
 	if (err)
 		return err;
-	ctf->states = calloc((size_t)ctf->slices.states.nr_vcpus + 1, sizeof(*ctf->states));
+	ctf->states = calloc((size_t)braid_slices_nr_vcpus(ctf->slices) + 1, sizeof(*ctf->states));
 	return ctf->states ? 0 : braid_out_of_memory();
 }
 
 int braid_ctf_states_end(struct braid_ctf *ctf)
 {
-	int err = ctf->states ? braid_slices_end(&ctf->slices) : 0;
+	int err = ctf->states ? braid_slices_end(ctf->slices) : 0;
 	u32 k;
 
-	for (k = 0; ctf->states && k < ctf->slices.states.nr_vcpus && !err; k++)
+	for (k = 0; ctf->states && k < braid_slices_nr_vcpus(ctf->slices) && !err; k++)
 		err = braid_ctf_end_ring(ctf, &ctf->states[k]);
 	return err;
 }

@@ -64,7 +64,7 @@ enum constant {
 struct braid_perfetto_states {
 	struct braid_perfetto_out *out;		/* of tracks, before the walk runs */
 	struct braid_perfetto_machine *machines;	/* by stream */
-	struct braid_slices slices;
+	struct braid_slices *slices;
 	struct braid_perfetto_sequence sequence;	/* delivered with the walk's items */
 	struct braid_text text;			/* scratch space */
 	u64 *tracks;				/* by the slices' vCPU; 0: none */
@@ -196,21 +196,21 @@ static struct known *known_of(struct braid_perfetto_states *x,
 static int add_name(struct braid_perfetto_states *x, struct event *e, enum constant label,
 		    const struct braid_culprit *of, char name[BRAID_NAME_TEXT])
 {
-	const struct braid_states *s = &x->slices.states;
+	u64 renamed = braid_slices_renamed(x->slices);
 	struct known *known = known_of(x, of);
 	struct arg *arg = &e->args[e->nr_args++];
 	int err = constant(x, label, &arg->name_iid);
 
-	if (!err && known->iid && known->renamed == s->renamed &&
+	if (!err && known->iid && known->renamed == renamed &&
 	    braid_culprit_same(&known->of, of)) {
 		arg->text_iid = known->iid;
 		return 0;
 	}
-	braid_culprit_name(s, of, name);
+	braid_slices_culprit(x->slices, of, name);
 	arg->text = name;
 	if (!err)
 		err = braid_perfetto_intern(&x->sequence, ARG_TEXTS, name, &arg->text_iid);
-	*known = (struct known){ *of, s->renamed, arg->text_iid };
+	*known = (struct known){ *of, renamed, arg->text_iid };
 	return err;
 }
 
@@ -227,14 +227,14 @@ static struct braid_perfetto_machine *host_of(struct braid_perfetto_states *x)
 
 static int put_track(struct braid_perfetto_states *x, u32 vcpu)
 {
-	const struct braid_vcpu *v = &x->slices.states.vcpus[vcpu];
-	struct braid_perfetto_machine *host, *guest = &x->machines[v->guest->number];
+	struct braid_slices_vcpu v = braid_slices_vcpu(x->slices, vcpu);
+	struct braid_perfetto_machine *host, *guest = &x->machines[v.guest->number];
 	char name[BRAID_PERFETTO_NAME];
 	int err;
 
 	host = host_of(x);
 	err = braid_perfetto_guest_track(x->out, host, guest);
-	snprintf(name, sizeof(name), "%s vCPU %u, state", guest->name, v->number);
+	snprintf(name, sizeof(name), "%s vCPU %u, state", guest->name, v.number);
 	return err ? err : braid_perfetto_track(x->out, host, &x->tracks[vcpu],
 						guest->vcpus_track, name,
 						"What this vCPU did at each ns: docs/analyze.md of tracebraid explains the states.");
@@ -252,8 +252,7 @@ static int describe_stolen(struct braid_perfetto_states *x, const struct braid_s
 	if (err || p->nr < 2)
 		return err;
 	x->text.bytes = 0;
-	braid_shares_write(&x->slices.states, p, BRAID_TABLE_TEXT, &x->text);
-	braid_text_putc(&x->text, '\0');
+	braid_slices_culprits(x->slices, slice, &x->text);
 	if (x->text.failed)
 		return braid_out_of_memory();
 	e->args[e->nr_args].text = x->text.data;
@@ -290,7 +289,6 @@ static int put_slice(void *arg, const struct braid_slice *slice)
 static int put_wake(void *arg, const struct braid_slice_wake *wake)
 {
 	struct braid_perfetto_states *x = arg;
-	const struct braid_states *s = &x->slices.states;
 	const struct braid_flow flow = { .id = wake->flow };
 	static const char wakes[] = "wakes ";
 	char name[sizeof(wakes) + BRAID_NAME_TEXT];
@@ -300,7 +298,7 @@ static int put_wake(void *arg, const struct braid_slice_wake *wake)
 	};
 	int err;
 
-	braid_task_name(s, s->vcpus[wake->vcpu].guest->number, wake->pid, stpcpy(name, wakes));
+	braid_slices_task(x->slices, wake->vcpu, wake->pid, stpcpy(name, wakes));
 	e.track = x->tracks[wake->vcpu];
 	err = name_event(x, &e, name);
 	return err ? err : perfetto_states_put_event(x, &e);
@@ -325,25 +323,25 @@ int braid_perfetto_states_begin(struct braid_perfetto_states **out, struct braid
 	if (err)
 		return err;
 	walk->aside = &x->sequence.bytes;
-	x->tracks = calloc((size_t)x->slices.states.nr_vcpus + 1, sizeof(*x->tracks));
+	x->tracks = calloc((size_t)braid_slices_nr_vcpus(x->slices) + 1, sizeof(*x->tracks));
 	if (!x->tracks)
 		return braid_out_of_memory();
-	for (k = 0; k < x->slices.states.nr_vcpus && !err; k++)
-		if (braid_slices_has(&x->slices, k))
+	for (k = 0; k < braid_slices_nr_vcpus(x->slices) && !err; k++)
+		if (braid_slices_has(x->slices, k))
 			err = put_track(x, k);
 	return err;
 }
 
 int braid_perfetto_states_end(struct braid_perfetto_states *x)
 {
-	return braid_slices_end(&x->slices);
+	return braid_slices_end(x->slices);
 }
 
 void braid_perfetto_states_free(struct braid_perfetto_states *x)
 {
 	if (!x)
 		return;
-	braid_slices_free(&x->slices);
+	braid_slices_free(x->slices);
 	braid_perfetto_sequence_free(&x->sequence);
 	braid_text_free(&x->text);
 	free(x->tracks);

@@ -37,7 +37,7 @@ struct kept {
 };
 
 struct braid_dat_out_states {
-	struct braid_slices slices;
+	struct braid_slices *slices;
 	struct braid_walk walk;
 	struct braid_text *events;	/* by vCPU */
 	struct braid_text text;		/* scratch space */
@@ -55,30 +55,25 @@ static u32 add_string(struct braid_text *t, size_t record, const char *string)
 static void name_culprits(struct braid_dat_out_states *s, const struct braid_slice *slice)
 {
 	s->text.bytes = 0;
-	if (slice->culprits.nr)
-		braid_shares_write(&s->slices.states, &slice->culprits, BRAID_TABLE_TEXT, &s->text);
-	else
-		braid_text_putc(&s->text, '-');
-	braid_text_putc(&s->text, 0);
+	braid_slices_culprits(s->slices, slice, &s->text);
 }
 
 static int trace_dat_states_keep(void *arg, const struct braid_slice *slice)
 {
 	struct braid_dat_out_states *s = arg;
-	const struct braid_vcpu *v = &s->slices.states.vcpus[slice->vcpu];
 	struct braid_text *t = &s->events[slice->vcpu];
 	s64 from_ns = braid_walk_shown_ns(&s->walk, slice->from_ns);
 	struct kept kept = { .ns = from_ns < 0 ? 0 : (u64)from_ns };
 	struct state_record r = {
 		.record = { .common_type = BRAID_DAT_OUT_STATE, .common_pid = slice->task },
-		.vcpu = v->number, .ns = slice->to_ns - slice->from_ns,
+		.vcpu = braid_slices_vcpu(s->slices, slice->vcpu).number, .ns = slice->to_ns - slice->from_ns,
 	};
 	char state[BRAID_NAME_TEXT], task[BRAID_NAME_TEXT];
 	size_t begin = t->bytes, record = begin + sizeof(kept);
 
 	name_culprits(s, slice);
 	braid_slice_name(slice, state);
-	braid_task_name(&s->slices.states, v->guest->number, slice->task, task);
+	braid_slices_task(s->slices, slice->vcpu, slice->task, task);
 	braid_text_put(t, (const char *)&kept, sizeof(kept));
 	braid_text_put(t, (const char *)&r, sizeof(r));
 	r.state = add_string(t, record, state);
@@ -104,12 +99,12 @@ static int trace_dat_states_walk(struct braid_dat_out_states *s, struct braid_so
 
 	if (!err)
 		err = braid_slices_begin(&s->slices, &s->walk, &ops, s);
-	if (err || !s->slices.active)
+	if (err || !braid_slices_any(s->slices))
 		return err;
-	s->events = calloc((size_t)s->slices.states.nr_vcpus + 1, sizeof(*s->events));
+	s->events = calloc((size_t)braid_slices_nr_vcpus(s->slices) + 1, sizeof(*s->events));
 	err = s->events ? braid_walk_run(&s->walk, &none, NULL) : braid_out_of_memory();
 	if (!err)
-		err = braid_slices_end(&s->slices);
+		err = braid_slices_end(s->slices);
 	braid_source_rewind(source);
 	return err;
 }
@@ -122,7 +117,7 @@ int braid_dat_out_states_make(struct braid_dat_out_states **out, struct braid_so
 
 	if (s)
 		braid_walk_end(&s->walk);
-	if (!s || (!err && s->slices.active))
+	if (!s || (!err && braid_slices_any(s->slices)))
 		return err;
 	braid_dat_out_states_free(s);
 	*out = NULL;
@@ -137,15 +132,15 @@ void braid_dat_out_states_format(struct braid_dat_out_file *file)
 int braid_dat_out_states_put(const struct braid_dat_out_states *s, const struct braid_stream *guest,
 			     u32 vcpu, struct braid_dat_out_pages *pages)
 {
-	const struct braid_guest_state *g = &s->slices.states.guests[guest->number];
+	u32 number = braid_slices_find(s->slices, guest, vcpu);
 	const struct braid_text *t;
 	u64 last_ns = 0;
 	size_t at = 0;
 	int err = 0;
 
-	if (vcpu >= g->nr_vcpus)
+	if (number == BRAID_NO_VCPU)
 		return 0;
-	t = &s->events[g->first_vcpu + vcpu];
+	t = &s->events[number];
 	while (!err && at < t->bytes) {
 		struct kept kept;
 		void *record;
@@ -167,10 +162,10 @@ void braid_dat_out_states_free(struct braid_dat_out_states *s)
 
 	if (!s)
 		return;
-	for (k = 0; s->events && k < s->slices.states.nr_vcpus; k++)
+	for (k = 0; s->events && k < braid_slices_nr_vcpus(s->slices); k++)
 		braid_text_free(&s->events[k]);
 	free(s->events);
 	braid_text_free(&s->text);
-	braid_slices_free(&s->slices);
+	braid_slices_free(s->slices);
 	free(s);
 }
