@@ -55,7 +55,7 @@ $(foreach san,address thread counted,$(eval $(call unit-rules,$(san))))
 
 UNIT_PROGRAMS	:= $(patsubst tests/unit/%.c,$(B)/address/%,$(wildcard tests/unit/test_*.c)) \
 		   $(B)/address/stress_ring $(B)/thread/stress_ring $(B)/thread/test_flusher \
-		   $(B)/thread/test_two_cpus $(B)/thread/test_parts \
+		   $(B)/thread/test_parts \
 		   $(B)/counted/work_linear
 
 .SECONDARY:

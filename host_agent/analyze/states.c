@@ -425,23 +425,15 @@ static int close_gap(struct braid_states *s, const struct braid_ring *ring, s64 
  */
 static int look_ahead(struct braid_states *s)
 {
-	const struct braid_item *next = s->next;
+	const struct braid_item *next = s->last ? &s->last->item : NULL;
 
-	if (!s->last || (next->host_ns == s->last_ns && next->seq == s->last_seq &&
+	if (!next || (next->host_ns == s->last_ns && next->seq == s->last_seq &&
 			 next->payload == s->last_payload && next->kind == BRAID_ITEM_EVENT))
 		return 0;
 	if (next->lost_before)
 		return open_gap(s, s->last, s->last_ns);
 	return next->kind != BRAID_ITEM_EVENT || next->stream->kind != BRAID_STREAM_HOST ||
 	       s->last->cpu >= s->nr_cpus ? 0 : braid_gaps_check(s, next, s->last_ns);
-}
-
-int braid_states_release(struct braid_states *s)
-{
-	int err = look_ahead(s);
-
-	s->last = NULL;
-	return err;
 }
 
 /* What happens without an event, before one at a time. */
@@ -481,7 +473,6 @@ int braid_states_event(struct braid_states *s, const struct braid_item *item,
 	if (err)
 		return err;
 	s->last = item->ring;
-	s->next = item->next ? item->next : &item->ring->item;
 	s->last_ns = item->host_ns;
 	s->last_seq = item->seq;
 	s->last_payload = item->payload;

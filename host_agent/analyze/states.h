@@ -373,7 +373,6 @@ struct braid_states {
 	u32 free_held;		/* the first that is free, + 1; 0: none */
 	u64 moved_unseen;	/* times that a waiting vCPU was moved to another CPU unseen */
 	const struct braid_ring *last;	/* ring of the last event, ... */
-	const struct braid_item *next;	/* ... what follows it there, ... */
 	s64 last_ns;			/* ... and what identifies that event */
 	u64 last_seq;
 	const u8 *last_payload;
@@ -450,14 +449,6 @@ int braid_states_event(struct braid_states *s, const struct braid_item *item,
 
 /** braid_states_lost - a loss, before the event that it is reported with. As braid_states_event() */
 int braid_states_lost(struct braid_states *s, const struct braid_item *item);
-
-/**
- * braid_states_release - let the last event's memory go, and that of what follows it in its ring
- * @s: the states; of that event, the ->next is known, or the merge has moved its ring on
- *
- * Return: 0, or -errno with braid_fail().
- */
-int braid_states_release(struct braid_states *s);
 
 /**
  * braid_states_settle - close a vCPU's open span now, and open the same again, without bounds there

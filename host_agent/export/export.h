@@ -9,9 +9,8 @@
  * - A regular file gets its name when it is complete; after a failure the partial file is removed. Standard output
  *   and files that are not regular are written directly. A file of options.inputs is never replaced.
  * - A run begins with a rewound source, and leaves it anywhere.
- * - The callbacks of options and source run in the caller's thread, unless two_cpus is set. Then they and the walk
- *   run in either of two threads, never in both at once. The functions of a form run beside the walk, those of a
- *   line-by-line form also beside each other; ahead.h says what they may use.
+ * - The callbacks of options and source run in the caller's thread. With cpus, a form may have threads of its own, each
+ *   with its own source (walk/parts.h).
  */
 #ifndef BRAID_EXPORT_EXPORT_H
 #define BRAID_EXPORT_EXPORT_H

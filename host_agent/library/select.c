@@ -180,7 +180,6 @@ static int take_cpus(struct braid_library_select *s, const char *text)
 	u64 value;
 	int err = select_take_number(s, text, 1, MOST_CPUS, &value);
 
-	s->options.two_cpus = value > 1;
 	s->options.cpus = value;
 	return err;
 }

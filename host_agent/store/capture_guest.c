@@ -568,7 +568,7 @@ struct braid_capture_ring *braid_capture_guest_ring(struct braid_capture_stream 
 		.rewind = guest_rewind,
 		.free = guest_free,
 	};
-	struct guest_ring *g = braid_capture_ring_new(sizeof(*g));
+	struct guest_ring *g = calloc(1, sizeof(*g));
 
 	if (!g)
 		return NULL;

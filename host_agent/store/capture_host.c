@@ -306,7 +306,7 @@ struct braid_capture_ring *braid_capture_host_ring(struct braid_capture_stream *
 		.rewind = host_rewind,
 		.free = host_free,
 	};
-	struct host_ring *h = braid_capture_ring_new(sizeof(*h));
+	struct host_ring *h = calloc(1, sizeof(*h));
 
 	if (!h)
 		return NULL;

@@ -287,7 +287,7 @@ struct braid_capture_ring *braid_capture_note_ring(struct braid_capture_stream *
 		.rewind = note_rewind,
 		.free = note_free,
 	};
-	struct note_ring *n = braid_capture_ring_new(sizeof(*n));
+	struct note_ring *n = calloc(1, sizeof(*n));
 
 	if (!n)
 		return NULL;

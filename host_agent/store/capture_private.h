@@ -321,9 +321,6 @@ bool braid_capture_host_can_skip(const struct braid_capture_ring *ring);
 
 /* capture_ring.c ------------------------------------------------------------------- */
 
-/* Allocates an empty cursor of @bytes, which begins with struct braid_ring. NULL: out of memory. */
-void *braid_capture_ring_new(size_t bytes);
-
 /* Adds a ring to its stream, before the notes' ring. Return: false when out of memory. */
 bool braid_capture_join(struct braid_capture_stream *s, struct braid_capture_ring *base, u32 cpu,
 			const struct braid_ring_ops *ops);

@@ -7,15 +7,6 @@
 #include "host_agent/store/trace_dat.h"
 #include "host_agent/util/array.h"
 
-void *braid_capture_ring_new(size_t bytes)
-{
-	void *ring;
-
-	bytes = (bytes + BRAID_CACHE_LINE - 1) / BRAID_CACHE_LINE * BRAID_CACHE_LINE;
-	ring = aligned_alloc(BRAID_CACHE_LINE, bytes);
-	return ring ? memset(ring, 0, bytes) : NULL;
-}
-
 bool braid_capture_join(struct braid_capture_stream *s, struct braid_capture_ring *base, u32 cpu,
 			const struct braid_ring_ops *ops)
 {

@@ -22,8 +22,6 @@
 #include "host_agent/capture/chunk.h"
 #include "host_agent/timeline/timeline.h"
 
-#define BRAID_CACHE_LINE	64u		/* in bytes; data that one thread writes and another
-						   uses has lines of its own */
 #define BRAID_LOST_SOME		(~0ULL)		/* a loss of unknown size */
 #define BRAID_RING_NOTES	0xffffffffu	/* braid_ring.cpu of a stream's notes */
 
@@ -51,11 +49,6 @@ struct braid_item {
 	bool raw;		/* of a RAW buffer: the payload is not a record */
 	const u8 *payload;	/* private memory, 4-byte aligned; good until the ring moves on */
 	u32 payload_bytes;
-	/*
-	 * Of a copy: what follows it in its ring, or itself if nothing does. NULL: ring->item, once
-	 * the merge has moved the ring on.
-	 */
-	const struct braid_item *next;
 };
 
 /*
@@ -103,14 +96,12 @@ struct braid_buffer_info {
 
 /* A cursor over one ring's events, in time order. */
 struct braid_ring {
-	_Alignas(BRAID_CACHE_LINE)	/* constant: read while another thread moves the cursor */
 	const struct braid_stream *stream;
 	u32 buffer;
 	u32 cpu;		/* or BRAID_RING_NOTES */
 	u32 order;		/* breaks ties in the merge: unique in the source */
 	struct braid_ring_report report;
 	const struct braid_ring_ops *ops;
-	_Alignas(BRAID_CACHE_LINE)
 	u64 taken_ns;		/* of a guest: when the agent read the cursor's current bytes */
 	bool merging;		/* a merge has its cursor */
 	struct braid_item item;	/* where the cursor is */

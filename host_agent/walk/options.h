@@ -51,8 +51,6 @@ struct braid_walk_options {
 	const struct braid_select_times *times;	/* with ->around: of braid_around_find() */
 	char *const *inputs;		/* input files, which must not be overwritten */
 	size_t nr_inputs;
-	bool two_cpus;			/* use a second CPU if there is one: any callback, the
-					   source's included, may then run in another thread */
 	u32 cpus;			/* use so many, where the form can; 0: one */
 	/* With cpus: opens the source once more, for itself. Called by several threads at once. */
 	int (*reopen)(void *arg, struct braid_source **source);

@@ -253,30 +253,14 @@ static int stop_or_show(const struct braid_walk *w)
 	return 0;
 }
 
-int braid_walk_merge(struct braid_walk *w, const struct braid_item **item)
+/* The merge's next item, whether selected or not. Return: 1, 0 at the end, -errno. */
+static int walk_merge(struct braid_walk *w, const struct braid_item **item)
 {
 	int ret = braid_merge_next(w->merge, item), err = 0;
 
 	if (ret > 0 && !(++w->turns & 0xfff))
 		err = stop_or_show(w);
 	return err ? err : ret;
-}
-
-int braid_walk_first(struct braid_walk *w, const struct braid_item **item)
-{
-	int ret;
-
-	while ((ret = braid_walk_merge(w, item)) > 0) {
-		set_time(w, *item);
-		if (braid_select_time(w->select, *item, w->ns) != BRAID_SELECT_BEFORE)
-			break;
-		if ((*item)->kind == BRAID_ITEM_NOTE)
-			continue;
-		ret = skip(w);
-		return ret ? ret : braid_walk_merge(w, item);
-	}
-	w->skipped = true;
-	return ret;
 }
 
 int braid_walk_next(struct braid_walk *w)
@@ -297,7 +281,7 @@ int braid_walk_next(struct braid_walk *w)
 	while (!ret) {
 		if (w->aside && w->aside->bytes >= ASIDE_BYTES)
 			return BRAID_WALK_ASIDE;
-		ret = w->take ? w->take(w->take_arg, &w->item) : braid_walk_merge(w, &w->item);
+		ret = walk_merge(w, &w->item);
 		if (ret <= 0)
 			break;
 		ret = w->states ? feed_states(w, w->item) : 0;

@@ -52,13 +52,6 @@ struct braid_walk {
 	bool in_parts;			/* set after braid_walk_begin(): for braid_walk_part() */
 	bool met_first;			/* with these: the first event of all was found */
 
-	/*
-	 * Set once started: where its items come from, instead of from braid_walk_merge(). Returns
-	 * likewise; after 0 more may follow. Nothing is skipped then.
-	 */
-	int (*take)(void *arg, const struct braid_item **item);
-	void *take_arg;
-
 	struct braid_merge *merge;	/* NULL: not started */
 	u64 turns;			/* items merged */
 	u32 generation;			/* of the source, when its formats were opened */
@@ -123,23 +116,6 @@ int braid_walk_start(struct braid_walk *w);
  * Return: enum braid_walk_got, or -errno with braid_fail().
  */
 int braid_walk_next(struct braid_walk *w);
-
-/**
- * braid_walk_merge - the merge's next item, whether selected or not
- * @w: started
- * @item: set on success; valid until the merge goes on
- *
- * Return: 1, 0 at the end, or -errno with braid_fail(), also if the walk is to stop.
- */
-int braid_walk_merge(struct braid_walk *w, const struct braid_item **item);
-
-/**
- * braid_walk_first - likewise the first item, after skipping those before the selected time
- * @w: started, without ->states; nothing is skipped later
- *
- * Some items before that time may follow.
- */
-int braid_walk_first(struct braid_walk *w, const struct braid_item **item);
 
 /**
  * braid_walk_skip - skip items before a time, where they need not be read

@@ -91,6 +91,14 @@ static void same_files(const char *a, const char *b)
 	CHECK_EQ(system(command), 0);
 }
 
+static void remove_all(const char *path)
+{
+	char command[100];
+
+	snprintf(command, sizeof(command), "rm -r %s", path);
+	NEED(!system(command));
+}
+
 /* Return: of how many parts the last export was; 0: of one walk. */
 static u64 same_parts(const char *form, const struct braid_walk_options *options, bool by_index)
 {
@@ -107,9 +115,9 @@ static u64 same_parts(const char *form, const struct braid_walk_options *options
 		b = export(form, more, options, cpus[k], by_index);
 		same_result(&a, &b);
 		same_files(one, more);
+		remove_all(more);
 	}
-	unlink(one);
-	unlink(more);
+	remove_all(one);
 	return b.totals.parts;
 }
 
@@ -186,6 +194,18 @@ static void parts_of_all_captures(void)
 		for (n = 0; n < NR(names); n++)
 			CHECK_EQ(same_parts(names[n], &all, n), nr_cuts + 1);
 	}
+}
+
+/* Those that are not made in parts take the option, too. A page's chunks are packed in a thread. */
+static void other_forms(void)
+{
+	static const char *const others[] = { "ctf", "perfetto", "html", "stats" };
+	const struct braid_walk_options all = { .stream = NULL };
+	size_t k;
+
+	make_big("24000");
+	for (k = 0; k < NR(others); k++)
+		CHECK_EQ(same_parts(others[k], &all, true), 0);
 }
 
 /* Without cuts of the test: some parts of 512 pages. */
@@ -291,6 +311,7 @@ int main(void)
 	RUN(parts_of_all_selections);
 	RUN(parts_of_all_captures);
 	RUN(parts_of_a_large_capture);
+	RUN(other_forms);
 	RUN(equal_times);
 	RUN(damage);
 	RUN(failures);

@@ -14,7 +14,6 @@
 #include "host_agent/export/ctf/form.h"
 #include "host_agent/util/error.h"
 #include "host_agent/util/folder.h"
-#include "host_agent/walk/ahead.h"
 
 /*
  * Each ring has a buffer for a packet and the event by which that gets larger than this; buffers
@@ -163,9 +162,7 @@ static int write_folder(const char *folder, int dir, struct braid_source *source
 	if (!err)
 		err = ctf_begin(ctf);
 	if (!err)
-		/* States are written by the walk itself, which must then not run ahead. */
-		err = options->states ? braid_walk_run(&ctf->walk, &ops, ctf) :
-					braid_ahead_run(&ctf->walk, &ops, ctf);
+		err = braid_walk_run(&ctf->walk, &ops, ctf);
 	if (!err)
 		err = ctf_end(ctf);
 	free_all(ctf);

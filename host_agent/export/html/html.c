@@ -10,7 +10,7 @@
 #include "host_agent/export/html/states.h"
 #include "host_agent/export/text/line.h"
 #include "host_agent/util/error.h"
-#include "host_agent/walk/ahead.h"
+#include "host_agent/walk/walk.h"
 
 #define BLOCK_ROWS		8192u		/* the page unpacks this many texts at once ... */
 #define BLOCK_TEXT_BYTES	(1u << 20)	/* ... or about this many bytes */
@@ -330,7 +330,7 @@ static int html_begin(struct html_export *h, FILE *to)
 {
 	int err = braid_html_out_begin(&h->page, to);
 
-	if (!err && h->x.walk.options->two_cpus)
+	if (!err && h->x.walk.options->cpus > 1)
 		braid_html_out_pack_apart(&h->page);
 	if (!err)
 		err = braid_html_lanes_make(&h->lanes, h->x.walk.source, h->x.walk.options);
@@ -356,7 +356,7 @@ static int put_all(struct html_export *h, FILE *to)
 	int err = html_begin(h, to);
 
 	if (!err)
-		err = braid_ahead_run(&h->x.walk, &ops, h);
+		err = braid_walk_run(&h->x.walk, &ops, h);
 	if (!err)
 		err = flush_block(h);
 	if (!err)

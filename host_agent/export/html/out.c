@@ -8,7 +8,6 @@
 
 #include "host_agent/export/html/out.h"
 #include "host_agent/util/error.h"
-#include "host_agent/util/relay.h"
 #include "host_agent/util/thread.h"
 
 #define DEFLATE_LEVEL	2	/* of ISA-L: level 3 takes three times as long, and saves 3 % */
@@ -222,7 +221,7 @@ static int enqueue(struct braid_html_packer *p, const char *kind, const void *da
 
 void braid_html_out_pack_apart(struct braid_html_out *o)
 {
-	struct braid_html_packer *p = braid_relay_can() ? calloc(1, sizeof(*p)) : NULL;
+	struct braid_html_packer *p = calloc(1, sizeof(*p));
 
 	if (!p)
 		return;

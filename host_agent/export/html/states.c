@@ -23,8 +23,8 @@ struct span {
 };
 
 /*
- * What passes from the walk, which may run ahead in another thread, to the page: a state, which a
- * new name of the culprit follows, or a task's start.
+ * What passes from the walk to the page: a state, which a new name of the culprit follows, or a
+ * task's start.
  */
 struct passed {
 	bool starts;
@@ -63,7 +63,6 @@ struct braid_html_states {
 	struct named *named;		/* by vCPU */
 	struct braid_html_verdict verdict;
 
-	_Alignas(BRAID_CACHE_LINE)	/* the page's; what precedes is the walk's */
 	bool any_vcpu;
 	const struct braid_walk *shown;
 	const struct braid_html_lanes *lanes;
@@ -402,13 +401,12 @@ int braid_html_states_begin(struct braid_html_states **out, struct braid_walk *s
 	static const struct braid_states_ops ops = {
 		.span = pass_span, .queued = pass_queued, .started = pass_start, .cut = pass_cut,
 	};
-	struct braid_html_states *x = aligned_alloc(BRAID_CACHE_LINE, sizeof(*x));
+	struct braid_html_states *x = calloc(1, sizeof(*x));
 	int err;
 
 	*out = x;
 	if (!x)
 		return braid_out_of_memory();
-	memset(x, 0, sizeof(*x));
 	x->shown = shown;
 	x->lanes = lanes;
 	x->names = names;

@@ -8,7 +8,6 @@
 #include "host_agent/export/perfetto/perfetto.h"
 #include "host_agent/export/perfetto/wire.h"
 #include "host_agent/util/error.h"
-#include "host_agent/walk/ahead.h"
 #include "host_agent/walk/select.h"
 
 #define BUNDLE_BYTES	(32u << 10)	/* of events, about */
@@ -234,7 +233,7 @@ int braid_export_perfetto(FILE *to, struct braid_source *source,
 	if (!err)
 		err = braid_perfetto_states_begin(&x.states, &x.walk, &x.out, x.machines);
 	if (!err)
-		err = braid_ahead_run(&x.walk, &ops, &x);
+		err = braid_walk_run(&x.walk, &ops, &x);
 	if (!err)
 		err = put_rest_aside(&x);
 	if (!err)

@@ -60,7 +60,7 @@ enum constant {
 #define KNOWN		256u
 #define KNOWN_STATES	64u
 
-/* Only the walk uses it, which may run ahead of the rest. */
+/* Only the walk uses it. */
 struct braid_perfetto_states {
 	struct braid_perfetto_out *out;		/* of tracks, before the walk runs */
 	struct braid_perfetto_machine *machines;	/* by stream */
