@@ -35,21 +35,24 @@ SAN_thread	:= -fsanitize=thread -Wno-tsan
 # No sanitizer: counts the basic blocks that run, by a function of the program's own.
 SAN_counted	:= -fsanitize-coverage=trace-pc
 
-# One object tree and one set of programs for each sanitizer.
+# One object tree, one library of the agent's and the helpers' code, and one set of programs for each sanitizer.
 define unit-rules
 $(B)/$(1)/obj/%.o: %.c
 	$(Q)mkdir -p $$(@D)
-	$(Q)$$(CC) $$(ALL_CFLAGS) -O1 $$(SAN_$(1)) -MMD -MP -c -o $$@ $$<
+	$(Q)$$(CC) $$(ALL_CFLAGS) -fvisibility=default -O1 $$(SAN_$(1)) -MMD -MP -c -o $$@ $$<
 
 $(B)/$(1)/tracebraid: $$(patsubst $(B)/obj/%,$(B)/$(1)/obj/%,$$(AGENT_OBJS))
 	$(call say,LINK,$$@)
 	$(Q)$$(CC) $$(ALL_CFLAGS) $$(SAN_$(1)) -o $$@ $$^ $$(LIBS)
 
-$(B)/$(1)/%: $(B)/$(1)/obj/tests/unit/%.o \
-		$$(patsubst $(B)/obj/%,$(B)/$(1)/obj/%,$$(LIB_OBJS)) \
+$(B)/$(1)/libunits.so: $$(patsubst $(B)/obj/%,$(B)/$(1)/obj/%,$$(LIB_OBJS)) \
 		$$(patsubst %.c,$(B)/$(1)/obj/%.o,$$(UNIT_HELPERS))
 	$(call say,LINK,$$@)
-	$(Q)$$(CC) $$(ALL_CFLAGS) $$(SAN_$(1)) -o $$@ $$^ $$(LIBS) $$(TEST_LIBS)
+	$(Q)$$(CC) $$(ALL_CFLAGS) $$(SAN_$(1)) -shared -Wl,-Bsymbolic,-soname,libunits.so -o $$@ $$^ $$(LIBS) $$(TEST_LIBS)
+
+$(B)/$(1)/%: $(B)/$(1)/obj/tests/unit/%.o $(B)/$(1)/libunits.so
+	$(call say,LINK,$$@)
+	$(Q)$$(CC) $$(ALL_CFLAGS) $$(SAN_$(1)) -o $$@ $$^ -Wl,-rpath,$(abspath $(B)/$(1)) $$(LIBS) $$(TEST_LIBS)
 endef
 $(foreach san,address thread counted,$(eval $(call unit-rules,$(san))))
 
