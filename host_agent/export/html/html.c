@@ -290,39 +290,22 @@ static int put_verdict(struct html_export *h)
 	return err;
 }
 
-static int html_by_start(const void *a, const void *b)
-{
-	const struct braid_window *x = a, *y = b;
-
-	return x->start_ns < y->start_ns ? -1 : x->start_ns > y->start_ns;
-}
-
 /* The recorded times, of all captures together. */
 static int find_windows(struct html_export *h)
 {
-	const struct braid_source *source = h->x.walk.source;
-	size_t k, nr = source->nr_windows;
+	const struct braid_observed *recorded;
+	size_t k;
 
-	h->windows = calloc(nr + 1, sizeof(*h->windows));
+	recorded = braid_html_states_recorded(h->states, &h->nr_windows);
+	h->windows = calloc(h->nr_windows + 1, sizeof(*h->windows));
 	if (!h->windows)
 		return braid_out_of_memory();
-	for (k = 0; k < nr; k++) {
-		struct braid_window *w = &h->windows[k];
-
-		*w = source->windows[k];
-		w->start_ns = braid_walk_shown_ns(&h->x.walk, w->start_ns);
-		if (w->stop_ns != INT64_MAX)
-			w->stop_ns = braid_walk_shown_ns(&h->x.walk, w->stop_ns);
-	}
-	qsort(h->windows, nr, sizeof(*h->windows), html_by_start);
-	for (k = 0; k < nr; k++) {
-		struct braid_window *last = h->nr_windows ? &h->windows[h->nr_windows - 1] : NULL;
-
-		if (!last || h->windows[k].start_ns > last->stop_ns)
-			h->windows[h->nr_windows++] = h->windows[k];
-		else if (h->windows[k].stop_ns > last->stop_ns)
-			last->stop_ns = h->windows[k].stop_ns;
-	}
+	for (k = 0; k < h->nr_windows; k++)
+		h->windows[k] = (struct braid_window){
+			.start_ns = braid_walk_shown_ns(&h->x.walk, recorded[k].start_ns),
+			.stop_ns = recorded[k].stop_ns == INT64_MAX ? INT64_MAX :
+				   braid_walk_shown_ns(&h->x.walk, recorded[k].stop_ns),
+		};
 	return braid_html_spans_windows(h->spans, h->windows, h->nr_windows);
 }
 
@@ -342,9 +325,9 @@ static int html_begin(struct html_export *h, FILE *to)
 		h->spans = braid_html_spans_new(&h->lanes, h->names, &h->page);
 	if (!h->spans || !h->last_bound)
 		return braid_out_of_memory();
-	err = find_windows(h);
-	return err ? err : braid_html_states_begin(&h->states, &h->x.walk, &h->lanes, h->names,
-						   h->spans, &h->page, BRAID_HTML_EXACT_STATES);
+	err = braid_html_states_begin(&h->states, &h->x.walk, &h->lanes, h->names, h->spans,
+				      &h->page, BRAID_HTML_EXACT_STATES);
+	return err ? err : find_windows(h);
 }
 
 static int put_all(struct html_export *h, FILE *to)

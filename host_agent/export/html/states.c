@@ -427,6 +427,13 @@ int braid_html_states_begin(struct braid_html_states **out, struct braid_walk *s
 	return err ? err : place_vcpus(x);
 }
 
+const struct braid_observed *braid_html_states_recorded(const struct braid_html_states *x,
+							size_t *nr)
+{
+	*nr = x->states.nr_recorded;
+	return x->states.recorded;
+}
+
 s64 braid_html_states_origin(const struct braid_html_states *x)
 {
 	return x->origin_ns;

@@ -41,6 +41,10 @@ int braid_html_states_begin(struct braid_html_states **out, struct braid_walk *s
 			    const struct braid_html_lanes *lanes, struct braid_html_names *names,
 			    struct braid_html_spans *spans, struct braid_html_out *page, u32 exact);
 
+/** braid_html_states_recorded - the recorded times, in order and apart; 0: not known */
+const struct braid_observed *braid_html_states_recorded(const struct braid_html_states *x,
+							size_t *nr);
+
 /** braid_html_states_aside - the walk's ->aside; returns 0, or -errno with braid_fail() */
 int braid_html_states_aside(struct braid_html_states *x, const char *data, size_t bytes);
 
