@@ -41,22 +41,9 @@ const struct braid_analysis *braid_analysis_by_name(const char *name)
 
 bool braid_analysis_takes(const struct braid_analysis *analysis, enum braid_analysis_option option)
 {
-	switch (option) {
-	case BRAID_ANALYSIS_BY_TASK:
-		return analysis->by_task;
-	case BRAID_ANALYSIS_BY_GUEST:
-		return analysis->by_guest;
-	case BRAID_ANALYSIS_BY_CALL:
-		return analysis->by_call;
-	case BRAID_ANALYSIS_FOLDED:
-		return analysis->folds;
-	case BRAID_ANALYSIS_ONE_TASK:
-		return analysis->of_task;
-	case BRAID_ANALYSIS_COMPARES:
+	if (option == BRAID_ANALYSIS_COMPARES)
 		return analysis->compares;
-	default:
-		return true;
-	}
+	return option == BRAID_ANALYSIS_ANY || analysis->takes & 1u << option;
 }
 
 const char *braid_analysis_names(enum braid_analysis_option option,

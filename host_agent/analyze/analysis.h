@@ -40,15 +40,22 @@ struct braid_analysis_options {
 	const char *names[2];	/* of the two captures that are compared */
 };
 
+/* Options that not every analysis takes. */
+enum braid_analysis_option {
+	BRAID_ANALYSIS_ANY,		/* none of them: every analysis */
+	BRAID_ANALYSIS_BY_TASK,
+	BRAID_ANALYSIS_BY_GUEST,
+	BRAID_ANALYSIS_BY_CALL,		/* and by_function */
+	BRAID_ANALYSIS_FOLDED,
+	BRAID_ANALYSIS_ONE_TASK,
+	BRAID_ANALYSIS_COMPARES,	/* it compares two captures */
+};
+
 /* One analysis. Its state is allocated zeroed, and is the arg of its functions. */
 struct braid_analysis {
 	const char *name;
 	const char *help;	/* the question that it answers */
-	bool by_task;		/* it takes options.by_task */
-	bool by_guest;		/* it takes options.by_guest */
-	bool by_call;		/* it takes options.by_call and options.by_function */
-	bool folds;		/* it takes options.folded */
-	bool of_task;		/* it takes options.one_task */
+	u32 takes;		/* 1 << BRAID_ANALYSIS_*, but for COMPARES */
 	u32 compares;		/* 1 << BRAID_MEASURE_*, of two captures; 0: it does not compare */
 	size_t state_bytes;
 	/* Return: 0, or -errno with braid_fail(); free() is called in any case. */
@@ -72,17 +79,6 @@ const struct braid_analysis *braid_analysis_by_number(size_t number);
 
 /** braid_analysis_by_name - the analysis of that name; NULL with braid_fail(): none has it */
 const struct braid_analysis *braid_analysis_by_name(const char *name);
-
-/* Options that not every analysis takes. */
-enum braid_analysis_option {
-	BRAID_ANALYSIS_ANY,		/* none of them: every analysis */
-	BRAID_ANALYSIS_BY_TASK,
-	BRAID_ANALYSIS_BY_GUEST,
-	BRAID_ANALYSIS_BY_CALL,		/* and by_function */
-	BRAID_ANALYSIS_FOLDED,
-	BRAID_ANALYSIS_ONE_TASK,
-	BRAID_ANALYSIS_COMPARES,	/* it compares two captures */
-};
 
 /** braid_analysis_takes - whether an analysis takes such an option */
 bool braid_analysis_takes(const struct braid_analysis *analysis, enum braid_analysis_option option);

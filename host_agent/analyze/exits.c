@@ -363,7 +363,8 @@ static void exits_free_state(void *state)
 const struct braid_analysis braid_analysis_exits = {
 	.name = "exits",
 	.help = "why vCPUs left guest code, how often, and what it cost",
-	.by_task = true, .by_call = true, .folds = true, .of_task = true,
+	.takes = 1u << BRAID_ANALYSIS_BY_TASK | 1u << BRAID_ANALYSIS_BY_CALL | 1u << BRAID_ANALYSIS_FOLDED |
+		 1u << BRAID_ANALYSIS_ONE_TASK,
 	.compares = 1u << BRAID_MEASURE_EXITS | 1u << BRAID_MEASURE_REASON,
 	.state_bytes = sizeof(struct exits),
 	.begin = exits_begin,

@@ -400,7 +400,7 @@ static void stalls_free_state(void *state)
 const struct braid_analysis braid_analysis_stalls = {
 	.name = "stalls",
 	.help = "the longest times without an event of a vCPU that had work, and what happened meanwhile",
-	.of_task = true,
+	.takes = 1u << BRAID_ANALYSIS_ONE_TASK,
 	.state_bytes = sizeof(struct stalls),
 	.begin = stalls_begin,
 	.states = { .span = stalls_take_span, .cut = stalls_cut },

@@ -446,7 +446,8 @@ const struct braid_stolen *braid_steal_of(const void *state, u32 stream)
 const struct braid_analysis braid_analysis_steal = {
 	.name = "steal",
 	.help = "what ran while a vCPU was runnable and did not run",
-	.by_task = true, .by_guest = true, .folds = true, .of_task = true,
+	.takes = 1u << BRAID_ANALYSIS_BY_TASK | 1u << BRAID_ANALYSIS_BY_GUEST | 1u << BRAID_ANALYSIS_FOLDED |
+		 1u << BRAID_ANALYSIS_ONE_TASK,
 	.compares = 1u << BRAID_MEASURE_CULPRIT,
 	.state_bytes = sizeof(struct steal),
 	.begin = steal_begin,

@@ -198,7 +198,7 @@ static void times_free_state(void *state)
 const struct braid_analysis braid_analysis_states = {
 	.name = "states",
 	.help = "how long each vCPU, or each task of a guest, was in each state",
-	.by_task = true, .of_task = true,
+	.takes = 1u << BRAID_ANALYSIS_BY_TASK | 1u << BRAID_ANALYSIS_ONE_TASK,
 	.compares = 1u << BRAID_MEASURE_STATE,
 	.state_bytes = sizeof(struct times),
 	.begin = times_begin,

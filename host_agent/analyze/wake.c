@@ -307,7 +307,7 @@ const struct braid_analysis braid_analysis_wake = {
 	.name = "wake",
 	.help = "how long woken tasks of guests waited for a vCPU, what the vCPU did meanwhile, and how "
 		"long each stage takes from an interrupt to the task",
-	.by_task = true, .of_task = true,
+	.takes = 1u << BRAID_ANALYSIS_BY_TASK | 1u << BRAID_ANALYSIS_ONE_TASK,
 	.compares = 1u << BRAID_MEASURE_WAIT | 1u << BRAID_MEASURE_WOKEN,
 	.state_bytes = sizeof(struct wake),
 	.begin = wake_begin,

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "host_agent/cli/trace_options.h"
+#include "host_agent/library/words.h"
 #include "tracebraid/tracebraid.h"
 
 struct analyze {
@@ -46,11 +47,11 @@ static const struct braid_option options[] = {
 	  .help = "only while this task of a guest is current on its vCPU" },
 	{ 0, "by", "WHAT", .take = braid_trace_take, .help =
 	  "group rows by vcpu (default), task, syscall or function of the guest, or by guest",
-	  .values = "vcpu task syscall function guest" },
+	  .values = BRAID_WORDS_BY },
 	{ 0, "folded", NULL, .take = braid_trace_take, .help =
 	  "print stacks for flamegraph.pl and speedscope; of --by, only function has an effect" },
 	{ 0, "weight", "WHAT", .take = braid_trace_take, .help =
-	  "weight of a folded stack: time in ns (default) or count", .values = "time count" },
+	  "weight of a folded stack: time in ns (default) or count", .values = BRAID_WORDS_WEIGHT },
 	{ 0, "since", "TIME", .take = braid_trace_take, .help =
 	  "from TIME on: seconds as the report shows them, +SECONDS from the first event, or "
 	  BRAID_TRACE_TIMES },
@@ -61,24 +62,20 @@ static const struct braid_option options[] = {
 /* *help is valid until the next call. */
 static const char *analysis_by_number(size_t k, const char **help)
 {
-	static const struct { const char *text, *option; } limited[] = {
-		{ "--by task", "by=task" }, { "--by guest", "by=guest" },
-		{ "--by syscall", "by=syscall" },
-		{ "--by function", "by=function" }, { "--folded", "folded" }, { "--task", "task" },
-		{ "--against", "against" },
-	};
-	const char *name = tracebraid_analysis(k, help), *before = "; takes ";
+	const char *name = tracebraid_analysis(k, help), *before = "; takes --", *option;
 	static char text[256];
-	size_t n, bytes;
+	size_t n, bytes, word;
 
 	if (!name)
 		return NULL;
 	bytes = snprintf(text, sizeof(text), "%s", *help);
-	for (n = 0; n < sizeof(limited) / sizeof(*limited) && bytes < sizeof(text); n++)
-		if (tracebraid_analysis_takes(name, limited[n].option) > 0) {
-			bytes += snprintf(text + bytes, sizeof(text) - bytes, "%s%s", before,
-					  limited[n].text);
-			before = ", ";
+	for (n = 0; (option = braid_library_limited(n)) && bytes < sizeof(text); n++)
+		if (tracebraid_analysis_takes(name, option) > 0) {
+			word = strcspn(option, "=");
+			bytes += snprintf(text + bytes, sizeof(text) - bytes, "%s%.*s%s%s", before,
+					  (int)word, option, option[word] ? " " : "",
+					  option + word + !!option[word]);
+			before = ", --";
 		}
 	*help = text;
 	return name;

@@ -8,12 +8,13 @@
 #include "host_agent/cli/cli.h"
 #include "host_agent/cli/sql_command.h"
 #include "host_agent/export/export.h"
+#include "host_agent/library/words.h"
 #include "host_agent/util/error.h"
 
 struct sql {
 	bool json, csv;
 	const char *out;
-	unsigned int clock;
+	const char *clock;
 };
 
 #define SQL	struct sql
@@ -24,14 +25,12 @@ static const struct braid_option options[] = {
 	  "comma-separated values; the first line names the columns" },
 	{ 'o', "output", "OUT", BRAID_STRING(SQL, out),
 	  "write to OUT instead of standard output" },
-	{ 0, "clock-source", "SOURCE", BRAID_WORD(SQL, clock),
+	{ 0, "clock-source", "SOURCE", BRAID_TAKE(braid_take_named, const char *, SQL, clock),
 	  "convert guests' times only by SOURCE: kvm, exchange, pairs, nominal or windows; auto "
 	  "(default) selects the best except windows. See tracebraid-report(1)",
-	  .values = "auto kvm exchange pairs nominal windows" },
+	  .values = BRAID_WORDS_SOURCE },
 	{ 0 },
 };
-
-static const char *const clocks[] = { "auto", "kvm", "exchange", "pairs", "nominal", "windows" };
 
 const struct braid_cli_command braid_command_sql = {
 	.name = "sql", .summary = "query captures with SQL", .run = braid_cmd_sql,
@@ -112,7 +111,7 @@ static int cmd_sql_run(const struct sql *s, const char *statements, char **paths
 	const struct braid_walk_options inputs = { .inputs = paths, .nr_inputs = nr };
 	const struct braid_sql_options o = {
 		.paths = (const char *const *)paths, .nr_paths = nr,
-		.clock_source = clocks[s->clock], .warn = cmd_sql_say, .stop = &stopped,
+		.clock_source = s->clock, .warn = cmd_sql_say, .stop = &stopped,
 	};
 	struct braid_export_file file;
 	struct braid_sql *sql = NULL;

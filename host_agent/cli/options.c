@@ -116,35 +116,23 @@ int braid_take_duration(const struct braid_option *o, void *to, const char *valu
 	return 0;
 }
 
-/* "expected one, two or three". */
-static int fail_expected(const char *words)
-{
-	char list[256];
-	size_t used = 0, n;
-
-	for (*list = 0; *words && used < sizeof(list); words += n + (words[n] == ' ')) {
-		n = strcspn(words, " ");
-		used += snprintf(list + used, sizeof(list) - used, "%s%.*s",
-				 !used ? "" : words[n] ? ", " : " or ", (int)n, words);
-	}
-	return braid_fail(-EINVAL, "expected %s", list);
-}
-
 int braid_take_word(const struct braid_option *o, void *to, const char *value)
 {
-	const char *at = o->values;
-	unsigned int number;
-	size_t n;
+	const char *named;
+	int err = braid_take_named(o, &named, value);
 
-	for (number = 0; *at; number++) {
-		n = strcspn(at, " ");
-		if (strlen(value) == n && !memcmp(at, value, n)) {
-			*(unsigned int *)to = number;
-			return 0;
-		}
-		at += n + (at[n] == ' ');
-	}
-	return fail_expected(o->values);
+	if (!err)
+		*(unsigned int *)to = braid_text_one_of(o->values, value);
+	return err;
+}
+
+int braid_take_named(const struct braid_option *o, void *to, const char *value)
+{
+	char list[BRAID_TEXT_LIST];
+
+	if (braid_text_one_of(o->values, value) < 0)
+		return braid_fail(-EINVAL, "expected %s", braid_text_list(o->values, list));
+	return braid_take_string(o, to, value);
 }
 
 int braid_take_region_size(const struct braid_option *o, void *to, const char *value)

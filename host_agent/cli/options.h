@@ -37,6 +37,7 @@ braid_option_take braid_take_string;
 braid_option_take braid_take_count;	/* a u64 */
 braid_option_take braid_take_duration;	/* seconds, a double */
 braid_option_take braid_take_word;	/* an unsigned int: which of ->values */
+braid_option_take braid_take_named;	/* a const char *: one of ->values */
 braid_option_take braid_take_list;	/* one more of a struct braid_option_list */
 braid_option_take braid_take_region_size;	/* a u64: bytes */
 

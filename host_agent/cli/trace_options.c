@@ -8,6 +8,7 @@
 
 #include "host_agent/cli/trace_options.h"
 #include "host_agent/control/control.h"
+#include "host_agent/library/words.h"
 #include "host_agent/util/array.h"
 #include "host_agent/util/cleanup.h"
 #include "host_agent/util/error.h"
@@ -56,9 +57,9 @@ int braid_trace_take_form(const struct braid_option *o, void *to, const char *va
 static int take_clock_source(const struct braid_option *o, void *to, const char *value)
 {
 	struct braid_trace_options *t = to;
-	unsigned int which;
+	const char *named;
 
-	return braid_take_word(o, &which, value) ?: trace_options_add(&t->opening, o->name, value);
+	return braid_take_named(o, &named, value) ?: trace_options_add(&t->opening, o->name, value);
 }
 
 /* Two languages: -e has globs, -F expressions. */
@@ -89,11 +90,11 @@ const struct braid_option braid_trace_common[] = {
 	  "show times of CLOCK: host (default), or realtime, to compare captures of several hosts; "
 	  "error bounds then refer to that clock. A report shows realtime as a date in UTC, "
 	  "2026-01-31T12:00:00.500000000Z; JSON has the date in \"time\", and the ns since 1970",
-	  .values = "host realtime" },
+	  .values = BRAID_WORDS_CLOCK },
 	{ 0, "clock-source", "SOURCE", .take = take_clock_source, .help =
 	  "convert guests' times only by SOURCE: kvm, exchange, pairs, nominal or windows (the "
 	  "exchange, made tighter by the host's kvm_entry and kvm_exit events); auto (default) "
-	  "selects the best except windows", .values = "auto kvm exchange pairs nominal windows" },
+	  "selects the best except windows", .values = BRAID_WORDS_SOURCE },
 	{ 0, "stream", "NAME", .take = braid_trace_select, .help = "only this guest, or 'host'",
 	  .values = "@stream" },
 	{ 0, "cpu", "N", .take = braid_trace_select, .help = "only this CPU of each stream" },

@@ -8,6 +8,7 @@
 #include "host_agent/analyze/analysis.h"
 #include "host_agent/export/export.h"
 #include "host_agent/library/private.h"
+#include "host_agent/library/words.h"
 #include "host_agent/util/error.h"
 #include "host_agent/walk/analysis.h"
 
@@ -28,6 +29,11 @@ static const struct {
 	{ "task", BRAID_ANALYSIS_ONE_TASK },
 	{ "against", BRAID_ANALYSIS_COMPARES },
 };
+
+const char *braid_library_limited(size_t number)
+{
+	return number < sizeof(limited) / sizeof(*limited) ? limited[number].name : NULL;
+}
 
 const char *tracebraid_analysis(size_t number, const char **help)
 {
@@ -63,13 +69,12 @@ static int check_takes(const struct braid_analysis *analysis, enum braid_analysi
 
 static int check_by(const struct braid_analysis *analysis, const struct braid_library_select *s)
 {
-	static const enum braid_analysis_option needs[] = {
-		[BRAID_BY_VCPU] = BRAID_ANALYSIS_ANY, [BRAID_BY_TASK] = BRAID_ANALYSIS_BY_TASK,
-		[BRAID_BY_GUEST] = BRAID_ANALYSIS_BY_GUEST,
-		[BRAID_BY_SYSCALL] = BRAID_ANALYSIS_BY_CALL, [BRAID_BY_FUNCTION] = BRAID_ANALYSIS_BY_CALL,
-	};
+	size_t k;
 
-	return check_takes(analysis, needs[s->by], s->by_word);
+	for (k = 0; s->by_word && k < sizeof(limited) / sizeof(*limited); k++)
+		if (!strcmp(limited[k].name, s->by_word + strlen(braid_library_dashes(s->by_word))))
+			return check_takes(analysis, limited[k].option, s->by_word);
+	return 0;
 }
 
 /* Which of them cannot be combined. */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "host_agent/library/private.h"
+#include "host_agent/library/words.h"
 #include "host_agent/util/array.h"
 #include "host_agent/util/error.h"
 #include "host_agent/walk/moment.h"
@@ -50,15 +51,13 @@ static int select_take_number(struct braid_library_select *s, const char *text, 
 }
 
 /* Return: which of @words @text is, or -EINVAL with braid_fail(). */
-static int take_one_of(struct braid_library_select *s, const char *text, const char *const *words,
-		       const char *expected)
+static int take_one_of(struct braid_library_select *s, const char *text, const char *words)
 {
-	int k;
+	int which = braid_text_one_of(words, text);
+	char list[BRAID_TEXT_LIST];
 
-	for (k = 0; words[k]; k++)
-		if (!strcmp(text, words[k]))
-			return k;
-	return braid_fail(-EINVAL, "%.80s: expected %s", s->word, expected);
+	return which >= 0 ? which : braid_fail(-EINVAL, "%.80s: expected %s", s->word,
+					       braid_text_list(words, list));
 }
 
 static int select_add(struct braid_library_list *list, const char *text)
@@ -163,8 +162,7 @@ static int take_against_until(struct braid_library_select *s, const char *text)
 
 static int take_clock(struct braid_library_select *s, const char *text)
 {
-	int which = take_one_of(s, text, (const char *const[]){ "host", "realtime", NULL },
-				"host or realtime");
+	int which = take_one_of(s, text, BRAID_WORDS_CLOCK);
 
 	s->options.realtime = which == 1;
 	return which < 0 ? which : 0;
@@ -201,8 +199,7 @@ static int take_task(struct braid_library_select *s, const char *text)
 
 static int take_by(struct braid_library_select *s, const char *text)
 {
-	static const char *const words[] = { "vcpu", "task", "syscall", "function", "guest", NULL };
-	int which = take_one_of(s, text, words, "vcpu, task, syscall, function or guest");
+	int which = take_one_of(s, text, BRAID_WORDS_BY);
 
 	s->by = which;
 	s->by_word = s->word;
@@ -211,8 +208,7 @@ static int take_by(struct braid_library_select *s, const char *text)
 
 static int take_weight(struct braid_library_select *s, const char *text)
 {
-	int which = take_one_of(s, text, (const char *const[]){ "time", "count", NULL },
-				"time or count");
+	int which = take_one_of(s, text, BRAID_WORDS_WEIGHT);
 
 	s->weight_word = s->word;
 	s->by_count = which == 1;

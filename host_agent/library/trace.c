@@ -8,6 +8,7 @@
 
 #include "host_agent/export/text/line.h"
 #include "host_agent/library/private.h"
+#include "host_agent/library/words.h"
 #include "host_agent/util/error.h"
 #include "host_agent/util/version.h"
 #include "host_agent/walk/analysis.h"
@@ -74,19 +75,11 @@ static void warn_of_fault(void *arg, const struct braid_stream *stream, const ch
 /* By its name. Return: 0: the best that there is; a kind; or -EINVAL. */
 static int clock_source_of(const char *name)
 {
-	static const enum braid_clock_kind kinds[] = {
-		BRAID_CLOCK_KVM, BRAID_CLOCK_EXCHANGE, BRAID_CLOCK_PAIRS, BRAID_CLOCK_NOMINAL,
-		BRAID_CLOCK_WINDOWS,
-	};
-	size_t k;
+	int kind = name ? braid_text_one_of(BRAID_WORDS_SOURCE, name) : 0;
+	char list[BRAID_TEXT_LIST];
 
-	if (!name || !strcmp(name, "auto"))
-		return 0;
-	for (k = 0; k < sizeof(kinds) / sizeof(*kinds); k++)
-		if (!strcmp(name, braid_clock_kind_name(kinds[k])))
-			return kinds[k];
-	return braid_fail(-EINVAL, "clock-source=%.63s: expected auto, kvm, exchange, pairs, nominal or windows",
-			  name);
+	return kind >= 0 ? kind : braid_fail(-EINVAL, "clock-source=%.63s: expected %s", name,
+					     braid_text_list(BRAID_WORDS_SOURCE, list));
 }
 
 int braid_library_options(struct tracebraid_trace *trace, const char *clock_source,

@@ -347,3 +347,29 @@ void braid_text_nearer(struct braid_text_near *near, const char *candidate)
 	near->distance = distance;
 	near->nearest = candidate;
 }
+
+int braid_text_one_of(const char *words, const char *word)
+{
+	size_t n;
+	int k;
+
+	for (k = 0; *words; k++) {
+		n = strcspn(words, " ");
+		if (strlen(word) == n && !memcmp(words, word, n))
+			return k;
+		words += n + (words[n] == ' ');
+	}
+	return -EINVAL;
+}
+
+const char *braid_text_list(const char *words, char list[BRAID_TEXT_LIST])
+{
+	size_t used = 0, n;
+
+	for (*list = 0; *words && used < BRAID_TEXT_LIST; words += n + (words[n] == ' ')) {
+		n = strcspn(words, " ");
+		used += snprintf(list + used, BRAID_TEXT_LIST - used, "%s%.*s",
+				 !used ? "" : words[n] ? ", " : " or ", (int)n, words);
+	}
+	return list;
+}

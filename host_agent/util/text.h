@@ -227,6 +227,14 @@ struct braid_text_near {
 	u32 distance;
 };
 
+/** braid_text_one_of - which of the words "one two three" it is, from 0; -EINVAL: none */
+int braid_text_one_of(const char *words, const char *word);
+
+#define BRAID_TEXT_LIST	256u	/* capacity: */
+
+/** braid_text_list - such words as "one, two or three" */
+const char *braid_text_list(const char *words, char list[BRAID_TEXT_LIST]);
+
 /** braid_text_nearer - keep a candidate if it is near, and nearer than the ones before */
 void braid_text_nearer(struct braid_text_near *near, const char *candidate);
 

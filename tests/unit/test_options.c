@@ -16,6 +16,7 @@
 #include "tests/unit/make_capture.h"
 #include "tests/unit/need.h"
 #include "tests/unit/run_command.h"
+#include "tracebraid/tracebraid.h"
 
 static const struct braid_cli_command *const commands[] = {
 	&braid_command_analyze, &braid_command_attach, &braid_command_clock, &braid_command_create, &braid_command_detach,
@@ -408,6 +409,43 @@ static void words(void)
 		CHECK(is_word(keys, k, braid_top_key_name(k)));
 }
 
+/* What the library says of an option of export or analyze; "": it takes it. */
+static const char *taken(const char *word, bool analyzes)
+{
+	const char *const words[] = { word, NULL };
+
+	return !(analyzes ? tracebraid_analyze_check("steal", words, false) :
+			    tracebraid_export_check("ctf", "out", words)) ? "" : braid_failure();
+}
+
+/* The library has each option that is handed on to it, and takes each of its words. */
+static void handed_on(const struct braid_option *o, bool analyzes)
+{
+	char word[64];
+	const char *at;
+	u32 n;
+
+	for (; o->name; o++) {
+		if (o->take != braid_trace_take && o->take != braid_trace_select)
+			continue;
+		snprintf(word, sizeof(word), o->argument ? "--%s=1" : "--%s", o->name);
+		CHECK(!strstr(taken(word, analyzes), "is not an option"));
+		for (at = o->values; at && *at && *at != '@'; at += n + (at[n] == ' ')) {
+			n = strcspn(at, " ");
+			snprintf(word, sizeof(word), "--%s=%.*s", o->name, (int)n, at);
+			CHECK(!strstr(taken(word, analyzes), "expected"));
+		}
+	}
+}
+
+static void library(void)
+{
+	handed_on(braid_trace_common, false);
+	handed_on(braid_command_report.options, false);
+	handed_on(braid_command_export.options, false);
+	handed_on(braid_command_analyze.options, true);
+}
+
 /* Marks the letters and names of a table; false: one is a duplicate or empty. */
 static bool unique(const struct braid_option *o, bool letters[128], const char **names, size_t *nr)
 {
@@ -461,6 +499,7 @@ int main(void)
 	RUN(quoted_names);
 	RUN(printing);
 	RUN(words);
+	RUN(library);
 	RUN(tables);
 	free(state.list.items);
 	return VERDICT();
