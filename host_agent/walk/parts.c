@@ -10,9 +10,9 @@
 
 /*
  * Pages of a part: so many that what precedes it in a ring, some pages, is little, and so few that
- * its lines fit a CPU's cache.
+ * its lines take little memory.
  */
-#define PART_PAGES	512u
+#define PART_PAGES	1024u
 #define RING_PAGES	32u		/* or these times the rings, if that is more */
 #define MORE_SLOTS	2u		/* parts that are made or wait: one a thread, and these */
 #define MOST_LOOK_NS	10000000u	/* how far before a part the order of events is looked at */
