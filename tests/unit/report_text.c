@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* A capture's report as a string. */
+/* A capture's report as a string, or exported. */
 #include <string.h>
 
 #include "host_agent/export/text/form.h"
@@ -23,6 +23,20 @@ char *report_text(const char *capture, bool json, const struct braid_walk_option
 	fclose(to);
 	braid_source_free(source);
 	return text;
+}
+
+int export_capture(int (*form)(const char *, struct braid_source *, const struct braid_walk_options *,
+			       struct braid_walk_totals *), const char *capture,
+		   const char *out, const struct braid_walk_options *options, struct braid_walk_totals *totals)
+{
+	char *names[] = { (char *)capture };
+	struct braid_source *source;
+	int err;
+
+	NEED(!braid_source_open_captures(&source, names, 1, NULL));
+	err = form(out, source, options, totals);
+	braid_source_free(source);
+	return err;
 }
 
 u32 count_of(const char *text, const char *what)

@@ -32,14 +32,7 @@ static const struct synth_guest_params roomy = {
 
 static int export(const struct braid_walk_options *options, struct braid_walk_totals *totals)
 {
-	struct braid_source *source;
-	char *names[] = { capture };
-	int err;
-
-	NEED(!braid_source_open_captures(&source, names, 1, NULL));
-	err = braid_export_ctf(folder, source, options, totals);
-	braid_source_free(source);
-	return err;
+	return export_capture(braid_export_ctf, capture, folder, options, totals);
 }
 
 static void remove_folder(void)

@@ -12,6 +12,7 @@
 #include "tests/unit/check.h"
 #include "tests/unit/make_capture.h"
 #include "tests/unit/need.h"
+#include "tests/unit/report_text.h"
 
 static char dir[] = "/tmp/test_ctf_folder.XXXXXX";
 static char capture[64], folder[64];
@@ -20,14 +21,7 @@ static const struct braid_walk_options all;
 
 static int export(const struct braid_walk_options *options, struct braid_walk_totals *totals)
 {
-	struct braid_source *source;
-	char *names[] = { capture };
-	int err;
-
-	NEED(!braid_source_open_captures(&source, names, 1, NULL));
-	err = braid_export_ctf(folder, source, options, totals);
-	braid_source_free(source);
-	return err;
+	return export_capture(braid_export_ctf, capture, folder, options, totals);
 }
 
 static void remove_folder(void)

@@ -14,6 +14,7 @@
 #include "tests/unit/check.h"
 #include "tests/unit/make_capture.h"
 #include "tests/unit/need.h"
+#include "tests/unit/report_text.h"
 
 #define NR_TYPES	40u	/* more than a compact header's ids */
 #define FIRST_ID	10u
@@ -234,17 +235,14 @@ static void read_stream(const char *name)
 static void read_all(struct braid_walk_totals *totals)
 {
 	static const struct braid_walk_options all;
-	struct braid_source *source;
-	char *names[] = { capture }, path[96];
+	char path[96];
 	struct dirent *entry;
 	DIR *streams;
 
 	memset(&found, 0, sizeof(found));
 	snprintf(path, sizeof(path), "rm -rf %s", folder);
 	NEED(!system(path));
-	NEED(!braid_source_open_captures(&source, names, 1, NULL));
-	CHECK_EQ(braid_export_ctf(folder, source, &all, totals), 0);
-	braid_source_free(source);
+	CHECK_EQ(export_capture(braid_export_ctf, capture, folder, &all, totals), 0);
 	read_metadata();
 	snprintf(path, sizeof(path), "%s/guest", folder);
 	streams = opendir(path);

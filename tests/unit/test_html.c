@@ -32,14 +32,8 @@ static char *read_page(void)
 static int export(struct braid_walk_totals *totals)
 {
 	static const struct braid_walk_options all;
-	char *names[] = { capture };
-	struct braid_source *source;
-	int err;
 
-	NEED(!braid_source_open_captures(&source, names, 1, NULL));
-	err = braid_export_html(page, source, &all, totals);
-	braid_source_free(source);
-	return err;
+	return export_capture(braid_export_html, capture, page, &all, totals);
 }
 
 /* After the program there are only chunks, without characters that have a meaning in HTML. */
