@@ -10,8 +10,6 @@
 #include "host_agent/walk/select.h"
 #include "host_agent/walk/walk.h"
 
-#define ASIDE_BYTES	(64u << 10)	/* this much text is delivered even without an item */
-
 static u64 add_bounds(u64 a, u64 b)
 {
 	return a == BRAID_BOUND_UNKNOWN || b == BRAID_BOUND_UNKNOWN ? BRAID_BOUND_UNKNOWN : a + b;
@@ -279,8 +277,6 @@ int braid_walk_next(struct braid_walk *w)
 		ret = got_event(w, w->item);
 	}
 	while (!ret) {
-		if (w->aside && w->aside->bytes >= ASIDE_BYTES)
-			return BRAID_WALK_ASIDE;
 		ret = walk_merge(w, &w->item);
 		if (ret <= 0)
 			break;
@@ -384,13 +380,8 @@ static int deliver_all(struct braid_walk *w, const struct braid_walk_ops *ops, v
 	int ret;
 
 	while ((ret = braid_walk_next(w)) > 0) {
-		int err = w->aside && w->aside->bytes ?
-			  ops->aside(arg, w->aside->data, w->aside->bytes) : 0;
+		int err = braid_walk_deliver(w, ops, arg, ret);
 
-		if (w->aside)
-			w->aside->bytes = 0;
-		if (!err)
-			err = braid_walk_deliver(w, ops, arg, ret);
 		if (err)
 			return err;
 	}

@@ -17,8 +17,7 @@ enum braid_walk_got {
 	BRAID_WALK_EVENT = 1,
 	BRAID_WALK_LOST = 2,	/* item->lost_before, never 0; its event may follow */
 	BRAID_WALK_NOTE = 3,	/* the payload is text */
-	BRAID_WALK_ASIDE = 4,	/* no item, but ->aside has much text to deliver */
-	BRAID_WALK_PAST = 5,	/* never returned: no later item is selected */
+	BRAID_WALK_PAST = 4,	/* never returned: no later item is selected */
 };
 
 /* A walk along the timeline. */
@@ -42,7 +41,6 @@ struct braid_walk {
 	 * the ops do; the selected time limits its observation. The caller ends and frees it.
 	 */
 	struct braid_states *states;
-	struct braid_text *aside;	/* with ->states: its ops' output, in the order of items */
 	/* With ->states, set with it; NULL: not asked. Gets each event after they took it. */
 	int (*watch)(void *arg, const struct braid_item *item,
 		     const struct braid_event_type_info *info);
@@ -78,8 +76,6 @@ struct braid_walk_ops {
 		     const struct braid_event_type_info *info);
 	int (*lost)(void *arg, const struct braid_item *item);	/* item->lost_before, never 0 */
 	int (*note)(void *arg, const struct braid_item *item);	/* the payload is text */
-	/* The text of ->aside, which is then emptied; not what is left when the walk ends. */
-	int (*aside)(void *arg, const char *data, size_t bytes);
 	/* Of a source that grows: all that is complete was delivered; and, it has more. */
 	int (*pause)(void *arg);
 	int (*grown)(void *arg);

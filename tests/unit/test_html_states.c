@@ -105,15 +105,10 @@ static void compare(const char *want)
 	CHECK(!"the states are others");
 }
 
-static int put_aside(void *arg, const char *data, size_t bytes)
-{
-	return braid_html_states_aside(arg, data, bytes);
-}
-
 /* Writes the states alone; all but @exact spans are merged when they are short. */
 static void expect_merged(u32 exact, s64 first_ns, s64 last_ns, const char *want)
 {
-	static const struct braid_walk_ops ops = { .aside = put_aside };
+	static const struct braid_walk_ops ops;
 	const struct braid_walk_options options = {
 		.from = { .kind = first_ns ? BRAID_MOMENT_AT : BRAID_MOMENT_NONE, .ns = first_ns },
 		.to = { .kind = last_ns ? BRAID_MOMENT_AT : BRAID_MOMENT_NONE, .ns = last_ns },
@@ -133,7 +128,7 @@ static void expect_merged(u32 exact, s64 first_ns, s64 last_ns, const char *want
 	NEED(!braid_walk_begin(&shown, &memory_source, &options, &totals));
 	NEED(!braid_html_lanes_make(&lanes, &memory_source, &options));
 	NEED(!braid_html_states_begin(&states, &shown, &lanes, n, NULL, &out, exact));
-	CHECK_EQ(braid_walk_run(&shown, &ops, states), 0);
+	CHECK_EQ(braid_walk_run(&shown, &ops, NULL), 0);
 	CHECK_EQ(braid_html_states_end(states), 0);
 	origin_ns = braid_html_states_origin(states);
 	braid_walk_end(&shown);

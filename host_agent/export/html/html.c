@@ -189,13 +189,6 @@ static int html_put_note(void *arg, const struct braid_item *item)
 	return html_put_row(h, place->lane, BRAID_HTML_NAME_NOTE, 0);
 }
 
-static int put_aside(void *arg, const char *data, size_t bytes)
-{
-	struct html_export *h = arg;
-
-	return braid_html_states_aside(h->states, data, bytes);
-}
-
 /* Data written once ------------------------------------------------------------------------- */
 
 /* A host time as the page has it. */
@@ -334,7 +327,6 @@ static int put_all(struct html_export *h, FILE *to)
 {
 	static const struct braid_walk_ops ops = {
 		.event = html_put_event, .lost = html_put_lost, .note = html_put_note,
-		.aside = put_aside,
 	};
 	int err = html_begin(h, to);
 

@@ -22,35 +22,15 @@ struct span {
 	u32 culprit;		/* its name */
 };
 
-/*
- * What passes from the walk to the page: a state, which a new name of the culprit follows, or a
- * task's start.
- */
-struct passed {
-	bool starts;
-	u32 name_bytes;		/* 0: that of the vCPU's last culprit, or none */
-	union {
-		struct braid_state_span span;
-		struct {
-			struct braid_task_start start;
-			char waker[BRAID_COMM_BYTES], call[BRAID_CALL_BYTES];
-		};
-	};
-};
-
-/* A vCPU's last culprit that was named, for the walk. */
-struct named {
-	struct braid_culprit culprit;	/* BRAID_CULPRIT_NONE: none yet */
-	u32 cpu;
-	u64 renamed;		/* of the states, when it was */
-};
-
 struct vcpu {
 	u32 lane;		/* 0: the page has none */
 	bool proven;		/* a state other than unknown was met */
 	bool open;		/* there is a last span, which may go on: */
 	struct span last;
-	u32 last_name;		/* of a culprit */
+	struct braid_culprit culprit;	/* the last one: */
+	u32 culprit_cpu;
+	u64 renamed;		/* of the states, when its name was made */
+	u32 culprit_name;	/* + 1; 0: none yet */
 	/* Short spans, one after the other; nr_merged 0: none. */
 	struct span merged;
 	u32 nr_merged;
@@ -59,10 +39,7 @@ struct vcpu {
 
 struct braid_html_states {
 	struct braid_states states;
-	struct braid_text aside;	/* struct passed */
-	struct named *named;		/* by vCPU */
 	struct braid_html_verdict verdict;
-
 	bool any_vcpu;
 	const struct braid_walk *shown;
 	const struct braid_html_lanes *lanes;
@@ -218,34 +195,44 @@ static u32 lane_of_culprit(const struct braid_html_states *x, const struct braid
 	return x->vcpus[span->culprit.vcpu].lane;
 }
 
-static u32 name_of(struct braid_html_states *x, struct vcpu *v, const struct passed *p,
-		   const char *name)
+/* The name of what runs instead of a vCPU, which is mostly the last one. */
+static u32 name_of(struct braid_html_states *x, struct vcpu *v,
+		   const struct braid_state_span *span)
 {
-	const struct braid_state_span *span = &p->span;
+	char name[BRAID_NAME_TEXT];
 	u32 lane;
 
-	if (span->state != BRAID_VCPU_STOLEN)
-		return 0;
-	if (p->name_bytes) {
-		lane = lane_of_culprit(x, span);
-		v->last_name = braid_html_name(x->names, BRAID_HTML_CULPRIT,
-					       span->cpu < x->states.nr_cpus ? span->cpu + 1 : 0,
-					       lane ? lane + 1 : 0, name, p->name_bytes);
-	}
-	return v->last_name;
+	if (v->culprit_name && v->culprit_cpu == span->cpu && v->renamed == x->states.renamed &&
+	    braid_culprit_same(&v->culprit, &span->culprit))
+		return v->culprit_name - 1;
+	v->culprit = span->culprit;
+	v->culprit_cpu = span->cpu;
+	v->renamed = x->states.renamed;
+	lane = lane_of_culprit(x, span);
+	braid_culprit_name(&x->states, &span->culprit, name);
+	v->culprit_name = 1 + braid_html_name(x->names, BRAID_HTML_CULPRIT,
+					      span->cpu < x->states.nr_cpus ? span->cpu + 1 : 0,
+					      lane ? lane + 1 : 0, name, strlen(name));
+	return v->culprit_name - 1;
 }
 
-static int html_states_take(struct braid_html_states *x, const struct passed *p, const char *name)
-{
-	const struct braid_state_span *span = &p->span;
-	struct vcpu *v = &x->vcpus[span->vcpu];
-	struct span mine = { .from_ns = span->from_ns, .to_ns = span->to_ns,
-			     .state = span->state };
+/* The states' ops -------------------------------------------------------------------------- */
 
+static int html_states_span(void *arg, const struct braid_state_span *span)
+{
+	struct braid_html_states *x = arg;
+	struct vcpu *v = &x->vcpus[span->vcpu];
+	struct span mine = {
+		.from_ns = span->from_ns, .to_ns = span->to_ns, .state = span->state,
+	};
+	int err = braid_html_verdict_span(&x->verdict, span);
+
+	if (err || !v->lane)
+		return err;
 	if (span->state == BRAID_VCPU_SLEEPS && !span->task)
 		mine.state = BRAID_HTML_STATE_IDLE;
 	v->proven |= span->state != BRAID_VCPU_UNKNOWN;
-	mine.culprit = name_of(x, v, p, name);
+	mine.culprit = span->state == BRAID_VCPU_STOLEN ? name_of(x, v, span) : 0;
 	return join(x, v, &mine);
 }
 
@@ -259,19 +246,25 @@ static u32 lane_of(const struct braid_html_states *x, u32 stream, u32 cpu)
 	return cpu < guest->nr_vcpus ? x->vcpus[guest->first_vcpu + cpu].lane : 0;
 }
 
-static int take_start(struct braid_html_states *x, const struct passed *p)
+/* Within the selected time, as the rows of the page are. */
+static int html_states_start(void *arg, const struct braid_task_start *of)
 {
-	const struct braid_task_start *of = &p->start;
+	struct braid_html_states *x = arg;
+	const struct braid_stream *stream = x->states.source->streams[of->stream];
+	const struct braid_item waking = { .stream = stream, .counter = of->waker_counter };
+	char call[BRAID_CALL_BYTES];
 	struct braid_html_start start = {
 		.of = *of, .group = x->lanes->group_of[of->stream],
 		.lane = lane_of(x, of->stream, of->cpu),
 		.waker_lane = of->woken ? lane_of(x, of->stream, of->waker_cpu) : 0,
-		.call = p->call, .waker = p->waker,
-		.machine = x->states.source->streams[of->stream]->machine,
+		.call = call, .machine = stream->machine,
 	};
 
-	if (!x->spans || !start.lane)
+	if (of->ns < x->states.begin_ns || of->ns > x->states.end_ns || !x->spans || !start.lane)
 		return 0;
+	start.waker = braid_format_comm(&waking, of->waker);
+	if (of->call < BRAID_CALL_NUMBER)
+		braid_call_name(&x->states.roles, of->call, call);
 	start.of.ns = braid_walk_shown_ns(x->shown, of->ns);
 	start.of.off_ns = of->off ? braid_walk_shown_ns(x->shown, of->off_ns) : 0;
 	start.of.woken_ns = of->woken ? braid_walk_shown_ns(x->shown, of->woken_ns) : 0;
@@ -279,91 +272,21 @@ static int take_start(struct braid_html_states *x, const struct passed *p)
 	return braid_html_spans_started(x->spans, &start);
 }
 
-int braid_html_states_aside(struct braid_html_states *x, const char *data, size_t bytes)
-{
-	size_t at = 0;
-	int err = 0;
-
-	while (at < bytes && !err) {
-		struct passed p;
-
-		memcpy(&p, data + at, sizeof(p));
-		at += sizeof(p);
-		err = p.starts ? take_start(x, &p) : html_states_take(x, &p, data + at);
-		at += p.name_bytes;
-	}
-	return err;
-}
-
-/* The walk --------------------------------------------------------------------------------- */
-
-/* Whether the culprit needs a name, because it is not the vCPU's last one. */
-static bool is_new(struct braid_html_states *x, const struct braid_state_span *span)
-{
-	struct named *last = &x->named[span->vcpu];
-
-	if (last->cpu == span->cpu && last->renamed == x->states.renamed &&
-	    braid_culprit_same(&last->culprit, &span->culprit))
-		return false;
-	*last = (struct named){ span->culprit, span->cpu, x->states.renamed };
-	return true;
-}
-
-static int pass_span(void *arg, const struct braid_state_span *span)
-{
-	struct braid_html_states *x = arg;
-	struct passed p = { .span = *span };
-	char name[BRAID_NAME_TEXT];
-	int err = braid_html_verdict_span(&x->verdict, span);
-
-	if (err || !x->vcpus[span->vcpu].lane)
-		return err;
-	if (span->state == BRAID_VCPU_STOLEN && is_new(x, span)) {
-		braid_culprit_name(&x->states, &span->culprit, name);
-		p.name_bytes = strlen(name);
-	}
-	braid_text_put(&x->aside, (const char *)&p, sizeof(p));
-	braid_text_put(&x->aside, name, p.name_bytes);
-	return x->aside.failed ? braid_out_of_memory() : 0;
-}
-
-/* Within the selected time, as the rows of the page are. */
-static int pass_start(void *arg, const struct braid_task_start *start)
-{
-	struct braid_html_states *x = arg;
-	const struct braid_item waking = {
-		.stream = x->states.source->streams[start->stream],
-		.counter = start->waker_counter,
-	};
-	struct passed p;
-
-	if (start->ns < x->states.begin_ns || start->ns > x->states.end_ns)
-		return 0;
-	p.starts = true;
-	p.name_bytes = 0;
-	p.start = *start;
-	strcpy(p.waker, braid_format_comm(&waking, start->waker));
-	if (start->call < BRAID_CALL_NUMBER)
-		braid_call_name(&x->states.roles, start->call, p.call);
-	braid_text_put(&x->aside, (const char *)&p, sizeof(p));
-	return x->aside.failed ? braid_out_of_memory() : 0;
-}
-
-static int pass_queued(void *arg, const struct braid_queue_wait *wait)
+static int html_states_queued(void *arg, const struct braid_queue_wait *wait)
 {
 	struct braid_html_states *x = arg;
 
 	return braid_html_verdict_queued(&x->verdict, wait);
 }
 
-static int pass_cut(void *arg, u32 vcpu, s64 ns)
+static int html_states_cut(void *arg, u32 vcpu, s64 ns)
 {
 	struct braid_html_states *x = arg;
 
 	return braid_html_verdict_cut(&x->verdict, vcpu, ns);
 }
 
-static int pass_event(void *arg, const struct braid_item *item,
+static int html_states_event(void *arg, const struct braid_item *item,
 		      const struct braid_event_type_info *info)
 {
 	struct braid_html_states *x = arg;
@@ -378,9 +301,8 @@ static int place_vcpus(struct braid_html_states *x)
 	u32 k;
 
 	x->vcpus = calloc((size_t)x->states.nr_vcpus + 1, sizeof(*x->vcpus));
-	x->named = calloc((size_t)x->states.nr_vcpus + 1, sizeof(*x->named));
 	x->host_lanes = calloc((size_t)x->states.nr_cpus + 1, sizeof(*x->host_lanes));
-	if (!x->vcpus || !x->named || !x->host_lanes)
+	if (!x->vcpus || !x->host_lanes)
 		return braid_out_of_memory();
 	for (k = 0; k < x->states.nr_cpus; k++)
 		x->host_lanes[k] = braid_html_lane_of(x->lanes, x->host_group, k);
@@ -399,7 +321,8 @@ int braid_html_states_begin(struct braid_html_states **out, struct braid_walk *s
 			    struct braid_html_spans *spans, struct braid_html_out *page, u32 exact)
 {
 	static const struct braid_states_ops ops = {
-		.span = pass_span, .queued = pass_queued, .started = pass_start, .cut = pass_cut,
+		.span = html_states_span, .queued = html_states_queued,
+		.started = html_states_start, .cut = html_states_cut,
 	};
 	struct braid_html_states *x = calloc(1, sizeof(*x));
 	int err;
@@ -418,10 +341,9 @@ int braid_html_states_begin(struct braid_html_states **out, struct braid_walk *s
 		return err;
 	x->any_vcpu = x->states.nr_vcpus;
 	shown->states = &x->states;
-	shown->aside = &x->aside;
 	if (!x->any_vcpu)
 		return place_vcpus(x);
-	shown->watch = pass_event;
+	shown->watch = html_states_event;
 	shown->watch_arg = x;
 	err = braid_html_verdict_begin(&x->verdict, &x->states, shown->options);
 	return err ? err : place_vcpus(x);
@@ -446,8 +368,6 @@ int braid_html_states_end(struct braid_html_states *x)
 
 	if (!err && x->any_vcpu)
 		err = braid_html_verdict_end(&x->verdict);
-	if (!err)
-		err = braid_html_states_aside(x, x->aside.data, x->aside.bytes);
 	for (k = 0; k < x->states.nr_vcpus && !err; k++) {
 		if (!x->vcpus[k].proven)
 			continue;
@@ -471,9 +391,7 @@ void braid_html_states_free(struct braid_html_states *x)
 		return;
 	for (k = 0; k < COLUMNS; k++)
 		braid_text_free(&x->columns[k]);
-	braid_text_free(&x->aside);
 	braid_html_verdict_free(&x->verdict);
-	free(x->named);
 	free(x->host_lanes);
 	free(x->vcpus);
 	braid_states_free(&x->states);

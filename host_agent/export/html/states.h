@@ -23,8 +23,8 @@ struct braid_html_states;
 /**
  * braid_html_states_begin - prepare to write the states of vCPUs
  * @out: set; braid_html_states_free() it in any case
- * @shown: the walk that the page is made by, begun and not started: gets ->states, ->aside and, if
- *	the trace has a guest, ->watch
+ * @shown: the walk that the page is made by, begun and not started: gets ->states and, if the
+ *	trace has a guest, ->watch
  * @lanes: its lanes
  * @names: the culprits are added
  * @spans: get the starts of tasks; or NULL
@@ -44,9 +44,6 @@ int braid_html_states_begin(struct braid_html_states **out, struct braid_walk *s
 /** braid_html_states_recorded - the recorded times, in order and apart; 0: not known */
 const struct braid_observed *braid_html_states_recorded(const struct braid_html_states *x,
 							size_t *nr);
-
-/** braid_html_states_aside - the walk's ->aside; returns 0, or -errno with braid_fail() */
-int braid_html_states_aside(struct braid_html_states *x, const char *data, size_t bytes);
 
 /** braid_html_states_origin - what the times of states and starts are relative to, as shown */
 s64 braid_html_states_origin(const struct braid_html_states *x);

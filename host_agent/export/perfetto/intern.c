@@ -39,7 +39,7 @@ struct braid_perfetto_strings {
 
 size_t braid_perfetto_begin(struct braid_perfetto_sequence *q)
 {
-	struct braid_text *t = &q->bytes;
+	struct braid_text *t = &q->out->bytes;
 	char *at = braid_text_reserve(t, MARKS_BYTES);
 	size_t packet, defaults;
 
@@ -64,8 +64,8 @@ size_t braid_perfetto_begin(struct braid_perfetto_sequence *q)
 
 int braid_perfetto_end(struct braid_perfetto_sequence *q, size_t packet)
 {
-	braid_wire_end(&q->bytes, packet);
-	return q->bytes.failed ? braid_out_of_memory() : 0;
+	braid_wire_end(&q->out->bytes, packet);
+	return braid_perfetto_written(q->out);
 }
 
 /* Strings ------------------------------------------------------------------------------------ */
@@ -88,7 +88,7 @@ static bool perfetto_intern_same(const void *in, u32 number, const void *of)
 static int perfetto_intern_put(struct braid_perfetto_sequence *q, u32 field, u32 iid,
 			       const char *text)
 {
-	struct braid_text *t = &q->bytes;
+	struct braid_text *t = &q->out->bytes;
 	size_t packet, data, entry;
 
 	packet = braid_perfetto_begin(q);
@@ -134,7 +134,6 @@ void braid_perfetto_sequence_free(struct braid_perfetto_sequence *q)
 {
 	struct braid_perfetto_strings *s = q->strings;
 
-	braid_text_free(&q->bytes);
 	if (!s)
 		return;
 	braid_text_free(&s->texts);

@@ -103,24 +103,6 @@ static int perfetto_put_note(void *arg, const struct braid_item *item)
 	return braid_perfetto_note(&x->out, &x->machines[item->stream->number], item);
 }
 
-static int put_aside(void *arg, const char *data, size_t bytes)
-{
-	struct perfetto_export *x = arg;
-
-	braid_text_put(&x->out.bytes, data, bytes);
-	return braid_perfetto_written(&x->out);
-}
-
-/* Writes what ->aside has left when the walk ends, or gets afterwards. */
-static int put_rest_aside(struct perfetto_export *x)
-{
-	struct braid_text *aside = x->walk.aside;
-	size_t bytes = aside->bytes;
-
-	aside->bytes = 0;
-	return put_aside(x, aside->data, bytes);
-}
-
 static int flush_bundles(struct perfetto_export *x)
 {
 	size_t k;
@@ -220,7 +202,6 @@ int braid_export_perfetto(FILE *to, struct braid_source *source,
 {
 	static const struct braid_walk_ops ops = {
 		.event = perfetto_put_event, .lost = perfetto_put_lost, .note = perfetto_put_note,
-		.aside = put_aside,
 	};
 	struct perfetto_export x = { .out = { .to = to, .walk = &x.walk } };
 	int err = braid_walk_begin(&x.walk, source, options, totals);
@@ -235,13 +216,9 @@ int braid_export_perfetto(FILE *to, struct braid_source *source,
 	if (!err)
 		err = braid_walk_run(&x.walk, &ops, &x);
 	if (!err)
-		err = put_rest_aside(&x);
-	if (!err)
 		err = flush_bundles(&x);
 	if (!err)
 		err = braid_perfetto_states_end(x.states);
-	if (!err)
-		err = put_rest_aside(&x);
 	if (!err)
 		err = braid_perfetto_tail(&x.out, x.machines);
 	if (!err)

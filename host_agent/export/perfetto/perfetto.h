@@ -250,7 +250,7 @@ struct braid_perfetto_states;
 /**
  * braid_perfetto_states_begin - write the tracks of vCPUs' states, before the walk runs
  * @out: set; braid_perfetto_states_free() it in any case
- * @walk: begun; gets ->aside, whose text is to be written to the file
+ * @walk: begun
  * @o: the file
  * @machines: by stream; all stays
  *
@@ -260,7 +260,7 @@ int braid_perfetto_states_begin(struct braid_perfetto_states **out, struct braid
 				struct braid_perfetto_out *o,
 				struct braid_perfetto_machine *machines);
 
-/** braid_perfetto_states_end - after the walk: the last slices, in ->aside. Return: likewise */
+/** braid_perfetto_states_end - after the walk: the last slices. Return: likewise */
 int braid_perfetto_states_end(struct braid_perfetto_states *x);
 
 /** braid_perfetto_states_free - free all; NULL is fine */
@@ -269,13 +269,13 @@ void braid_perfetto_states_free(struct braid_perfetto_states *x);
 /* Their sequence of packets: intern.c ------------------------------------------------ */
 
 struct braid_perfetto_sequence {
+	struct braid_perfetto_out *out;
 	u32 id;
-	struct braid_text bytes;
 	bool begun;
 	struct braid_perfetto_strings *strings;	/* NULL: none yet */
 };
 
-/** braid_perfetto_begin - begin a packet, of the host's clock; append its contents to ->bytes */
+/** braid_perfetto_begin - begin a packet, of the host's clock; append its contents to the file's bytes */
 size_t braid_perfetto_begin(struct braid_perfetto_sequence *q);
 
 /** braid_perfetto_end - end it. Return: 0, or -ENOMEM with braid_fail() */

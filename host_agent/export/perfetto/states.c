@@ -62,10 +62,10 @@ enum constant {
 
 /* Only the walk uses it. */
 struct braid_perfetto_states {
-	struct braid_perfetto_out *out;		/* of tracks, before the walk runs */
+	struct braid_perfetto_out *out;
 	struct braid_perfetto_machine *machines;	/* by stream */
 	struct braid_slices *slices;
-	struct braid_perfetto_sequence sequence;	/* delivered with the walk's items */
+	struct braid_perfetto_sequence sequence;
 	struct braid_text text;			/* scratch space */
 	u64 *tracks;				/* by the slices' vCPU; 0: none */
 	u32 constants[CONSTANTS];		/* their numbers; 0: not written yet */
@@ -106,7 +106,7 @@ static void put_arg(struct braid_text *t, const struct arg *arg)
 static int perfetto_states_put_event(struct braid_perfetto_states *x, const struct event *e)
 {
 	size_t packet = braid_perfetto_begin(&x->sequence), event;
-	struct braid_text *t = &x->sequence.bytes;
+	struct braid_text *t = &x->out->bytes;
 	char *at = braid_text_reserve(t, 6 * FIELD_BYTES);
 	u32 k;
 
@@ -318,11 +318,11 @@ int braid_perfetto_states_begin(struct braid_perfetto_states **out, struct braid
 		return braid_out_of_memory();
 	x->out = o;
 	x->machines = machines;
+	x->sequence.out = o;
 	x->sequence.id = walk->source->nr_streams + 1;
 	err = braid_slices_begin(&x->slices, walk, &ops, x);
 	if (err)
 		return err;
-	walk->aside = &x->sequence.bytes;
 	x->tracks = calloc((size_t)braid_slices_nr_vcpus(x->slices) + 1, sizeof(*x->tracks));
 	if (!x->tracks)
 		return braid_out_of_memory();
