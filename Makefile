@@ -89,7 +89,7 @@ $(B)/libtracebraid.a: $(LIBRARY) $(B)/reading.a
 	$(Q)$(LD) -r -o $(B)/libtracebraid.o $^ && objcopy --localize-hidden $(B)/libtracebraid.o
 	$(Q)rm -f $@ && $(AR) rcs $@ $(B)/libtracebraid.o
 
-$(B)/obj/%.o: %.c
+$(B)/obj/%.o: %.c Makefile
 	$(call say,CC,$<)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<

@@ -37,7 +37,7 @@ SAN_counted	:= -fsanitize-coverage=trace-pc
 
 # One object tree, one library of the agent's and the helpers' code, and one set of programs for each sanitizer.
 define unit-rules
-$(B)/$(1)/obj/%.o: %.c
+$(B)/$(1)/obj/%.o: %.c Makefile tests/tests.mk
 	$(Q)mkdir -p $$(@D)
 	$(Q)$$(CC) $$(ALL_CFLAGS) -fvisibility=default -O1 $$(SAN_$(1)) -MMD -MP -c -o $$@ $$<
 

@@ -14,7 +14,7 @@ FUZZ_PROGRAMS	:= $(addprefix $(B)/fuzz/,$(FUZZ_NAMES))
 FUZZ_LIB	:= $(patsubst $(B)/obj/%,$(B)/fuzz/obj/%,$(LIB_OBJS))
 
 # An archive, so that objects that a target does not use are not linked into it.
-$(B)/fuzz/obj/%.o: %.c
+$(B)/fuzz/obj/%.o: %.c Makefile tests/fuzz/fuzz.mk
 	$(Q)mkdir -p $(@D)
 	$(Q)$(FUZZ_CC) $(ALL_CFLAGS) $(FUZZ_SAN) -fsanitize=fuzzer-no-link -MMD -MP -c -o $@ $<
 

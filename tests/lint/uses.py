@@ -55,10 +55,17 @@ IN_ROOM = re.compile(r"(?:.*/)?((?:host_agent|guest_driver)/\w+(?:/\w+)?)/[\w.-]
 SIDE = re.compile(r"(?:.*/)?(host_agent|guest_driver)/")
 
 
+def has_source(path):
+    """Whether the source that an object was compiled from, by the compiler's dependency output, still exists."""
+    listed = path.with_suffix(".d")
+    source = next((word for word in listed.read_text().split() if word.endswith(".c")), None) if listed.exists() else None
+    return not source or pathlib.Path(source).exists()
+
+
 def objects_in(folder):
-    """The objects of a folder, without tests and what is linked of others."""
+    """The objects of a folder, without tests, what is linked of others, and those whose source is gone."""
     found = [path for path in sorted(folder.rglob("*.o"))
-             if "tests" not in path.relative_to(folder).parts[:-1] and path.parent != folder]
+             if "tests" not in path.relative_to(folder).parts[:-1] and path.parent != folder and has_source(path)]
     if not found:
         sys.exit(f"{folder}: no objects; build it first")
     return found
