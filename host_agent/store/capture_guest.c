@@ -37,6 +37,8 @@ struct guest_ring {
 	size_t part;			/* of base.parts: the first that ends after the event */
 	bool skipped;			/* what came before this sub-buffer */
 	bool adrift;			/* the counter jumped back: a later epoch holds, not known which */
+	bool leaves_out;		/* some of the page, after its first event */
+	bool passed;			/* the last event was, and its time was not converted */
 };
 
 static struct guest_ring *guest_ring(struct braid_ring *ring)
@@ -249,21 +251,6 @@ static bool accept_extent(struct guest_ring *g, const struct braid_chunk_page *p
 	return true;
 }
 
-/* Space for an extent of any ring shape. */
-static int grow_buffer(struct guest_ring *g, u32 bytes)
-{
-	u8 *grown;
-
-	if (bytes <= g->allocated_bytes)
-		return 0;
-	grown = realloc(g->buffer, bytes);
-	if (!grown)
-		return braid_out_of_memory();
-	g->buffer = grown;
-	g->allocated_bytes = bytes;
-	return 0;
-}
-
 /* Loads the next extent. Return: 1, 0 at the end, -errno. */
 static int load_extent(struct guest_ring *g)
 {
@@ -278,7 +265,8 @@ static int load_extent(struct guest_ring *g)
 		return err;
 	if (g->skipped && extent->from_bytes)
 		return 1;	/* no event of it could be placed */
-	err = grow_buffer(g, BRAID_PAGE_DATA_AT + extent->to_bytes - extent->from_bytes);
+	err = braid_capture_room(&g->buffer, &g->allocated_bytes,
+				 BRAID_PAGE_DATA_AT + extent->to_bytes - extent->from_bytes);
 	if (err)
 		return err;
 	err = braid_capture_fetch(base, extent, g->buffer,
@@ -338,21 +326,6 @@ static void fill_item(struct guest_ring *g, enum braid_item_kind kind, u64 count
 	g->unreported_damaged = 0;
 }
 
-/* Whether a RING_END accounts for the event. */
-static void find_part(struct guest_ring *g, u64 seq)
-{
-	const struct braid_capture_ring *base = &g->base;
-	struct braid_ring_walk *walk = &g->base.ring.walk;
-
-	while (g->part < base->nr_parts && (s64)(seq - base->parts[g->part].reach) >= 0)
-		g->part++;
-	if (g->part == base->nr_parts)
-		walk->late++;
-	else if ((s64)(seq - base->parts[g->part].from_seq) >= 0)
-		return;
-	walk->outside++;
-}
-
 /* Times increase in a ring, except where the guest's counter jumped back and began a sub-buffer. */
 static void check_order(struct guest_ring *g, u64 counter)
 {
@@ -368,12 +341,44 @@ static void check_order(struct guest_ring *g, u64 counter)
 	faulty(g, "the guest's time goes back by %llu counter steps", (unsigned long long)back);
 }
 
+/*
+ * The next event is no earlier than one that was passed over. Times of one page ascend, so that
+ * only the last of them is converted.
+ */
+static void convert_passed(struct guest_ring *g)
+{
+	if (!g->passed)
+		return;
+	g->passed = false;
+	fill_item(g, BRAID_ITEM_EVENT, g->base.ring.item.counter);
+}
+
+/* Counts an event that nobody asked for. Return: false: it is like no other, so deliver it. */
+static bool pass_over(struct guest_ring *g, u64 counter)
+{
+	struct braid_ring *ring = &g->base.ring;
+	u64 seq = g->first_seq + g->cursor.events - 1;
+
+	if ((s64)(counter - ring->item.counter) < 0 || seq != ring->walk.next_seq ||
+	    g->unreported || g->unreported_damaged || g->adrift)
+		return false;
+	g->passed = true;
+	ring->item.counter = counter;
+	ring->walk.events++;
+	ring->walk.next_seq++;
+	braid_capture_find_part(&g->base, &g->part, seq);
+	return true;
+}
+
 static void capture_guest_deliver(struct guest_ring *g, const struct braid_event_view *view)
 {
 	struct braid_ring *ring = &g->base.ring;
 	struct braid_item *item = &ring->item;
 
+	convert_passed(g);
 	check_order(g, view->time);
+	g->leaves_out = ring->left_out && !(g->page_flags & BRAID_BUFFER_RAW) &&
+			braid_clock_epochs(&ring->stream->clock) <= 1;
 	item->seq = g->first_seq + g->cursor.events - 1;
 	if (item->seq != ring->walk.next_seq)
 		faulty(g, "event %llu where %llu was expected", (unsigned long long)item->seq,
@@ -384,7 +389,7 @@ static void capture_guest_deliver(struct guest_ring *g, const struct braid_event
 	item->payload_bytes = view->payload_bytes;
 	ring->walk.events++;
 	ring->walk.next_seq = item->seq + 1;
-	find_part(g, item->seq);
+	braid_capture_find_part(&g->base, &g->part, item->seq);
 }
 
 /* Events lost after the ring's last page and before the stop: known only from its account. */
@@ -463,6 +468,10 @@ static int guest_next(struct braid_ring *ring)
 		}
 		ret = braid_page_next(&g->cursor, &view);
 		if (ret > 0 && view.type == BRAID_TYPE_DATA) {
+			if (g->leaves_out &&
+			    braid_ring_leaves_out(ring, view.payload, view.payload_bytes) &&
+			    pass_over(g, view.time))
+				continue;
 			capture_guest_deliver(g, &view);
 			return 1;
 		}
@@ -472,6 +481,8 @@ static int guest_next(struct braid_ring *ring)
 			invalid_event(g, &g->cursor);
 			g->lost_track = true;
 		}
+		convert_passed(g);
+		g->leaves_out = false;
 		g->loaded = false;
 		g->covered_bytes = g->page.to_bytes;
 	}
@@ -521,6 +532,7 @@ static bool guest_skip(struct braid_ring *ring, s64 ns)
 	g->placed = false;
 	g->lost_track = false;
 	g->skipped = true;
+	g->leaves_out = g->passed = false;
 	g->dropped = 0;
 	g->unreported = 0;
 	g->unreported_damaged = 0;
@@ -545,6 +557,8 @@ static void guest_rewind(struct braid_ring *ring)
 	g->part = 0;
 	g->adrift = false;
 	g->skipped = false;
+	g->leaves_out = g->passed = false;
+	braid_ring_leave_none_out(ring);
 	memset(&g->page, 0, sizeof(g->page));
 	ring->taken_ns = 0;
 }
@@ -556,6 +570,7 @@ static void guest_free(struct braid_ring *ring)
 	braid_extents_free(&g->base.extents);
 	free(g->base.parts);
 	free(g->buffer);
+	braid_ring_leave_none_out(ring);
 	free(g);
 }
 

@@ -30,6 +30,8 @@ struct host_ring {
 	s64 last_ns;
 	bool any;
 	size_t span;			/* of left_out: the first that is not over */
+	bool leaves_out;		/* some of the page, after its first event */
+	bool passed;			/* the last event was, and its time was not converted */
 };
 
 static struct host_ring *host_ring(struct braid_ring *ring)
@@ -63,20 +65,6 @@ static void count_loss(struct host_ring *h, u32 page_bytes, u64 reported)
 	h->unreported += reported;
 }
 
-static int grow_buffer(struct host_ring *h, u32 bytes)
-{
-	u8 *grown;
-
-	if (bytes <= h->allocated_bytes)
-		return 0;
-	grown = realloc(h->buffer, bytes);
-	if (!grown)
-		return braid_out_of_memory();
-	h->buffer = grown;
-	h->allocated_bytes = bytes;
-	return 0;
-}
-
 /* Return: 1, 0 at the end, -errno. */
 static int load_page(struct host_ring *h)
 {
@@ -90,7 +78,9 @@ static int load_page(struct host_ring *h)
 	if (err <= 0)
 		return err;
 	h->at = h->bytes = 0;
-	err = grow_buffer(h, PAGE_AT + extent->to_bytes);
+	h->leaves_out = false;
+	err = braid_capture_room(&h->buffer, &h->allocated_bytes,
+				 PAGE_AT + extent->to_bytes);
 	if (err)
 		return err;
 	err = braid_capture_fetch(base, extent, h->buffer,
@@ -141,17 +131,54 @@ static void pass_over(struct host_ring *h, u64 stamp)
 	h->unreported_some = false;
 }
 
+static const struct braid_clock *clock_of(const struct host_ring *h)
+{
+	static const struct braid_clock as_is;	/* of BRAID_CLOCK_HOST */
+
+	return !h->base.own_clock ? &h->base.source->source.clocks.trace :
+	       h->base.clock ? h->base.clock : &as_is;
+}
+
+/* The next event is no earlier than one that nobody asked for. */
+static void convert_passed(struct host_ring *h)
+{
+	struct braid_clock_time t;
+
+	if (!h->passed)
+		return;
+	h->passed = false;
+	t = braid_clock_convert(clock_of(h), 0, h->base.ring.item.counter, BRAID_TAKEN_UNKNOWN,
+				h->base.epoch);
+	if (t.ns > h->last_ns)
+		h->last_ns = t.ns;
+}
+
+/* Counts an event that nobody asked for. Return: false: it is like no other, so deliver it. */
+static bool leave_out(struct host_ring *h)
+{
+	struct braid_ring *ring = &h->base.ring;
+
+	if (h->time < ring->item.counter || h->unreported || h->unreported_some)
+		return false;
+	h->passed = true;
+	ring->item.counter = h->time;
+	ring->walk.events++;
+	ring->walk.next_seq++;
+	return true;
+}
+
 /* Return: whether there is an event; else it is skipped. */
 static bool capture_host_deliver(struct host_ring *h, const u8 *payload, u32 payload_bytes)
 {
-	static const struct braid_clock as_is;	/* of BRAID_CLOCK_HOST */
-	const struct braid_clock *clock = !h->base.own_clock ? &h->base.source->source.clocks.trace :
-					  h->base.clock ? h->base.clock : &as_is;
+	const struct braid_clock *clock = clock_of(h);
 	struct braid_ring *ring = &h->base.ring;
 	struct braid_item *item = &ring->item;
 	struct braid_clock_time t;
 	u64 ts = h->time, back = 0;
 
+	convert_passed(h);
+	h->leaves_out = ring->left_out && !h->base.times && !h->base.nr_left_out &&
+			braid_clock_epochs(clock) <= 1;
 	if (h->base.times && !braid_dat_time(h->base.times, h->base.ticks, ring->cpu, ts, &ts)) {
 		faulty(h, "a time cannot be converted; its event is skipped");
 		return false;
@@ -197,6 +224,7 @@ static int end_of_ring(struct host_ring *h)
 	struct braid_item *item = &h->base.ring.item;
 	u64 rest = h->base.stated_lost > walk->lost ? h->base.stated_lost - walk->lost : 0;
 
+	convert_passed(h);
 	/* Lost at an unknown time: its pages do not say so. */
 	walk->lost += rest;
 	walk->next_seq += rest;
@@ -231,6 +259,9 @@ static int host_next(struct braid_ring *ring)
 						  &payload, &bytes)) {
 			faulty(h, "invalid event; the rest is skipped");
 			h->at = h->bytes;
+		} else if (payload && h->leaves_out &&
+			   braid_ring_leaves_out(ring, payload, bytes) && leave_out(h)) {
+			continue;
 		} else if (payload && capture_host_deliver(h, payload, bytes)) {
 			return 1;
 		}
@@ -267,6 +298,7 @@ static bool host_skip(struct braid_ring *ring, s64 ns)
 		return false;
 	h->at = h->bytes = 0;
 	h->skipped = true;
+	h->leaves_out = h->passed = false;
 	h->unreported = 0;
 	h->unreported_some = false;
 	return true;
@@ -282,6 +314,8 @@ static void host_rewind(struct braid_ring *ring)
 	h->unreported = 0;
 	h->unreported_some = false;
 	h->any = h->skipped = false;
+	h->leaves_out = h->passed = false;
+	braid_ring_leave_none_out(ring);
 	h->base.epoch = 0;
 	h->last_ns = 0;
 	h->span = 0;
@@ -295,6 +329,7 @@ static void host_free(struct braid_ring *ring)
 	free(h->base.parts);
 	free(h->base.left_out);
 	free(h->buffer);
+	braid_ring_leave_none_out(ring);
 	free(h);
 }
 

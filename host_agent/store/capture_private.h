@@ -321,6 +321,12 @@ bool braid_capture_host_can_skip(const struct braid_capture_ring *ring);
 
 /* capture_ring.c ------------------------------------------------------------------- */
 
+/* Space for a chunk of any shape. Return: 0, or -ENOMEM with braid_fail(). */
+int braid_capture_room(u8 **buffer, u32 *allocated, u32 bytes);
+
+/* Counts an event that no RING_END accounts for; @part: the first that ends after it, moved on. */
+void braid_capture_find_part(struct braid_capture_ring *base, size_t *part, u64 seq);
+
 /* Adds a ring to its stream, before the notes' ring. Return: false when out of memory. */
 bool braid_capture_join(struct braid_capture_stream *s, struct braid_capture_ring *base, u32 cpu,
 			const struct braid_ring_ops *ops);

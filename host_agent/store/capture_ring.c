@@ -6,6 +6,52 @@
 #include "host_agent/store/capture_private.h"
 #include "host_agent/store/trace_dat.h"
 #include "host_agent/util/array.h"
+#include "host_agent/util/error.h"
+
+int braid_capture_room(u8 **buffer, u32 *allocated, u32 bytes)
+{
+	u8 *grown;
+
+	if (bytes <= *allocated)
+		return 0;
+	grown = realloc(*buffer, bytes);
+	if (!grown)
+		return braid_out_of_memory();
+	*buffer = grown;
+	*allocated = bytes;
+	return 0;
+}
+
+void braid_ring_leave_out(const struct braid_ring *ring, u32 id)
+{
+	struct braid_ring *cursor = (struct braid_ring *)ring;
+
+	if (id >= BRAID_LEFT_OUT_IDS)
+		return;
+	if (!cursor->left_out)
+		cursor->left_out = calloc(BRAID_LEFT_OUT_IDS / 64, sizeof(*cursor->left_out));
+	if (cursor->left_out)
+		cursor->left_out[id / 64] |= 1ULL << id % 64;
+}
+
+void braid_ring_leave_none_out(struct braid_ring *ring)
+{
+	free(ring->left_out);
+	ring->left_out = NULL;
+}
+
+void braid_capture_find_part(struct braid_capture_ring *base, size_t *part, u64 seq)
+{
+	struct braid_ring_walk *walk = &base->ring.walk;
+
+	while (*part < base->nr_parts && (s64)(seq - base->parts[*part].reach) >= 0)
+		(*part)++;
+	if (*part == base->nr_parts)
+		walk->late++;
+	else if ((s64)(seq - base->parts[*part].from_seq) >= 0)
+		return;
+	walk->outside++;
+}
 
 bool braid_capture_join(struct braid_capture_stream *s, struct braid_capture_ring *base, u32 cpu,
 			const struct braid_ring_ops *ops)

@@ -23,6 +23,7 @@
 #include "host_agent/timeline/timeline.h"
 
 #define BRAID_LOST_SOME		(~0ULL)		/* a loss of unknown size */
+#define BRAID_LEFT_OUT_IDS	4096u		/* greater ids are never left out */
 #define BRAID_RING_NOTES	0xffffffffu	/* braid_ring.cpu of a stream's notes */
 
 struct braid_stream;
@@ -104,6 +105,11 @@ struct braid_ring {
 	const struct braid_ring_ops *ops;
 	u64 taken_ns;		/* of a guest: when the agent read the cursor's current bytes */
 	bool merging;		/* a merge has its cursor */
+	/*
+	 * A bit for each id whose events are passed over quickly, but for the first one of each
+	 * page, and those that follow a loss. NULL: none. See braid_ring_leave_out().
+	 */
+	u64 *left_out;
 	struct braid_item item;	/* where the cursor is */
 	struct braid_ring_walk walk;
 };
@@ -342,6 +348,30 @@ void braid_source_rewind(struct braid_source *source);
 static inline int braid_ring_next(struct braid_ring *ring)
 {
 	return ring->ops->next(ring);
+}
+
+/**
+ * braid_ring_leave_out - pass over events of an id from now on, up to the next rewind
+ * @ring: of a source that does not grow; its cursor is at such an event
+ * @id: if it is too large, nothing changes; nor if there is no memory
+ *
+ * Some are delivered nevertheless. Times, numbers and losses of all other events stay the same.
+ */
+void braid_ring_leave_out(const struct braid_ring *ring, u32 id);
+
+/** braid_ring_leave_none_out - pass over none */
+void braid_ring_leave_none_out(struct braid_ring *ring);
+
+/** braid_ring_leaves_out - whether an event, by its record, is passed over */
+static inline bool braid_ring_leaves_out(const struct braid_ring *ring, const u8 *payload,
+					 u32 bytes)
+{
+	u16 id;
+
+	if (bytes < sizeof(id))
+		return false;
+	memcpy(&id, payload, sizeof(id));
+	return id < BRAID_LEFT_OUT_IDS && ring->left_out[id / 64] >> id % 64 & 1;
 }
 
 /**

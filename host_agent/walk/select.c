@@ -17,6 +17,8 @@
 /* The decision for an event type, made at its first occurrence. */
 struct choice {
 	enum { CHOICE_NEW = 0, CHOICE_LEFT_OUT, CHOICE_WANTED, CHOICE_FILTERED } state;
+	/* Whether no type of its id is wanted: an event and its sub-events share it. */
+	enum { ID_NEW = 0, ID_WANTED, ID_LEFT_OUT } id;
 	struct braid_filter_binding **bindings;	/* by filter; NULL: it does not apply to the type */
 };
 
@@ -250,6 +252,38 @@ int braid_select_event(struct braid_select *s, const struct braid_item *item,
 		       const struct braid_event_type_info *info)
 {
 	return s->all_events ? 1 : select_event(s, item, info);
+}
+
+static bool wants_id(struct braid_select *s, const struct braid_stream *stream, u16 id)
+{
+	const struct braid_event_type_info *info;
+	const struct choice *choice;
+	size_t k;
+
+	for (k = 0; k < stream->nr_formats; k++) {
+		if (stream->formats[k].id != id)
+			continue;
+		info = braid_format_by_number(s->format, stream, k);
+		choice = info ? choice_of(s, info) : NULL;
+		if (info && (!choice || choice->state != CHOICE_LEFT_OUT))
+			return true;
+	}
+	return false;
+}
+
+bool braid_select_leaves_out(struct braid_select *s, const struct braid_item *item,
+			     const struct braid_event_type_info *info)
+{
+	struct choice *choice = info->raw ? NULL : choice_of(s, info);
+	bool wanted;
+
+	if (!choice || choice->state != CHOICE_LEFT_OUT)
+		return false;
+	if (choice->id == ID_NEW) {
+		wanted = wants_id(s, item->stream, info->id);
+		s->choices[info->number].id = wanted ? ID_WANTED : ID_LEFT_OUT;
+	}
+	return s->choices[info->number].id == ID_LEFT_OUT;
 }
 
 /* Names ----------------------------------------------------------------------------------- */

@@ -84,4 +84,13 @@ void braid_select_range(const struct braid_select *s, s64 *from_ns, s64 *to_ns);
 int braid_select_event(struct braid_select *s, const struct braid_item *item,
 		       const struct braid_event_type_info *info);
 
+/**
+ * braid_select_leaves_out - whether no event of an id is selected, whatever it contains
+ * @s: begun
+ * @item: an event that is not selected
+ * @info: its type
+ */
+bool braid_select_leaves_out(struct braid_select *s, const struct braid_item *item,
+			     const struct braid_event_type_info *info);
+
 #endif /* BRAID_WALK_SELECT_H */

@@ -73,6 +73,14 @@ static enum braid_walk_got got_lost(struct braid_walk *w, const struct braid_ite
 	return BRAID_WALK_LOST;
 }
 
+/* Other events of the id need not be merged, unless states need them. */
+static void leave_out(struct braid_walk *w, const struct braid_item *item)
+{
+	if (!w->states && !w->source->grows &&
+	    braid_select_leaves_out(w->select, item, w->info))
+		braid_ring_leave_out(item->ring, w->info->id);
+}
+
 /* Return: enum braid_walk_got, BRAID_WALK_END for an event that is not selected; or -errno. */
 static int got_event(struct braid_walk *w, const struct braid_item *item)
 {
@@ -83,6 +91,8 @@ static int got_event(struct braid_walk *w, const struct braid_item *item)
 	if (!w->info)
 		return braid_out_of_memory();
 	ret = braid_select_event(w->select, item, w->info);
+	if (!ret)
+		leave_out(w, item);
 	if (ret <= 0)
 		return ret;
 	note_order(w, item);

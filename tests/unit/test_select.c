@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Selections: filters, tasks, times; invalid selections; exit codes. */
 #include <errno.h>
+#include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -9,10 +10,12 @@
 #include "host_agent/export/text/form.h"
 #include "host_agent/util/error.h"
 #include "host_agent/walk/around.h"
+#include "host_agent/walk/walk.h"
 #include "tests/unit/check.h"
 #include "tests/unit/make_capture.h"
 #include "tests/unit/need.h"
 #include "tests/unit/report_text.h"
+#include "tests/unit/shell.h"
 
 #define TICKS	607	/* of the standard capture: numbers 0..399 of guest1, some of guest2's */
 #define TOCKS	250	/* counts 0..249, 40 us apart */
@@ -350,6 +353,95 @@ static void analyses(void)
 	CHECK_EQ(analyzed("--against-since", "22:14Z"), 1);
 }
 
+/* What is selected of the capture, without or with the walk's help: a line for each item. */
+static char *items(bool helped, const char *name, u64 *merged)
+{
+	const struct braid_walk_options plain = { .nr_events = 0 };
+	const struct braid_walk_options chosen = {
+		.events = (char *[]){ (char *)name }, .nr_events = 1,
+	};
+	struct braid_walk_totals totals;
+	struct braid_text text = { 0 };
+	struct braid_source *source;
+	struct braid_walk w;
+	size_t k, n;
+	int got;
+
+	NEED(!braid_source_open_captures(&source, (char *[]){ path }, 1, NULL));
+	NEED(!braid_walk_begin(&w, source, helped ? &chosen : &plain, &totals));
+	NEED(!braid_walk_start(&w));
+	while ((got = braid_walk_next(&w)) > 0) {
+		if (got == BRAID_WALK_EVENT && fnmatch(name, braid_format_label(w.info), 0) &&
+		    fnmatch(name, w.info->name, 0))
+			continue;
+		braid_text_printf(&text, "%d %lld %llu %d %u %u %llu %lld %d ", got, (long long)w.ns,
+				  (unsigned long long)w.bound_ns, w.item->sure,
+				  w.item->stream->number, w.item->ring->cpu,
+				  (unsigned long long)w.item->seq,
+				  got == BRAID_WALK_LOST ? (long long)w.item->lost_before : 0,
+				  w.item->kind);
+		if (got == BRAID_WALK_EVENT)
+			braid_text_hex(&text, w.item->payload, w.item->payload_bytes);
+		braid_text_putc(&text, '\n');
+	}
+	CHECK_EQ(got, 0);
+	for (k = 0; k < source->nr_streams; k++)
+		for (n = 0; n < source->streams[k]->nr_rings; n++) {
+			const struct braid_ring_walk *walk = &source->streams[k]->rings[n]->walk;
+
+			braid_text_printf(&text, "%llu %llu %llu %llu\n",
+					  (unsigned long long)walk->events,
+					  (unsigned long long)walk->lost,
+					  (unsigned long long)walk->next_seq,
+					  (unsigned long long)walk->outside);
+		}
+	*merged = w.turns;
+	braid_walk_end(&w);
+	braid_source_free(source);
+	braid_text_putc(&text, '\0');
+	NEED(!text.failed);
+	return text.data;
+}
+
+/* Events of other types are passed over in their rings, and nothing else changes. */
+static void others_are_passed_over(void)
+{
+	static const struct {
+		const char *scene, *name;
+		bool quick;
+	} cases[] = {
+		{ "", "sched_wakeup", true }, { "", "irq_handler_*", true },
+		{ "", "sys_enter", true }, { "", "none", true }, { "later", "kvm_exit", true },
+		{ "losses", "sched_switch", true },
+		{ "migrate", "sched_switch", false }, { "reset", "kvm_*", false },
+	};
+	u64 all, chosen;
+	size_t k;
+
+	for (k = 0; k < sizeof(cases) / sizeof(*cases); k++) {
+		char *one, *other;
+
+		free(shell_output("build/make_big_capture %s 30000 %s", path, cases[k].scene));
+		one = items(false, cases[k].name, &all);
+		other = items(true, cases[k].name, &chosen);
+		CHECK(!strcmp(one, other));
+		CHECK(strlen(one) > 100 && all >= 30000);
+		if (cases[k].quick)
+			CHECK(chosen < all / 2);
+		free(one);
+		free(other);
+	}
+	synth_standard(path);
+	for (k = 0; k < 2; k++) {
+		char *one = items(false, k ? "tick" : "tock", &all);
+		char *other = items(true, k ? "tick" : "tock", &chosen);
+
+		CHECK(!strcmp(one, other));
+		free(one);
+		free(other);
+	}
+}
+
 int main(void)
 {
 	snprintf(path, sizeof(path), "/tmp/braid-select-%d", getpid());
@@ -366,6 +458,7 @@ int main(void)
 	RUN(dates);
 	RUN(midnight);
 	RUN(analyses);
+	RUN(others_are_passed_over);
 	unlink(path);
 	return VERDICT();
 }
