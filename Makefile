@@ -103,7 +103,7 @@ $(B)/html/page: $(wildcard host_agent/export/html/page/*)
 $(foreach tree,obj address/obj thread/obj counted/obj fuzz/obj,$(B)/$(tree)/host_agent/export/html/out.o): $(B)/html/page
 
 # A fused multiply-add, which x86-64 has not, would give other times and bounds of the same capture.
-$(foreach tree,obj address/obj thread/obj counted/obj fuzz/obj,$(patsubst %.c,$(B)/$(tree)/%.o,$(wildcard host_agent/timeline/*.c))): \
+$(foreach tree,obj address/obj thread/obj counted/obj fuzz/obj,$(patsubst %.c,$(B)/$(tree)/%.o,$(wildcard host_agent/clock_model/*.c))): \
 	ALL_CFLAGS += -ffp-contract=off
 
 # Perfetto's messages, for protobuf-c.

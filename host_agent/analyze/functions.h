@@ -3,7 +3,7 @@
 #ifndef BRAID_ANALYZE_FUNCTIONS_H
 #define BRAID_ANALYZE_FUNCTIONS_H
 
-#include "host_agent/store/symbols.h"
+#include "host_agent/trace/symbols.h"
 
 #define BRAID_FUNCTION_TEXT	128u
 

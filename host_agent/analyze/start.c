@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "host_agent/analyze/private.h"
-#include "host_agent/merge/merge.h"
+#include "host_agent/trace/merge.h"
 #include "host_agent/util/array.h"
 #include "host_agent/util/error.h"
 

@@ -32,7 +32,7 @@
 
 #include "host_agent/analyze/gaps.h"
 #include "host_agent/analyze/roles.h"
-#include "host_agent/store/vcpu.h"
+#include "host_agent/trace/vcpu.h"
 #include "host_agent/util/hash.h"
 
 #define BRAID_STATES_MAX_TASKS	(1u << 18)	/* of all guests; later ones are ignored */

@@ -3,7 +3,7 @@
 #ifndef BRAID_CLI_CHECK_H
 #define BRAID_CLI_CHECK_H
 
-#include "host_agent/store/source.h"
+#include "host_agent/trace/source.h"
 #include "host_agent/util/text.h"
 
 /**

@@ -18,7 +18,7 @@
 #include <stdbool.h>
 
 #include "host_agent/cli/options.h"
-#include "host_agent/store/source.h"
+#include "host_agent/trace/source.h"
 #include "host_agent/util/confine.h"
 #include "host_agent/util/version.h"
 

@@ -9,7 +9,7 @@
 
 #include "host_agent/cli/cli.h"
 #include "host_agent/cli/list.h"
-#include "host_agent/clock/kvm.h"
+#include "host_agent/clock_sync/kvm.h"
 #include "host_agent/control/control.h"
 #include "host_agent/discover/discover.h"
 #include "host_agent/util/error.h"

@@ -9,7 +9,7 @@
 #include "host_agent/cli/check.h"
 #include "host_agent/cli/cli.h"
 #include "host_agent/format/format.h"
-#include "host_agent/merge/merge.h"
+#include "host_agent/trace/merge.h"
 #include "host_agent/util/cleanup.h"
 #include "host_agent/util/error.h"
 #include "host_agent/walk/analysis.h"

@@ -10,9 +10,9 @@
 #include <unistd.h>
 
 #include "host_agent/cli/cli.h"
-#include "host_agent/clock/host.h"
+#include "host_agent/clock_sync/host.h"
 #include "host_agent/discover/discover.h"
-#include "host_agent/store/trace_dat_ids.h"
+#include "host_agent/trace/trace_dat_ids.h"
 #include "host_agent/util/error.h"
 #include "host_agent/util/input.h"
 #include "host_agent/util/landlock.h"

@@ -6,7 +6,7 @@
 
 #include "host_agent/cli/list.h"
 #include "host_agent/cli/options.h"
-#include "host_agent/clock/kvm.h"
+#include "host_agent/clock_sync/kvm.h"
 
 void braid_list_name_regions(struct braid_found *found, size_t nr,
 			     const struct braid_domain *domains, size_t nr_domains)

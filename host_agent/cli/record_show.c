@@ -14,7 +14,7 @@
 #include "host_agent/cli/messages.h"
 #include "host_agent/cli/record_command.h"
 #include "host_agent/cli/record_status.h"
-#include "host_agent/clock/host.h"
+#include "host_agent/clock_sync/host.h"
 
 #define LINE_BYTES	512
 #define SECOND_NS	1000000000ULL

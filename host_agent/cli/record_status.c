@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "host_agent/cli/record_status.h"
-#include "host_agent/clock/host.h"
+#include "host_agent/clock_sync/host.h"
 #include "host_agent/util/error.h"
 
 int braid_record_status_begin(struct braid_record_status *s, u64 fd)

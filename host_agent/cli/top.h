@@ -3,7 +3,7 @@
 #ifndef BRAID_CLI_TOP_H
 #define BRAID_CLI_TOP_H
 
-#include "host_agent/clock/kvm.h"
+#include "host_agent/clock_sync/kvm.h"
 #include "host_agent/discover/discover.h"
 #include "host_agent/live/account.h"
 

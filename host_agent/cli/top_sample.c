@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "host_agent/cli/top.h"
-#include "host_agent/clock/host.h"
+#include "host_agent/clock_sync/host.h"
 #include "host_agent/discover/libvirt.h"
 #include "host_agent/util/array.h"
 #include "host_agent/util/error.h"

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "host_agent/clock/host.h"
+#include "host_agent/clock_sync/host.h"
 #include "host_agent/control/control.h"
 #include "host_agent/util/error.h"
 

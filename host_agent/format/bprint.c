@@ -6,7 +6,7 @@
 
 #include "host_agent/format/bprint.h"
 #include "host_agent/format/constants.h"
-#include "host_agent/store/symbols.h"
+#include "host_agent/trace/symbols.h"
 
 #define MOST_WIDTH	255		/* of one conversion; the kernel allows more */
 #define MOST_TEXT	(64u << 10)	/* of one event */

@@ -10,7 +10,7 @@
 #include "host_agent/format/constants.h"
 #include "host_agent/format/private.h"
 #include "host_agent/format/program.h"
-#include "host_agent/store/symbols.h"
+#include "host_agent/trace/symbols.h"
 #include "host_agent/util/error.h"
 #include "host_agent/util/text.h"
 #include "shared/platform.h"

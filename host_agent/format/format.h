@@ -20,7 +20,7 @@
 #define BRAID_FORMAT_FORMAT_H
 
 #include "host_agent/format/layout.h"
-#include "host_agent/store/source.h"
+#include "host_agent/trace/source.h"
 #include "host_agent/util/text.h"
 
 #define BRAID_COMM_UNKNOWN	"<...>"

@@ -5,7 +5,7 @@
 
 #include "host_agent/format/constants.h"
 #include "host_agent/format/program.h"
-#include "host_agent/store/symbols.h"
+#include "host_agent/trace/symbols.h"
 #include "host_agent/util/address.h"
 
 /* What the steps of one event work on. */

@@ -16,7 +16,7 @@
 #ifndef BRAID_LIBRARY_PRIVATE_H
 #define BRAID_LIBRARY_PRIVATE_H
 
-#include "host_agent/store/vcpu.h"
+#include "host_agent/trace/vcpu.h"
 #include "host_agent/walk/walk.h"
 #include "tracebraid/tracebraid.h"
 

@@ -8,7 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "host_agent/clock/host.h"
+#include "host_agent/clock_sync/host.h"
 #include "host_agent/discover/discover.h"
 #include "host_agent/live/region_private.h"
 #include "host_agent/util/error.h"

@@ -4,8 +4,8 @@
 #define BRAID_LIVE_REGION_H
 
 #include "host_agent/capture/capture.h"
-#include "host_agent/clock/exchange.h"
-#include "host_agent/clock/kvm.h"
+#include "host_agent/clock_sync/exchange.h"
+#include "host_agent/clock_sync/kvm.h"
 #include "host_agent/control/control.h"
 #include "host_agent/live/live.h"
 #include "host_agent/transport/endpoint.h"

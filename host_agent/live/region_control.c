@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host_agent/clock/host.h"
+#include "host_agent/clock_sync/host.h"
 #include "host_agent/live/control.h"
 #include "host_agent/util/error.h"
 

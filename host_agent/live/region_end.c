@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <time.h>
 
-#include "host_agent/clock/host.h"
+#include "host_agent/clock_sync/host.h"
 #include "host_agent/live/region_private.h"
 
 #define END_TRIES	16	/* turns in which buffers move */

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "host_agent/clock/host.h"
+#include "host_agent/clock_sync/host.h"
 #include "host_agent/live/stream.h"
 #include "host_agent/util/text.h"
 

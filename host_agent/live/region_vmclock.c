@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* What a guest's hypervisor reports of its counter: vmclock's disruption marker, and its time. */
-#include "host_agent/clock/host.h"
+#include "host_agent/clock_sync/host.h"
 #include "host_agent/live/clock.h"
 
 #define VMCLOCK_NS	10000000000ULL	/* interval in the capture, where only the time goes on */

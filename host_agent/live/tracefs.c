@@ -6,9 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "host_agent/clock/host.h"
+#include "host_agent/clock_model/timeline.h"
+#include "host_agent/clock_sync/host.h"
 #include "host_agent/live/tracefs_private.h"
-#include "host_agent/timeline/timeline.h"
 #include "host_agent/util/error.h"
 #include "host_agent/util/instance.h"
 

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "host_agent/capture/host_event.h"
-#include "host_agent/clock/host.h"
+#include "host_agent/clock_sync/host.h"
 #include "host_agent/live/tracefs_private.h"
 #include "host_agent/util/array.h"
 #include "host_agent/util/error.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Marks in the capture up to which time it has all events, for programs that read it while it grows. */
-#include "host_agent/clock/host.h"
+#include "host_agent/clock_sync/host.h"
 #include "host_agent/record/private.h"
 
 #define MARK_NS		100000000ULL	/* not oftener */

@@ -6,7 +6,7 @@
  * - All processes are forked, then the recorder is confined, and only then it reads a byte of a guest. The command
  *   and the process that talks to libvirt are not confined.
  * - One thread reads guests' rings and the host's tracefs, in turns of bounded work; between turns it sleeps in
- *   braid_wait() alone. Another thread reads clock cells (host_agent/clock/exchange.h).
+ *   braid_wait() alone. Another thread reads clock cells (host_agent/clock_sync/exchange.h).
  * - It does not wait for the disk while the queue of host_agent/capture/flusher.h has room; after that sub-buffers
  *   stay in the rings, which count what they lose. A snapshot has no queue: the recorder itself writes it.
  * - An error of a guest during the recording is reported, and does not end it; an error of the capture, of the host's
@@ -18,7 +18,7 @@
 #define BRAID_RECORD_RECORD_H
 
 #include "host_agent/capture/flusher.h"
-#include "host_agent/clock/sampler.h"
+#include "host_agent/clock_sync/sampler.h"
 #include "host_agent/discover/libvirt.h"
 #include "host_agent/live/region.h"
 #include "host_agent/live/tracefs.h"

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "host_agent/capture/packer.h"
-#include "host_agent/clock/host.h"
+#include "host_agent/clock_sync/host.h"
 #include "host_agent/discover/discover.h"
 #include "host_agent/record/private.h"
 #include "host_agent/transport/endpoint.h"

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "host_agent/clock/host.h"
+#include "host_agent/clock_sync/host.h"
 #include "host_agent/record/private.h"
 #include "host_agent/util/error.h"
 

@@ -5,7 +5,7 @@
 
 #include <signal.h>
 
-#include "host_agent/store/source.h"
+#include "host_agent/trace/source.h"
 
 /* A moment of the timeline, by the clock that is shown. */
 struct braid_walk_moment {

@@ -3,7 +3,7 @@
 #ifndef BRAID_WALK_ORDER_H
 #define BRAID_WALK_ORDER_H
 
-#include "host_agent/store/source.h"
+#include "host_agent/trace/source.h"
 
 /*
  * The latest possible times of the two clocks that reach farthest. At least one of them is not the

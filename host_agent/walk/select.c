@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host_agent/store/vcpu.h"
+#include "host_agent/trace/vcpu.h"
 #include "host_agent/util/error.h"
 #include "host_agent/util/text.h"
 #include "host_agent/walk/filter.h"

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "host_agent/analyze/states.h"
-#include "host_agent/merge/merge.h"
+#include "host_agent/trace/merge.h"
 #include "host_agent/util/error.h"
 #include "host_agent/walk/moment.h"
 #include "host_agent/walk/select.h"

@@ -17,7 +17,7 @@
 #include "host_agent/export/trace_dat/form.h"
 #include "host_agent/export/trace_dat/trace_dat.h"
 #include "host_agent/sql/sql.h"
-#include "host_agent/store/source.h"
+#include "host_agent/trace/source.h"
 #include "host_agent/walk/analysis.h"
 #include "tests/fuzz/fuzz.h"
 #include "tracebraid/tracebraid.h"

@@ -12,7 +12,7 @@
 
 #include "host_agent/capture/checksum.h"
 #include "host_agent/capture/pack.h"
-#include "host_agent/store/source.h"
+#include "host_agent/trace/source.h"
 #include "host_agent/util/io.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/unit/make_capture.h"

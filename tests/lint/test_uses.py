@@ -13,7 +13,7 @@ USES = pathlib.Path(__file__).with_name("uses.py")
 RIGHT = {
     "host_agent/util/text.h": "void braid_text(void);",
     "host_agent/util/text.c": '#include "host_agent/util/text.h"\nvoid braid_text(void) {}',
-    "host_agent/store/open.c": '#include "host_agent/util/text.h"\nvoid braid_open(void) { braid_text(); }',
+    "host_agent/trace/open.c": '#include "host_agent/util/text.h"\nvoid braid_open(void) { braid_text(); }',
 }
 # What is put in the place of a file, and what is reported then.
 WRONG = [
@@ -24,12 +24,12 @@ WRONG = [
       "host_agent/util/c.c": "void a(void);\nvoid c(void) { a(); }"},
      "a circle of 3 files"),
     ({"host_agent/capture/put.c": "void braid_open(void);\nvoid braid_put(void) { braid_open(); }"},
-     "host_agent/capture/put must not use host_agent/store/open: braid_open"),
+     "host_agent/capture/put must not use host_agent/trace/open: braid_open"),
     ({"host_agent/live/drain.c": "void braid_open(void);\nvoid braid_drain(void) { braid_open(); }"},
-     "host_agent/live/drain must not use host_agent/store/open: braid_open"),
-    ({"host_agent/store/source.h": "struct braid_source;",
-      "host_agent/live/drain.c": '#include "host_agent/store/source.h"\nvoid braid_drain(void) {}'},
-     "host_agent/live/drain must not include host_agent/store/source.h"),
+     "host_agent/live/drain must not use host_agent/trace/open: braid_open"),
+    ({"host_agent/trace/source.h": "struct braid_source;",
+      "host_agent/live/drain.c": '#include "host_agent/trace/source.h"\nvoid braid_drain(void) {}'},
+     "host_agent/live/drain must not include host_agent/trace/source.h"),
     ({"host_agent/util/text.c": '#include "guest_driver/core/ring.h"\nvoid braid_text(void) {}',
       "guest_driver/core/ring.h": "struct braid_ring;"},
      "host_agent/util/text must not include guest_driver/core/ring.h"),
@@ -60,7 +60,7 @@ def main():
     if status:
         bad = True
         print(f"the right tree is refused: {said}")
-    status, said = report_of(RIGHT | {"host_agent/moved/old.c": RIGHT["host_agent/store/open.c"]},
+    status, said = report_of(RIGHT | {"host_agent/moved/old.c": RIGHT["host_agent/trace/open.c"]},
                              {"host_agent/moved/old.c"})
     if status:
         bad = True

@@ -14,23 +14,22 @@ import subprocess
 import sys
 
 # What a room may use, besides itself, shared/ and include/. docs/rooms.md has the reasons.
-COMMON = "util capture timeline"
-READING = f"{COMMON} store format merge"
+COMMON = "util capture clock_model"
+READING = f"{COMMON} trace format"
 FORMS = "export/text export/stats export/ctf export/perfetto export/trace_dat export/html"
-RECORDING = f"{COMMON} transport discover clock control"
+RECORDING = f"{COMMON} transport discover clock_sync control"
 ROOMS = {
     "host_agent/util": "",
     "host_agent/transport": "util",
     "host_agent/discover": "util transport",
     "host_agent/capture": "util",
-    "host_agent/timeline": "util capture",
-    "host_agent/control": "util transport capture clock",
-    "host_agent/clock": "util transport discover capture timeline",
+    "host_agent/clock_model": "util capture",
+    "host_agent/control": "util transport capture clock_sync",
+    "host_agent/clock_sync": "util transport discover capture clock_model",
     "host_agent/live": RECORDING,
     "host_agent/record": f"{RECORDING} live",
-    "host_agent/store": COMMON,
-    "host_agent/merge": f"{COMMON} store",
-    "host_agent/format": f"{COMMON} store",
+    "host_agent/trace": COMMON,
+    "host_agent/format": f"{COMMON} trace",
     "host_agent/analyze": READING,
     "host_agent/walk": f"{READING} analyze",
     "host_agent/export": f"{READING} analyze walk {FORMS}",

@@ -2,7 +2,7 @@
 /* Compiled print formats beside libtraceevent, letter by letter, with payloads of every kind. */
 #include <string.h>
 
-#include "host_agent/store/symbols.h"
+#include "host_agent/trace/symbols.h"
 #include "tests/unit/beside.h"
 #include "tests/unit/need.h"
 

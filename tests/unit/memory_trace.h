@@ -6,7 +6,7 @@
 #ifndef BRAID_TESTS_MEMORY_TRACE_H
 #define BRAID_TESTS_MEMORY_TRACE_H
 
-#include "host_agent/store/source.h"
+#include "host_agent/trace/source.h"
 
 #define MEMORY_EVENTS	64u	/* in each ring, as a rule ... */
 #define MEMORY_MOST	8192u	/* ... and at most */

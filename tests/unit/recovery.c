@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "host_agent/clock/host.h"
-#include "host_agent/store/source.h"
+#include "host_agent/clock_sync/host.h"
+#include "host_agent/trace/source.h"
 #include "host_agent/transport/post_mortem.h"
 #include "tests/unit/need.h"
 #include "tests/unit/recovery.h"

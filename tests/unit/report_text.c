@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "host_agent/export/text/form.h"
-#include "host_agent/store/source.h"
+#include "host_agent/trace/source.h"
 #include "tests/unit/need.h"
 #include "tests/unit/report_text.h"
 

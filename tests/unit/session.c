@@ -4,8 +4,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "host_agent/clock/host.h"
-#include "host_agent/store/vcpu.h"
+#include "host_agent/clock_sync/host.h"
+#include "host_agent/trace/vcpu.h"
 #include "tests/unit/need.h"
 #include "tests/unit/session.h"
 

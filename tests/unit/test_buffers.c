@@ -5,8 +5,8 @@
 #include <unistd.h>
 
 #include "host_agent/cli/check.h"
-#include "host_agent/clock/host.h"
-#include "host_agent/store/source.h"
+#include "host_agent/clock_sync/host.h"
+#include "host_agent/trace/source.h"
 #include "host_agent/util/error.h"
 #include "tests/unit/check.h"
 #include "tests/unit/need.h"

@@ -5,8 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "host_agent/clock/exchange.h"
-#include "host_agent/clock/host.h"
+#include "host_agent/clock_sync/exchange.h"
+#include "host_agent/clock_sync/host.h"
 #include "host_agent/control/control.h"
 #include "host_agent/util/error.h"
 #include "tests/unit/check.h"

@@ -11,9 +11,9 @@
 
 #include "host_agent/capture/capture.h"
 #include "host_agent/capture/checksum.h"
-#include "host_agent/walk/options.h"
-#include "host_agent/store/source.h"
+#include "host_agent/trace/source.h"
 #include "host_agent/util/io.h"
+#include "host_agent/walk/options.h"
 #include "tests/unit/check.h"
 #include "tests/unit/make_capture.h"
 #include "tests/unit/need.h"

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host_agent/store/capture_extents.h"
+#include "host_agent/trace/capture_extents.h"
 #include "tests/unit/check.h"
 #include "tests/unit/need.h"
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host_agent/timeline/timeline.h"
+#include "host_agent/clock_model/timeline.h"
 #include "tests/unit/check.h"
 #include "tests/unit/need.h"
 

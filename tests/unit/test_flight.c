@@ -8,11 +8,11 @@
 #include <unistd.h>
 
 #include "host_agent/capture/capture.h"
-#include "host_agent/clock/host.h"
+#include "host_agent/clock_sync/host.h"
 #include "host_agent/live/region.h"
 #include "host_agent/live/tracefs_private.h"
-#include "host_agent/store/source.h"
-#include "host_agent/store/vcpu.h"
+#include "host_agent/trace/source.h"
+#include "host_agent/trace/vcpu.h"
 #include "host_agent/transport/request.h"
 #include "host_agent/util/error.h"
 #include "tests/unit/check.h"

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "host_agent/cli/live_view.h"
-#include "host_agent/clock/host.h"
+#include "host_agent/clock_sync/host.h"
 #include "host_agent/export/text/form.h"
 #include "host_agent/record/record.h"
 #include "tests/unit/check.h"

@@ -6,7 +6,7 @@
 #include <glob.h>
 #include <string.h>
 
-#include "host_agent/store/source.h"
+#include "host_agent/trace/source.h"
 #include "tests/unit/beside.h"
 #include "tests/unit/check.h"
 #include "tests/unit/need.h"

@@ -4,10 +4,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "host_agent/clock/host.h"
-#include "host_agent/clock/sampler.h"
+#include "host_agent/clock_sync/host.h"
+#include "host_agent/clock_sync/sampler.h"
 #include "host_agent/live/tracefs.h"
-#include "host_agent/store/source.h"
+#include "host_agent/trace/source.h"
 #include "host_agent/util/error.h"
 #include "tests/unit/check.h"
 #include "tests/unit/make_capture.h"

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "host_agent/clock/host.h"
+#include "host_agent/clock_sync/host.h"
 #include "host_agent/discover/discover.h"
 #include "host_agent/live/account.h"
 #include "host_agent/live/region.h"

@@ -16,7 +16,7 @@
 #include "host_agent/capture/pack.h"
 #include "host_agent/export/ctf/form.h"
 #include "host_agent/export/text/form.h"
-#include "host_agent/store/source.h"
+#include "host_agent/trace/source.h"
 #include "host_agent/util/io.h"
 #include "tests/unit/check.h"
 #include "tests/unit/make_capture.h"

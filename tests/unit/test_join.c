@@ -4,8 +4,8 @@
 #include <unistd.h>
 
 #include "host_agent/export/text/form.h"
-#include "host_agent/merge/merge.h"
-#include "host_agent/store/source.h"
+#include "host_agent/trace/merge.h"
+#include "host_agent/trace/source.h"
 #include "tests/unit/check.h"
 #include "tests/unit/make_capture.h"
 #include "tests/unit/need.h"

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "host_agent/cli/check.h"
-#include "host_agent/store/source.h"
+#include "host_agent/trace/source.h"
 #include "tests/unit/check.h"
 #include "tests/unit/need.h"
 #include "tests/unit/session.h"

@@ -6,7 +6,7 @@
 #include <tracefs.h>
 #include <unistd.h>
 
-#include "host_agent/clock/kvm.h"
+#include "host_agent/clock_sync/kvm.h"
 #include "tests/unit/check.h"
 #include "tests/unit/need.h"
 

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "host_agent/clock/host.h"
+#include "host_agent/clock_sync/host.h"
 #include "host_agent/control/control.h"
 #include "host_agent/live/region_private.h"
 #include "tests/unit/check.h"

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "host_agent/clock/host.h"
+#include "host_agent/clock_sync/host.h"
 #include "host_agent/live/rings.h"
 #include "tests/unit/check.h"
 #include "tests/unit/need.h"

@@ -3,7 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "host_agent/store/source.h"
+#include "host_agent/trace/source.h"
 #include "tests/unit/check.h"
 #include "tests/unit/make_capture.h"
 #include "tests/unit/need.h"

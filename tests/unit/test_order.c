@@ -8,7 +8,7 @@
 #include <sched.h>
 #include <stdlib.h>
 
-#include "host_agent/clock/host.h"
+#include "host_agent/clock_sync/host.h"
 #include "shared/platform.h"
 #include "tests/unit/check.h"
 #include "tests/unit/need.h"

@@ -16,7 +16,7 @@
 #include "host_agent/capture/packer.h"
 #include "host_agent/capture/queue.h"
 #include "host_agent/cli/check.h"
-#include "host_agent/store/source.h"
+#include "host_agent/trace/source.h"
 #include "host_agent/util/error.h"
 #include "host_agent/util/io.h"
 #include "tests/unit/check.h"

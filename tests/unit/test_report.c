@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "host_agent/export/text/form.h"
-#include "host_agent/store/source.h"
+#include "host_agent/trace/source.h"
 #include "host_agent/util/error.h"
 #include "host_agent/util/text.h"
 #include "shared/schema.h"

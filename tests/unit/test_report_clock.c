@@ -7,7 +7,7 @@
 #include "host_agent/analyze/states.h"
 #include "host_agent/cli/cli.h"
 #include "host_agent/export/text/form.h"
-#include "host_agent/store/source.h"
+#include "host_agent/trace/source.h"
 #include "host_agent/walk/walk.h"
 #include "tests/unit/check.h"
 #include "tests/unit/make_capture.h"

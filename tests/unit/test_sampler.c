@@ -5,9 +5,9 @@
 #include <tracefs.h>
 #include <unistd.h>
 
-#include "host_agent/clock/host.h"
-#include "host_agent/clock/sampler.h"
-#include "host_agent/timeline/timeline.h"
+#include "host_agent/clock_model/timeline.h"
+#include "host_agent/clock_sync/host.h"
+#include "host_agent/clock_sync/sampler.h"
 #include "host_agent/util/error.h"
 #include "tests/unit/check.h"
 #include "tests/unit/need.h"

@@ -4,8 +4,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "host_agent/merge/merge.h"
-#include "host_agent/store/vcpu.h"
+#include "host_agent/trace/merge.h"
+#include "host_agent/trace/vcpu.h"
 #include "host_agent/util/error.h"
 #include "tests/unit/check.h"
 #include "tests/unit/make_capture.h"

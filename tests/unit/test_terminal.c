@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "host_agent/cli/cli.h"
-#include "host_agent/clock/host.h"
+#include "host_agent/clock_sync/host.h"
 #include "host_agent/walk/options.h"
 #include "tests/unit/check.h"
 #include "tests/unit/make_capture.h"

@@ -7,9 +7,9 @@
 #include <unistd.h>
 
 #include "host_agent/cli/cli.h"
-#include "host_agent/clock/host.h"
+#include "host_agent/clock_sync/host.h"
 #include "host_agent/live/region_private.h"
-#include "host_agent/store/source.h"
+#include "host_agent/trace/source.h"
 #include "tests/unit/check.h"
 #include "tests/unit/need.h"
 #include "tests/unit/report_text.h"

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "host_agent/cli/top.h"
-#include "host_agent/clock/host.h"
+#include "host_agent/clock_sync/host.h"
 #include "tests/unit/check.h"
 #include "tests/unit/need.h"
 #include "tests/unit/run_command.h"

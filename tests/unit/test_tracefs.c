@@ -9,9 +9,9 @@
 #include <tracefs.h>
 #include <unistd.h>
 
-#include "host_agent/clock/host.h"
+#include "host_agent/clock_sync/host.h"
 #include "host_agent/live/tracefs.h"
-#include "host_agent/store/source.h"
+#include "host_agent/trace/source.h"
 #include "host_agent/util/error.h"
 #include "host_agent/util/instance.h"
 #include "tests/unit/check.h"

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "host_agent/cli/cli.h"
-#include "host_agent/clock/host.h"
+#include "host_agent/clock_sync/host.h"
 #include "host_agent/live/region_private.h"
 #include "host_agent/util/error.h"
 #include "tests/unit/check.h"

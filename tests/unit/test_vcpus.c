@@ -9,9 +9,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "host_agent/clock/kvm.h"
+#include "host_agent/clock_sync/kvm.h"
 #include "host_agent/live/tracefs.h"
-#include "host_agent/store/vcpu.h"
+#include "host_agent/trace/vcpu.h"
 #include "host_agent/util/children.h"
 #include "host_agent/util/error.h"
 #include "tests/unit/check.h"

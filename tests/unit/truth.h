@@ -3,7 +3,7 @@
 #ifndef BRAID_TESTS_TRUTH_H
 #define BRAID_TESTS_TRUTH_H
 
-#include "host_agent/timeline/timeline.h"
+#include "host_agent/clock_model/timeline.h"
 
 #define TRUTH_EXTENTS	16
 

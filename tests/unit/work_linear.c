@@ -18,7 +18,7 @@
 #include "host_agent/export/perfetto/form.h"
 #include "host_agent/export/stats/form.h"
 #include "host_agent/export/text/form.h"
-#include "host_agent/store/source.h"
+#include "host_agent/trace/source.h"
 #include "host_agent/util/error.h"
 #include "host_agent/walk/analysis.h"
 #include "shared/schema.h"

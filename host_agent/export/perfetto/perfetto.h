@@ -7,7 +7,7 @@
 
 #include "host_agent/analyze/roles.h"
 #include "host_agent/export/perfetto/perfetto.pb-c.h"
-#include "host_agent/store/vcpu.h"
+#include "host_agent/trace/vcpu.h"
 #include "host_agent/walk/walk.h"
 
 #define BRAID_PERFETTO_CPUS	1024u	/* trace_processor refuses a trace with a higher one */

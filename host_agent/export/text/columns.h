@@ -3,7 +3,7 @@
 #ifndef BRAID_EXPORT_TEXT_COLUMNS_H
 #define BRAID_EXPORT_TEXT_COLUMNS_H
 
-#include "host_agent/store/vcpu.h"
+#include "host_agent/trace/vcpu.h"
 #include "host_agent/util/text.h"
 #include "host_agent/walk/walk.h"
 

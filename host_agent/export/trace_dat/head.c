@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "host_agent/export/trace_dat/states.h"
-#include "host_agent/store/trace_dat_ids.h"
+#include "host_agent/trace/trace_dat_ids.h"
 #include "host_agent/util/error.h"
 #include "host_agent/util/io.h"
 

@@ -13,7 +13,7 @@
 #include "host_agent/export/export.h"
 #include "host_agent/export/trace_dat/form.h"
 #include "host_agent/export/trace_dat/states.h"
-#include "host_agent/store/vcpu.h"
+#include "host_agent/trace/vcpu.h"
 #include "host_agent/util/array.h"
 #include "host_agent/util/error.h"
 #include "host_agent/util/folder.h"

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Times that cut a capture into parts of about as many pages, by its index. */
+#include <stdlib.h>
+
+#include "host_agent/trace/capture_private.h"
+#include "host_agent/util/array.h"
+#include "host_agent/util/error.h"
+
+#define STEPS		16u	/* a block's pages are taken to be spread evenly over its time */
+
+/* Up to a time, there are some more pages. */
+struct point {
+	s64 ns;
+	u32 sixteenths;
+};
+
+struct points {
+	struct point *all;
+	size_t nr, capacity;
+};
+
+static int add_block(struct points *p, s64 from_ns, s64 to_ns, u32 pages)
+{
+	u32 k;
+
+	for (k = 1; k <= STEPS && from_ns < to_ns; k++) {
+		struct point point = { from_ns + (to_ns - from_ns) / STEPS * k, pages };
+
+		if (braid_array_push(p->all, p->nr, p->capacity, point))
+			return braid_out_of_memory();
+	}
+	return 0;
+}
+
+/* Blocks of a guest's ring have the time of their end, those of a host's that of their start. */
+static int add_ring(struct points *p, const struct braid_capture_ring *ring, s64 start_ns,
+		    s64 end_ns)
+{
+	const struct braid_extents *list = &ring->extents;
+	const struct braid_index_place *place = braid_extents_block(list, NULL), *next;
+	bool guest = ring->ring.stream->kind == BRAID_STREAM_GUEST;
+	s64 from_ns = guest ? start_ns : 0, to_ns;
+	int err = 0;
+
+	for (; place && !err; place = next) {
+		next = braid_extents_block(list, place);
+		if (!guest)
+			from_ns = (s64)place->ns;
+		to_ns = guest ? (s64)place->ns : next ? (s64)next->ns : end_ns;
+		err = add_block(p, from_ns, to_ns, place->nr);
+		from_ns = to_ns;
+	}
+	return err;
+}
+
+static bool can_cut(const struct braid_capture_ring *ring)
+{
+	const struct braid_stream *s = ring->ring.stream;
+
+	return braid_capture_can_skip(ring) &&
+	       (s->kind == BRAID_STREAM_GUEST ? braid_clock_epochs(&s->clock) <= 1 :
+						braid_capture_host_can_skip(ring));
+}
+
+/* Return: 1; 0: the capture cannot be cut; -ENOMEM with braid_fail(). */
+static int add_rings(struct points *p, const struct braid_source *source)
+{
+	s64 start_ns = source->head.start_host_ns, end_ns = 0;
+	size_t k, n;
+	int err;
+
+	for (k = 0; k < source->nr_streams; k++)
+		if ((s64)source->streams[k]->end_ns > end_ns)
+			end_ns = source->streams[k]->end_ns;
+	for (k = 0; k < source->nr_streams; k++) {
+		for (n = 0; n < source->streams[k]->nr_rings; n++) {
+			struct braid_ring *ring = source->streams[k]->rings[n];
+
+			if (ring->cpu == BRAID_RING_NOTES)
+				continue;
+			if (!can_cut((struct braid_capture_ring *)ring))
+				return 0;
+			err = add_ring(p, (struct braid_capture_ring *)ring, start_ns, end_ns);
+			if (err)
+				return err;
+		}
+	}
+	return 1;
+}
+
+static int by_ns(const void *a, const void *b)
+{
+	const struct point *x = a, *y = b;
+
+	return x->ns < y->ns ? -1 : x->ns > y->ns;
+}
+
+int braid_source_cut(const struct braid_source *source, u32 pages, s64 from_ns, s64 to_ns,
+		     s64 **cuts, size_t *nr)
+{
+	const struct braid_capture_source *cs = (const struct braid_capture_source *)source;
+	struct points p = { .nr = 0 };
+	u64 sum = 0;
+	size_t k, capacity = 0;
+	int ret;
+
+	*cuts = NULL;
+	*nr = 0;
+	if (source->grows || cs->nr_files != 1 || !cs->files[0].by_index)
+		return 0;
+	ret = add_rings(&p, source);
+	if (ret > 0)
+		qsort(p.all, p.nr, sizeof(*p.all), by_ns);
+	for (k = 0; k < p.nr && ret > 0; k++) {
+		if (p.all[k].ns <= from_ns || p.all[k].ns > to_ns)
+			continue;
+		sum += p.all[k].sixteenths;
+		if (sum < (u64)STEPS * pages)
+			continue;
+		sum = 0;
+		if (!*nr || p.all[k].ns > (*cuts)[*nr - 1])
+			ret = braid_array_push(*cuts, *nr, capacity, p.all[k].ns) ?
+			      braid_out_of_memory() : 1;
+	}
+	free(p.all);
+	return ret < 0 ? ret : 0;
+}
+
+bool braid_source_is_same(const struct braid_source *a, const struct braid_source *b)
+{
+	const struct braid_capture_source *x = (const struct braid_capture_source *)a;
+	const struct braid_capture_source *y = (const struct braid_capture_source *)b;
+	u32 k;
+
+	if (x->nr_files != y->nr_files || a->nr_streams != b->nr_streams)
+		return false;
+	for (k = 0; k < x->nr_files; k++)
+		if (x->given[k].device != y->given[k].device ||
+		    x->given[k].inode != y->given[k].inode)
+			return false;
+	return true;
+}

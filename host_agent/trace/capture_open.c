@@ -1,0 +1,435 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Makes a source of capture files: one pass to index them, then clocks, then order. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host_agent/trace/capture_private.h"
+#include "host_agent/trace/trace_dat.h"
+#include "host_agent/util/array.h"
+#include "host_agent/util/cleanup.h"
+#include "host_agent/util/error.h"
+#include "host_agent/util/input.h"
+#include "host_agent/util/io.h"
+#include "host_agent/util/text.h"
+
+static struct braid_capture_source *capture_of(struct braid_source *source)
+{
+	return (struct braid_capture_source *)((char *)source -
+					       offsetof(struct braid_capture_source, source));
+}
+
+static struct braid_capture_stream *capture_stream(struct braid_stream *stream)
+{
+	return (struct braid_capture_stream *)((char *)stream -
+					       offsetof(struct braid_capture_stream, stream));
+}
+
+int braid_capture_take_chunk(struct braid_capture_source *cs, const struct braid_chunk_view *v)
+{
+	struct braid_capture_stream *s;
+
+	if (v->type == BRAID_CHUNK_STREAM)
+		return braid_capture_take_stream(cs, v);
+	if (v->type == BRAID_CHUNK_HOST_CLOCK)
+		return braid_capture_take_host_clock(cs, v);
+	if (v->type == BRAID_CHUNK_WINDOW)
+		return braid_capture_take_window(cs, v);
+	if (v->type == BRAID_CHUNK_INDEX)
+		return braid_capture_take_index(cs, v);
+	if (v->type == BRAID_CHUNK_INDEX_BLOCKS)
+		braid_capture_take_blocks(cs, v);
+	if (!v->stream)
+		return 0;
+	s = braid_capture_stream_of(cs, v->stream);
+	if (!s) {
+		braid_source_faulty(&cs->source, NULL,
+				    "%s: chunk %llu references undefined stream %u",
+				    cs->path, (unsigned long long)v->number, v->stream);
+		return 0;
+	}
+	switch (v->type) {
+	case BRAID_CHUNK_STREAM_END:
+		braid_capture_take_end(s, v);
+		return 0;
+	case BRAID_CHUNK_PAGE:
+		return braid_capture_take_page(s, v);
+	case BRAID_CHUNK_HOST_PAGE:
+		return braid_capture_take_host_page(s, v);
+	case BRAID_CHUNK_BUFFER:
+		return braid_capture_take_buffer(s, v);
+	case BRAID_CHUNK_EVENTS:
+		return braid_capture_take_events(s, v);
+	case BRAID_CHUNK_COMMS:
+		return braid_capture_take_comms(s, v);
+	case BRAID_CHUNK_SYMBOLS:
+		return braid_capture_take_symbols(s, v);
+	case BRAID_CHUNK_CLOCK:
+	case BRAID_CHUNK_CLOCK_VCPU:
+	case BRAID_CHUNK_CLOCK_OFFSET:
+	case BRAID_CHUNK_CLOCK_MARK:
+	case BRAID_CHUNK_CLOCK_VM:
+	case BRAID_CHUNK_CLOCK_PAIR:
+	case BRAID_CHUNK_VCPUS:
+	case BRAID_CHUNK_VCPU_THREADS:
+		return braid_capture_take_clock(s, v);
+	case BRAID_CHUNK_RING_END:
+		return braid_capture_take_ring_end(s, v);
+	case BRAID_CHUNK_TEXT:
+		return braid_capture_take_text(s, v);
+	case BRAID_CHUNK_NOTE:
+		return braid_capture_take_note(s, v);
+	}
+	return 0;	/* of a later minor version */
+}
+
+/* Accounting that is still missing is not a fault of these. */
+static void mark_unfinished(struct braid_capture_source *cs)
+{
+	const struct braid_file_streams *file = &cs->files[cs->file];
+	size_t k;
+
+	for (k = 0; k < file->nr; k++)
+		if (file->by_number[k])
+			file->by_number[k]->stream.unfinished = true;
+}
+
+void braid_capture_report_damage(struct braid_capture_source *cs, const char *path,
+				 const struct braid_capture_damage *d)
+{
+	if (d->stretches)
+		braid_source_faulty(&cs->source, NULL,
+				    "%s: %llu damaged part%s of %llu bytes in all, the first at byte %llu",
+				    path, (unsigned long long)d->stretches,
+				    d->stretches == 1 ? "" : "s", (unsigned long long)d->bytes,
+				    (unsigned long long)d->first_offset);
+	if (d->cut_off || d->no_end)
+		mark_unfinished(cs);
+	if (d->cut_off)
+		braid_source_faulty(&cs->source, NULL, "%s: truncated inside a chunk", path);
+	else if (d->no_end)
+		braid_source_faulty(&cs->source, NULL,
+				    "%s: has no end mark: the recording was killed or still runs", path);
+}
+
+static void begin_file(struct braid_capture_source *cs, const char *path)
+{
+	cs->kallsyms_bytes = 0;
+	cs->nr_cpus = 0;
+	cs->path = path;
+	braid_capture_end_index(cs);
+}
+
+static int index_file(struct braid_capture_source *cs, struct braid_capture_reader *r,
+		      const char *path)
+{
+	struct braid_chunk_view view;
+	u64 number = 0, chunks = 0;
+	int ret;
+
+	begin_file(cs, path);
+	/* The reader has read the first chunk. */
+	if (braid_capture_note_other(cs, &(struct braid_chunk_view){ .type = BRAID_CHUNK_FILE }))
+		return braid_out_of_memory();
+	while ((ret = braid_capture_next(r, &view)) > 0) {
+		if (!braid_capture_damage(r)->stretches && view.number != number + 1)
+			braid_source_faulty(&cs->source, NULL,
+					    "%s: chunk %llu follows chunk %llu", path,
+					    (unsigned long long)view.number,
+					    (unsigned long long)number);
+		number = view.number;
+		if (cs->source.progress && !(++chunks & 1023))
+			cs->source.progress(cs->source.progress_arg, "reading", view.offset,
+					    braid_capture_size(r));
+		ret = braid_capture_note_other(cs, &view) ?: braid_capture_take_chunk(cs, &view);
+		if (ret)
+			return braid_fail(ret, "out of memory while reading '%s'", path);
+	}
+	braid_capture_report_damage(cs, path, braid_capture_damage(r));
+	return ret;
+}
+
+/* Two captures share a timeline only if the host did not boot in between. */
+static int check_same_host(const struct braid_chunk_file *a, const struct braid_chunk_file *b,
+			   const char *path)
+{
+	u64 age = b->start_host_ns - a->start_host_ns;	/* below 0: @b is the earlier one */
+	s64 shift = (s64)(b->start_realtime_ns - a->start_realtime_ns - age);
+	s64 limit = 10000000000LL + (s64)(((s64)age < 0 ? -age : age) / 1000);
+
+	if (!a->start_realtime_ns || !b->start_realtime_ns)
+		return 0;	/* the head was damaged */
+	if (strcmp(a->host_name, b->host_name) || strcmp(a->clock, b->clock) ||
+	    shift > limit || shift < -limit)
+		return braid_fail(-EXDEV,
+				  "'%s' was recorded on another host or during another boot: its times cannot be merged with the others",
+				  path);
+	return 0;
+}
+
+/* One that can't be opened counts as a capture: the capture's reader reports why. */
+static bool is_trace_dat(const char *path)
+{
+	braid_auto_fd int fd = braid_input_open(path);
+	char head[sizeof(BRAID_TRACE_DAT_MAGIC) - 1];
+
+	return fd >= 0 && braid_pread_all(fd, head, sizeof(head), 0) == sizeof(head) &&
+	       !memcmp(head, BRAID_TRACE_DAT_MAGIC, sizeof(head));
+}
+
+static int capture_open_open_file(struct braid_capture_source *cs, const char *path)
+{
+	int ret = 0;
+
+	if (cs->may_trust) {
+		begin_file(cs, path);
+		ret = braid_capture_by_index(cs, braid_capture_take_chunk);
+	}
+	return ret ? ret < 0 ? ret : 0 : index_file(cs, cs->readers[cs->file], path);
+}
+
+/*
+ * Opens the captures and indexes them. *dats: whether there are trace.dat files; is_dat: which
+ * ones.
+ */
+static int open_captures(struct braid_capture_source *cs, char *const *paths, bool *is_dat,
+			 bool *dats)
+{
+	struct braid_chunk_file head;
+	bool first = true;
+	size_t k;
+	int err;
+
+	for (k = 0; k < cs->nr_files; k++) {
+		if (braid_capture_given_before(cs, paths, k))
+			continue;
+		if (is_trace_dat(paths[k])) {
+			is_dat[k] = *dats = true;
+			continue;
+		}
+		err = braid_capture_open(&cs->readers[k], paths[k], &head);
+		if (err)
+			return err;
+		cs->minors[k] = head.version_minor;
+		if (first)
+			cs->source.head = head;
+		first = false;
+		err = check_same_host(&cs->source.head, &head, paths[k]);
+		if (err)
+			return err;
+		cs->source.bytes += braid_capture_size(cs->readers[k]);
+	}
+	for (k = 0; k < cs->nr_files; k++) {
+		cs->file = k;
+		err = cs->readers[k] ? capture_open_open_file(cs, paths[k]) : 0;
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+/* A trace.dat alone makes the timeline. */
+static void take_head(struct braid_chunk_file *head, const struct braid_trace_dat *dat)
+{
+	if (*head->clock)
+		return;		/* a capture's, or that of one before it */
+	snprintf(head->clock, sizeof(head->clock), "%s", braid_dat_clock(dat));
+	snprintf(head->host_name, sizeof(head->host_name), "%s", dat->host_name);
+	snprintf(head->kernel_release, sizeof(head->kernel_release), "%s", dat->release);
+}
+
+static int open_files(struct braid_capture_source *cs, char *const *paths, size_t nr)
+{
+	bool is_dat[BRAID_MAX_FILES] = { false }, dats = false;
+	size_t k;
+	int err;
+
+	cs->readers = calloc(nr, sizeof(*cs->readers));
+	cs->dats = calloc(nr, sizeof(*cs->dats));
+	cs->minors = calloc(nr, sizeof(*cs->minors));
+	cs->files = calloc(nr, sizeof(*cs->files));
+	cs->given = calloc(nr, sizeof(*cs->given));
+	if (!cs->readers || !cs->dats || !cs->minors || !cs->files || !cs->given)
+		return braid_out_of_memory();
+	cs->nr_files = nr;
+	err = open_captures(cs, paths, is_dat, &dats);
+	for (k = 0; k < nr && dats && !err; k++) {
+		if (!is_dat[k])
+			continue;
+		cs->file = k;
+		err = braid_trace_dat_open(&cs->dats[k], cs, k, paths[k]);
+		if (!err)
+			take_head(&cs->source.head, cs->dats[k]);
+	}
+	return err;
+}
+
+/* By name, then in the order they were found. */
+static int capture_open_by_guest(const void *a, const void *b)
+{
+	const struct braid_stream *x = *(const struct braid_stream *const *)a;
+	const struct braid_stream *y = *(const struct braid_stream *const *)b;
+	int order = strcmp(x->name, y->name);
+
+	if (order)
+		return order;
+	if (x->found_ns != y->found_ns)
+		return x->found_ns < y->found_ns ? -1 : 1;
+	return x->number < y->number ? -1 : x->number > y->number;
+}
+
+int braid_capture_link(struct braid_source *source)
+{
+	struct braid_stream **guests = calloc(source->nr_streams + 1, sizeof(*guests));
+	size_t k, nr = 0;
+
+	if (!guests)
+		return -ENOMEM;
+	for (k = 0; k < source->nr_streams; k++)
+		if (source->streams[k]->kind == BRAID_STREAM_GUEST)
+			guests[nr++] = source->streams[k];
+	qsort(guests, nr, sizeof(*guests), capture_open_by_guest);
+	for (k = 0; k < nr; k++) {
+		guests[k]->before = k && !strcmp(guests[k - 1]->name, guests[k]->name) ?
+				    guests[k - 1] : NULL;
+		guests[k]->life = guests[k]->before ? guests[k]->before->life + 1 : 1;
+	}
+	free(guests);
+	return 0;
+}
+
+static int capture_open_finish(struct braid_capture_source *cs, char *const *paths)
+{
+	struct braid_source *source = &cs->source;
+	u32 order = 0;
+	size_t k, j;
+	int err;
+
+	err = braid_capture_sort_extents(cs);
+	if (err)
+		return err;
+	if (braid_capture_link(source) || braid_capture_fit_host(cs))
+		return braid_out_of_memory();
+	err = braid_capture_join_hosts(cs, paths);
+	if (err)
+		return err == -ENOMEM ? braid_out_of_memory() : err;
+	for (k = 0; k < cs->nr_files; k++) {
+		err = cs->dats[k] ? braid_dat_place(cs->dats[k]) : 0;
+		if (err)
+			return err;
+	}
+	if (braid_capture_tie_windows(cs) || braid_capture_note_windows(cs))
+		return braid_out_of_memory();
+	for (k = 0; k < source->nr_streams; k++) {
+		struct braid_capture_stream *s = capture_stream(source->streams[k]);
+
+		braid_capture_sort_tables(s);
+		if (!braid_capture_note_ring(s))
+			return braid_out_of_memory();
+		err = braid_capture_fit_clock(s);
+		if (!err)
+			err = braid_capture_finish_notes(s);
+		if (err)
+			return err == -ENOMEM ? braid_out_of_memory() : err;
+		/* At equal times notes come first; their ring is the last one. */
+		s->stream.rings[s->stream.nr_rings - 1]->order = order++;
+		for (j = 0; j + 1 < s->stream.nr_rings; j++)
+			s->stream.rings[j]->order = order++;
+	}
+	return 0;
+}
+
+static void free_captures(struct braid_source *source)
+{
+	struct braid_capture_source *cs = capture_of(source);
+	size_t k;
+
+	for (k = 0; k < source->nr_streams; k++)
+		braid_capture_free_stream(capture_stream(source->streams[k]));
+	for (k = 0; k < cs->nr_files; k++) {
+		braid_capture_close(cs->readers[k]);
+		braid_trace_dat_close(cs->dats[k]);
+		free(cs->files[k].by_number);
+	}
+	for (k = 0; k < BRAID_HOST_CLOCK_KINDS; k++)
+		free(cs->host_round_trips[k].items);
+	braid_clock_free(&source->clocks.counter);
+	braid_clock_free(&source->clocks.realtime);
+	braid_clock_free(&source->clocks.trace);
+	for (k = 0; k < source->nr_windows; k++)
+		free(source->windows[k].guests);
+	free(source->windows);
+	free(cs->edges);
+	free(source->streams);
+	free(cs->guests);
+	braid_capture_end_index(cs);
+	free(cs->files);
+	free(cs->readers);
+	free(cs->dats);
+	free(cs->minors);
+	free(cs->given);
+	free(cs);
+}
+
+struct braid_capture_source *braid_capture_new(const struct braid_source_options *options)
+{
+	struct braid_capture_source *cs = calloc(1, sizeof(*cs));
+
+	if (!cs)
+		return NULL;
+	cs->source.free = free_captures;
+	if (options) {
+		cs->source.fault = options->fault;
+		cs->source.fault_arg = options->fault_arg;
+		cs->source.progress = options->progress;
+		cs->source.progress_arg = options->progress_arg;
+		cs->say = options->say;
+		cs->say_arg = options->say_arg;
+		cs->force_clock = options->force_clock;
+		cs->clock = options->clock;
+		cs->may_trust = options->by_index;
+	}
+	return cs;
+}
+
+int braid_source_open_captures(struct braid_source **out, char *const *paths, size_t nr,
+			       const struct braid_source_options *options)
+{
+	struct braid_capture_source *cs;
+	int err;
+
+	if (!nr || nr > BRAID_MAX_FILES)
+		return braid_fail(-EINVAL, "1 to %u captures can be opened at once",
+				  BRAID_MAX_FILES);
+	cs = braid_capture_new(options);
+	if (!cs)
+		return braid_out_of_memory();
+	err = open_files(cs, paths, nr);
+	if (!err)
+		err = capture_open_finish(cs, paths);
+	if (err) {
+		free_captures(&cs->source);
+		return err;
+	}
+	*out = &cs->source;
+	return 0;
+}
+
+void braid_source_free(struct braid_source *source)
+{
+	if (source)
+		source->free(source);
+}
+
+void braid_source_rewind(struct braid_source *source)
+{
+	size_t k, j;
+
+	source->bytes_read = 0;
+	for (k = 0; k < source->nr_streams; k++)
+		for (j = 0; j < source->streams[k]->nr_rings; j++)
+			source->streams[k]->rings[j]->ops->rewind(source->streams[k]->rings[j]);
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* The pairs of counter and wall time that a guest's rings hold, page by page. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host_agent/trace/capture_private.h"
+#include "host_agent/util/array.h"
+#include "host_agent/util/error.h"
+#include "shared/page.h"
+
+int braid_capture_add_pair(struct braid_capture_stream *s, u64 counter, u64 realtime_ns)
+{
+	struct braid_clock_pair pair = { .counter = counter, .realtime_ns = realtime_ns };
+
+	if (s->nr_pairs >= BRAID_MAX_TABLE)
+		return 0;
+	return braid_array_push(s->pairs, s->nr_pairs, s->pairs_capacity, pair);
+}
+
+/* A stamp is an absolute counter: the times of the events around it do not matter. */
+static int of_extent(struct braid_capture_stream *s, const struct braid_capture_ring *ring,
+		     const struct braid_extent *extent, const u8 *chunk)
+{
+	u32 flags = s->superblock.buffers[ring->ring.buffer].flags;
+	struct braid_chunk_page page;
+	struct braid_event_view view;
+	struct braid_cursor c;
+	int err = 0;
+
+	memcpy(&page, chunk + BRAID_PAGE_AT, sizeof(page));
+	flags = braid_capture_page_flags(s->source, extent, &page, flags);
+	braid_cursor_init(&c, chunk + BRAID_PAGE_DATA_AT, extent->to_bytes - extent->from_bytes,
+			  page.time_stamp, flags);
+	while (!err && braid_page_next(&c, &view) > 0)
+		if (view.type != BRAID_TYPE_DATA && view.external_ns)
+			err = braid_capture_add_pair(s, view.time, view.external_ns);
+	return err;
+}
+
+static int of_ring(struct braid_capture_stream *s, struct braid_capture_ring *ring)
+{
+	struct braid_extent_cursor at = { 0 };
+	u32 bytes, room = 0;
+	u8 *chunk = NULL;
+	int err = 0;
+
+	while (!err && (err = braid_extents_next(&ring->extents, &at)) > 0) {
+		bytes = at.extent.to_bytes - at.extent.from_bytes;
+		if (bytes > room || !chunk) {
+			free(chunk);
+			room = bytes;
+			chunk = malloc(BRAID_PAGE_DATA_AT + room);
+		}
+		err = chunk ? braid_capture_fetch(ring, &at.extent, chunk,
+						  sizeof(struct braid_chunk_page) + bytes) : -ENOMEM;
+		if (!err)
+			err = of_extent(s, ring, &at.extent, chunk);
+		else if (err == -EBADMSG)
+			err = 0;	/* the later walk reports it */
+	}
+	free(chunk);
+	return err == -ENOMEM ? braid_out_of_memory() : err;
+}
+
+int braid_capture_find_pairs(struct braid_capture_stream *s)
+{
+	size_t k;
+	int err = 0;
+
+	for (k = 0; k < s->stream.nr_rings && !err; k++)
+		if (s->stream.rings[k]->cpu != BRAID_RING_NOTES)
+			err = of_ring(s, (struct braid_capture_ring *)s->stream.rings[k]);
+	return err;
+}

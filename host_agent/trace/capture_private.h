@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Between the files that make a source of capture files. */
+#ifndef BRAID_TRACE_CAPTURE_PRIVATE_H
+#define BRAID_TRACE_CAPTURE_PRIVATE_H
+
+#include "host_agent/capture/capture.h"
+#include "host_agent/trace/capture_extents.h"
+#include "host_agent/trace/source.h"
+
+#define BRAID_MAX_STREAMS	4096u		/* in one source */
+#define BRAID_MAX_CPUS		4096u
+#define BRAID_MAX_HOST_BYTES	(1u << 20)	/* of a tracefs sub-buffer */
+#define BRAID_MAX_SCHEMA_BYTES	(64u << 20)	/* of format texts in one stream */
+#define BRAID_MAX_TABLE		(4u << 20)	/* comms, symbols, notes in one stream */
+#define BRAID_MAX_KALLSYMS	(64u << 20)	/* bytes of all streams of a file, decompressed */
+#define BRAID_MAX_FILE_CPUS	(1u << 18)	/* of all streams of a file */
+#define BRAID_MAX_MARKS		8192u		/* of one stream: a clock has far fewer epochs */
+#define BRAID_MAX_FILES		1024u
+
+/* What precedes an extent's bytes in its chunk. */
+#define BRAID_PAGE_AT		sizeof(struct braid_chunk)
+#define BRAID_PAGE_DATA_AT	(BRAID_PAGE_AT + sizeof(struct braid_chunk_page))
+
+/* What precedes a host's sub-buffer in its chunk. */
+#define BRAID_HOST_PAGE_AT	(sizeof(struct braid_chunk) + sizeof(struct braid_chunk_host_page))
+
+struct braid_capture_source;
+struct braid_capture_stream;
+struct braid_trace_dat;
+struct braid_dat_times;
+
+/* The range of a ring's sequence covered by a RING_END. */
+struct braid_ring_part {
+	u64 from_seq;
+	u64 to_seq;
+	u64 reach;		/* the farthest to_seq of this part and those before it */
+	u64 gaps;		/* events between parts, before this one: sum from the first part on */
+	struct braid_chunk_ring_end end;
+};
+
+/* Host times of a host's CPU, the ends included. */
+struct braid_span_ns {
+	u32 cpu;
+	s64 from_ns;
+	s64 to_ns;
+};
+
+/* What all cursors over captures have in common. */
+struct braid_capture_ring {
+	struct braid_ring ring;
+	struct braid_ring_part *parts;		/* by seq, once all is indexed */
+	size_t nr_parts, parts_capacity;
+	struct braid_capture_source *source;
+	struct braid_extents extents;
+	bool unordered;				/* extents are not in the order of the ring */
+	bool back;				/* time_stamps go back; known by an index only */
+	u32 file;				/* of the last extent */
+	u64 numbers;				/* of a host: sequence numbers taken so far */
+	bool own_clock;				/* a trace.dat's: not the source's clock of the trace */
+	const struct braid_clock *clock;	/* but this one; NULL: its stamps are host times */
+	const struct braid_dat_times *times;	/* what makes them ns before that; NULL: they are */
+	bool ticks;				/* they count ticks */
+	u64 stated_lost;			/* of a trace.dat, in all, by the kernel's count */
+	struct braid_span_ns *left_out;		/* of a host: what another capture holds; in order */
+	size_t nr_left_out;
+
+	/* Where the cursor is: */
+	struct braid_extent_cursor at;		/* the current extent */
+	u32 epoch;				/* of the clock; no later event is of an earlier one */
+};
+
+/* New, unprocessed data of a stream of a growing capture. */
+#define BRAID_NEWS_CLOCK	(1u << 0)
+#define BRAID_NEWS_TABLES	(1u << 1)
+
+struct braid_note {
+	u64 host_ns;
+	u32 order;
+	char *text;
+};
+
+/* A stream, and its state while it is being assembled. */
+struct braid_capture_stream {
+	struct braid_stream stream;
+	struct braid_capture_source *source;
+	struct braid_superblock superblock;	/* GUEST: checked */
+	u32 file;				/* of its STREAM chunk */
+	u32 subbuf_bytes;			/* HOST */
+	struct braid_round_trip *round_trips;
+	size_t nr_round_trips, round_trips_capacity;
+	struct braid_round_trip *exchanged;	/* NULL, or what they were before the clock was refined */
+	size_t nr_exchanged;
+	struct braid_clock_offset *offsets;
+	size_t nr_offsets, offsets_capacity;
+	struct braid_clock_mark *marks;
+	size_t nr_marks, marks_capacity;
+	struct braid_clock_mark *breaks;	/* disruptions */
+	size_t nr_breaks, breaks_capacity;
+	struct braid_clock_pair *pairs;
+	size_t nr_pairs, pairs_capacity;
+	size_t threads_capacity, others_capacity;
+	char **blocks;				/* memory that formats point into */
+	size_t nr_blocks, blocks_capacity;
+	u64 schema_bytes;
+	size_t formats_capacity, comms_capacity, symbols_capacity, rings_capacity;
+	struct braid_ring_leaf **ring_leaves[BRAID_MAX_BUFFERS];	/* capture_index.c: rings by CPU */
+	struct braid_note *notes;
+	size_t nr_notes, notes_capacity;
+	u32 news;				/* BRAID_NEWS_* */
+	size_t kept_comms;			/* when they were thinned out last */
+	u64 taken_ns;				/* when its first page was read; 0: none yet ... */
+	u64 taken_counter;			/* ... and where that begins */
+	bool text_start_known;			/* by its kernel symbols: */
+	u64 text_start;				/* 0: unknown */
+};
+
+struct braid_capture_source {
+	struct braid_source source;
+	struct braid_capture_reader **readers;	/* NULL for a trace.dat */
+	struct braid_trace_dat **dats;		/* NULL for a capture */
+	u16 *minors;				/* of each file's version */
+	struct braid_given {
+		u64 device, inode;
+	} *given;				/* each file */
+	void (*say)(void *arg, const char *line);	/* NULL: not reported */
+	void *say_arg;
+	size_t nr_files;
+	struct braid_window_edges {		/* of each of the source's windows */
+		u32 file;
+		bool noted_start, noted_stop;
+	} *edges;
+	size_t edges_capacity, windows_capacity;
+	u32 file;				/* being indexed */
+	const char *path;
+	struct braid_file_streams {
+		struct braid_capture_stream **by_number;	/* as the file numbers them */
+		size_t nr;
+		size_t window;		/* number of its window + 1; 0: none */
+		bool by_index;		/* pages were not read at open; each is checked when read */
+	} *files;
+	u64 kallsyms_bytes;			/* of that file's streams, decompressed */
+	u64 nr_cpus;				/* of that file's streams */
+	struct braid_extents others;		/* that file's chunks other than pages */
+	struct braid_index_block *blocks;	/* its INDEX chunks */
+	size_t nr_blocks, blocks_capacity;
+	bool index_agrees;			/* what was read with its INDEX chunks */
+	struct braid_capture_stream **guests;	/* by incarnation and boot */
+	size_t nr_guests, guests_capacity;
+	bool force_clock;
+	enum braid_clock_kind clock;
+	bool may_trust;				/* files' indexes */
+	struct braid_host_round_trips {
+		struct braid_round_trip *items;
+		size_t nr, capacity;
+	} host_round_trips[BRAID_HOST_CLOCK_KINDS];	/* by enum braid_host_clock_kind */
+	size_t streams_capacity;
+	size_t nr_followed;			/* of a growing capture's streams: known to all */
+	u32 next_order;				/* likewise, of its rings */
+};
+
+/* capture_open.c: an empty source. NULL: out of memory. */
+struct braid_capture_source *braid_capture_new(const struct braid_source_options *options);
+
+/* One chunk, by its type. Return: 0 or -ENOMEM. */
+int braid_capture_take_chunk(struct braid_capture_source *cs, const struct braid_chunk_view *v);
+
+/* The file is read up to its end. */
+void braid_capture_report_damage(struct braid_capture_source *cs, const char *path,
+				 const struct braid_capture_damage *d);
+
+/* A later incarnation of a guest knows the one before. Return: 0 or -ENOMEM. */
+int braid_capture_link(struct braid_source *source);
+
+/*
+ * capture_by_index.c: opens the current file by its index, without its pages. Return: 1; 0: it has
+ * none that can be used, and nothing was done; -errno with braid_fail().
+ */
+typedef int braid_take_chunk_fn(struct braid_capture_source *cs, const struct braid_chunk_view *v);
+int braid_capture_by_index(struct braid_capture_source *cs, braid_take_chunk_fn *take_chunk);
+
+/* While all chunks are read: any; INDEX, INDEX_BLOCKS; before each file. Return: 0 or -ENOMEM. */
+int braid_capture_note_other(struct braid_capture_source *cs, const struct braid_chunk_view *v);
+int braid_capture_take_index(struct braid_capture_source *cs, const struct braid_chunk_view *v);
+void braid_capture_take_blocks(struct braid_capture_source *cs, const struct braid_chunk_view *v);
+void braid_capture_end_index(struct braid_capture_source *cs);
+
+/* Whether a file's index has the sequence numbers of a host's events. */
+static inline bool braid_capture_numbers_hosts(const struct braid_capture_source *cs, u32 file)
+{
+	return !cs->source.grows && cs->minors[file] >= 6;
+}
+
+/*
+ * capture_page.c: whether the @nr places of an INDEX chunk, @n bytes, are of pages that can be.
+ * *bytes: their chunks' are added.
+ */
+struct braid_places {
+	struct braid_extent first, last;
+	bool unordered;			/* among themselves; of a guest's ring */
+};
+bool braid_capture_check_places(const char *data, u32 n, u32 nr, enum braid_stream_kind kind,
+				u64 limit, u64 *bytes, struct braid_places *places);
+
+/* Two extents of a guest's ring; the order of all, as qsort_r() has it, from *(u64 *)@arg on. */
+bool braid_capture_in_order(const struct braid_extent *before, const struct braid_extent *extent);
+int braid_capture_by_position(const void *a, const void *b, void *arg);
+
+/* Why a PAGE or HOST_PAGE is not valid, or NULL. @bytes: with its head. */
+const char *braid_capture_page_fault(const struct braid_capture_stream *s,
+				     const struct braid_chunk_page *page, u32 bytes);
+const char *braid_capture_host_page_fault(const struct braid_capture_stream *s,
+					  const struct braid_chunk_host_page *page, u32 bytes);
+
+/* Reads a ring's (@arg) INDEX chunk, for its extents. Bytes, or -errno with braid_fail(). */
+s64 braid_capture_read_places(void *arg, const struct braid_index_place *place, char **to);
+
+/*
+ * Whether a page that was not read before is that of the index: @to: struct braid_chunk and @bytes.
+ * Return: 0, -EBADMSG with braid_fail().
+ */
+int braid_capture_check_page(const struct braid_capture_ring *ring, u32 file, const void *to, u32 bytes);
+
+/* capture_join.c: whether a file was given before; it is then skipped and reported. */
+bool braid_capture_given_before(struct braid_capture_source *cs, char *const *paths, u32 file);
+
+/*
+ * Skips host events of captures at times covered by a capture named before them. The host's clocks
+ * are fitted. Return: 0 or -errno with braid_fail(), except -ENOMEM.
+ */
+int braid_capture_join_hosts(struct braid_capture_source *cs, char *const *paths);
+
+/* capture_stream.c: chunks that describe a stream. Return: 0 or -ENOMEM. */
+int braid_capture_take_stream(struct braid_capture_source *cs, const struct braid_chunk_view *v);
+int braid_capture_take_buffer(struct braid_capture_stream *s, const struct braid_chunk_view *v);
+int braid_capture_take_events(struct braid_capture_stream *s, const struct braid_chunk_view *v);
+int braid_capture_take_comms(struct braid_capture_stream *s, const struct braid_chunk_view *v);
+int braid_capture_take_symbols(struct braid_capture_stream *s, const struct braid_chunk_view *v);
+int braid_capture_keep_printk(struct braid_capture_stream *s, const void *text, u32 bytes);
+int braid_capture_take_text(struct braid_capture_stream *s, const struct braid_chunk_view *v);
+/* kallsyms.c: a host's kernel symbols, as they are stored. Return: 0 or -ENOMEM. */
+int braid_capture_take_kallsyms(struct braid_capture_stream *s, u32 raw_bytes, const u8 *data,
+				u32 bytes);
+
+void braid_capture_take_end(struct braid_capture_stream *s, const struct braid_chunk_view *v);
+struct braid_capture_stream *braid_capture_stream_of(struct braid_capture_source *cs, u32 number);
+void braid_capture_sort_tables(struct braid_capture_stream *s);
+
+/* A new, empty stream. NULL: out of memory. */
+struct braid_capture_stream *braid_capture_add_stream(struct braid_capture_source *cs);
+
+/* An event's format, as tracefs has it. Return: 0 or -ENOMEM. */
+int braid_capture_add_format(struct braid_capture_stream *s, const char *system, const void *text,
+			     u32 bytes);
+void braid_capture_free_stream(struct braid_capture_stream *s);
+
+/*
+ * capture_notes.c: takes a note of the capture; adds those of a stream's clock, which is
+ * fitted, and sorts all. Return: 0 or -ENOMEM.
+ */
+int braid_capture_take_note(struct braid_capture_stream *s, const struct braid_chunk_view *v);
+int braid_capture_finish_notes(struct braid_capture_stream *s);
+
+/*
+ * capture_window.c: takes a start or stop of the recording; adds the pending ones as notes to the
+ * first stream, once there is one. Return: 0 or -ENOMEM.
+ */
+int braid_capture_take_window(struct braid_capture_source *cs, const struct braid_chunk_view *v);
+int braid_capture_note_windows(struct braid_capture_source *cs);
+
+/* Something of a file was recorded at a time: its recording did not end before. */
+void braid_capture_note_recorded(struct braid_capture_source *cs, u32 file, u64 ns);
+
+/* Ties each window to the streams of its file, once all files are indexed. Return: 0 or -ENOMEM. */
+int braid_capture_tie_windows(struct braid_capture_source *cs);
+
+/* capture_notes.c: adds one. Return: 0 or -ENOMEM. */
+int braid_capture_add_note(struct braid_capture_stream *s, u64 host_ns, const char *text,
+			   size_t bytes);
+
+/* capture_clock.c: chunks with clock data. Return: 0 or -ENOMEM. */
+int braid_capture_take_clock(struct braid_capture_stream *s, const struct braid_chunk_view *v);
+int braid_capture_take_host_clock(struct braid_capture_source *cs, const struct braid_chunk_view *v);
+
+/* Fits the host's clocks, which must be first; and a stream's. Return: 0 or -ENOMEM. */
+int braid_capture_fit_host(struct braid_capture_source *cs);
+int braid_capture_fit_clock(struct braid_capture_stream *s);
+void braid_capture_free_clock(struct braid_capture_stream *s);
+
+/* capture_pairs.c: one pair; and those in a guest's rings. Return: 0, -ENOMEM; find: -errno. */
+int braid_capture_add_pair(struct braid_capture_stream *s, u64 counter, u64 realtime_ns);
+int braid_capture_find_pairs(struct braid_capture_stream *s);
+
+/* capture_index.c: chunks that belong to a ring */
+int braid_capture_take_page(struct braid_capture_stream *s, const struct braid_chunk_view *v);
+int braid_capture_take_host_page(struct braid_capture_stream *s, const struct braid_chunk_view *v);
+int braid_capture_take_ring_end(struct braid_capture_stream *s, const struct braid_chunk_view *v);
+/* The ring of a buffer and CPU: whether there can be one; made at first use; NULL: out of memory */
+bool braid_capture_has_ring(const struct braid_capture_stream *s, u32 buffer, u32 cpu);
+struct braid_capture_ring *braid_capture_ring_of(struct braid_capture_stream *s, u32 buffer, u32 cpu);
+
+/* The same if it was made, or NULL. */
+struct braid_capture_ring *braid_capture_ring_at(const struct braid_capture_stream *s, u32 buffer,
+						 u32 cpu);
+/* Called before an extent of the current file, or a block of them, is added to the ring. */
+void braid_capture_note_file(struct braid_capture_ring *ring);
+
+int braid_capture_sort_extents(struct braid_capture_source *cs);
+void braid_capture_free_leaves(struct braid_capture_stream *s);
+
+/* Rings by kind. Return: the ring, NULL when memory is out. */
+struct braid_capture_ring *braid_capture_guest_ring(struct braid_capture_stream *s, u32 buffer,
+						    u32 cpu);
+struct braid_capture_ring *braid_capture_host_ring(struct braid_capture_stream *s, u32 cpu);
+struct braid_capture_ring *braid_capture_note_ring(struct braid_capture_stream *s);
+
+/*
+ * capture_host.c: whether the stamps of a host's pages are host times, since the trace has the
+ * file's clock, and the index has the sequence number of the first event of each.
+ */
+bool braid_capture_host_can_skip(const struct braid_capture_ring *ring);
+
+/* capture_ring.c ------------------------------------------------------------------- */
+
+/* Space for a chunk of any shape. Return: 0, or -ENOMEM with braid_fail(). */
+int braid_capture_room(u8 **buffer, u32 *allocated, u32 bytes);
+
+/* Counts an event that no RING_END accounts for; @part: the first that ends after it, moved on. */
+void braid_capture_find_part(struct braid_capture_ring *base, size_t *part, u64 seq);
+
+/* Adds a ring to its stream, before the notes' ring. Return: false when out of memory. */
+bool braid_capture_join(struct braid_capture_stream *s, struct braid_capture_ring *base, u32 cpu,
+			const struct braid_ring_ops *ops);
+
+/* Events of [from, to) that are in no known part: others read them. */
+u64 braid_capture_elsewhere(const struct braid_capture_ring *ring, u64 from, u64 to);
+
+/* BRAID_BUFFER_* of a page: those of minor 0 do not say them, as the stream's buffers were. */
+u32 braid_capture_page_flags(const struct braid_capture_source *cs,
+			     const struct braid_extent *extent,
+			     const struct braid_chunk_page *page, u32 stream_flags);
+
+/* Reads an extent's chunk: its header and @bytes of payload, which is all of it. */
+int braid_capture_fetch(struct braid_capture_ring *ring, const struct braid_extent *extent,
+			void *to, u32 bytes);
+
+/* Whether times tell which of a ring's pages can be left out. */
+bool braid_capture_can_skip(const struct braid_capture_ring *ring);
+
+/* Moves a cursor to some blocks of the index before @ns. Return: whether it has moved. */
+bool braid_capture_skip(struct braid_capture_ring *ring, s64 ns, bool first);
+
+/*
+ * The same from there on, to some pages before it. @before: whether a page begins before @ns, by
+ * the first @bytes of its chunk's payload, at most BRAID_PAGE_HEAD.
+ */
+#define BRAID_PAGE_HEAD	sizeof(struct braid_chunk_page)
+bool braid_capture_skip_pages(struct braid_capture_ring *ring, s64 ns, u32 bytes,
+			      bool (*before)(const struct braid_capture_ring *ring,
+					     const void *head, s64 ns));
+
+#endif /* BRAID_TRACE_CAPTURE_PRIVATE_H */

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* What the cursors over captures have in common: joining their stream, chunks, and what others read. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "host_agent/trace/capture_private.h"
+#include "host_agent/trace/trace_dat.h"
+#include "host_agent/util/array.h"
+#include "host_agent/util/error.h"
+
+int braid_capture_room(u8 **buffer, u32 *allocated, u32 bytes)
+{
+	u8 *grown;
+
+	if (bytes <= *allocated)
+		return 0;
+	grown = realloc(*buffer, bytes);
+	if (!grown)
+		return braid_out_of_memory();
+	*buffer = grown;
+	*allocated = bytes;
+	return 0;
+}
+
+void braid_ring_leave_out(const struct braid_ring *ring, u32 id)
+{
+	struct braid_ring *cursor = (struct braid_ring *)ring;
+
+	if (id >= BRAID_LEFT_OUT_IDS)
+		return;
+	if (!cursor->left_out)
+		cursor->left_out = calloc(BRAID_LEFT_OUT_IDS / 64, sizeof(*cursor->left_out));
+	if (cursor->left_out)
+		cursor->left_out[id / 64] |= 1ULL << id % 64;
+}
+
+void braid_ring_leave_none_out(struct braid_ring *ring)
+{
+	free(ring->left_out);
+	ring->left_out = NULL;
+}
+
+void braid_capture_find_part(struct braid_capture_ring *base, size_t *part, u64 seq)
+{
+	struct braid_ring_walk *walk = &base->ring.walk;
+
+	while (*part < base->nr_parts && (s64)(seq - base->parts[*part].reach) >= 0)
+		(*part)++;
+	if (*part == base->nr_parts)
+		walk->late++;
+	else if ((s64)(seq - base->parts[*part].from_seq) >= 0)
+		return;
+	walk->outside++;
+}
+
+bool braid_capture_join(struct braid_capture_stream *s, struct braid_capture_ring *base, u32 cpu,
+			const struct braid_ring_ops *ops)
+{
+	struct braid_stream *rings = &s->stream;
+	size_t last;
+
+	base->source = s->source;
+	base->ring.stream = &s->stream;
+	base->ring.cpu = cpu;
+	base->ring.ops = ops;
+	base->ring.item.stream = &s->stream;
+	base->ring.item.ring = &base->ring;
+	if (braid_array_push(rings->rings, rings->nr_rings, s->rings_capacity, &base->ring))
+		return false;
+	last = rings->nr_rings - 1;
+	if (last && rings->rings[last - 1]->cpu == BRAID_RING_NOTES) {
+		rings->rings[last] = rings->rings[last - 1];
+		rings->rings[last - 1] = &base->ring;
+	}
+	return true;
+}
+
+int braid_capture_fetch(struct braid_capture_ring *ring, const struct braid_extent *extent,
+			void *to, u32 bytes)
+{
+	struct braid_capture_source *cs = ring->source;
+	int err;
+
+	cs->source.bytes_read += bytes;
+	if (cs->dats[extent->file])	/* its pages have no header of ours */
+		return braid_dat_load(cs->dats[extent->file], extent, (u8 *)to + BRAID_HOST_PAGE_AT,
+				      extent->to_bytes);
+	err = braid_capture_load(cs->readers[extent->file], extent->offset, to, bytes);
+	return err || !cs->files[extent->file].by_index ? err :
+	       braid_capture_check_page(ring, extent->file, to, bytes);
+}
+
+bool braid_capture_can_skip(const struct braid_capture_ring *ring)
+{
+	/* An order of the file that is not the ring's says nothing of times. */
+	return ring->source->files[ring->file].by_index && !ring->unordered && !ring->back;
+}
+
+bool braid_capture_skip(struct braid_capture_ring *ring, s64 ns, bool first)
+{
+	return braid_capture_can_skip(ring) && ns > 0 &&
+	       braid_extents_skip(&ring->extents, &ring->at, ns, first);
+}
+
+/* Looks for pages by their times. */
+struct look {
+	struct braid_capture_ring *ring;
+	s64 ns;
+	bool (*before)(const struct braid_capture_ring *ring, const void *head, s64 ns);
+	u32 bytes;
+};
+
+static bool is_before(void *arg, const struct braid_extent *extent)
+{
+	const struct look *look = arg;
+	struct braid_capture_ring *ring = look->ring;
+	u8 head[sizeof(struct braid_chunk) + BRAID_PAGE_HEAD];
+
+	/* What can't be read is found when its turn comes. */
+	return !braid_capture_load(ring->source->readers[extent->file], extent->offset, head,
+				   look->bytes) &&
+	       look->before(ring, head + sizeof(struct braid_chunk), look->ns);
+}
+
+static bool begins(const struct braid_extent *extent)
+{
+	return !extent->from_bytes;
+}
+
+bool braid_capture_skip_pages(struct braid_capture_ring *ring, s64 ns, u32 bytes,
+			      bool (*before)(const struct braid_capture_ring *ring,
+					     const void *head, s64 ns))
+{
+	struct look look = { ring, ns, before, bytes };
+
+	return braid_capture_can_skip(ring) && ns > 0 &&
+	       braid_extents_skip_near(&ring->extents, &ring->at, is_before, begins, &look) > 0;
+}
+
+u32 braid_capture_page_flags(const struct braid_capture_source *cs,
+			     const struct braid_extent *extent,
+			     const struct braid_chunk_page *page, u32 stream_flags)
+{
+	if (!cs->minors[extent->file])
+		return stream_flags;
+	return (page->flags & BRAID_PAGE_ABSOLUTE ? BRAID_BUFFER_ABSOLUTE : 0) |
+	       (page->flags & BRAID_PAGE_RAW ? BRAID_BUFFER_RAW : 0);
+}
+
+/* Events before @seq that are between parts; those before the first part don't count. */
+static u64 gaps_before(const struct braid_capture_ring *ring, u64 seq)
+{
+	size_t k = 0, end = ring->nr_parts;
+	const struct braid_ring_part *part;
+	bool last;
+
+	while (k < end) {	/* the first part that begins after @seq */
+		size_t middle = k + (end - k) / 2;
+
+		if ((s64)(ring->parts[middle].from_seq - seq) > 0)
+			end = middle;
+		else
+			k = middle + 1;
+	}
+	if (!k)
+		return 0;
+	part = &ring->parts[k - 1];
+	/* The start of the current part is reported at its end. */
+	last = k == ring->nr_parts && !ring->source->source.grows;
+	return part->gaps + (!last && (s64)(seq - part->reach) > 0 ? seq - part->reach : 0);
+}
+
+u64 braid_capture_elsewhere(const struct braid_capture_ring *ring, u64 from, u64 to)
+{
+	u64 before = gaps_before(ring, from), sum = gaps_before(ring, to);
+
+	return sum > before ? sum - before : 0;
+}

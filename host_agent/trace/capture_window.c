@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* The start and stop of a recording: on the timeline, and for queries. */
+#include <errno.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host_agent/trace/capture_private.h"
+#include "host_agent/util/array.h"
+
+/* The window of a file; NULL: it has none, or not yet. */
+static struct braid_window *window_of(struct braid_capture_source *cs, u32 file)
+{
+	size_t number = cs->files[file].window;
+
+	return number ? &cs->source.windows[number - 1] : NULL;
+}
+
+static int add_window(struct braid_capture_source *cs, s64 start_ns)
+{
+	struct braid_window window = { .start_ns = start_ns, .stop_ns = INT64_MAX };
+	struct braid_window_edges edges = { .file = cs->file };
+	size_t nr = cs->source.nr_windows;
+
+	if (braid_array_push(cs->edges, nr, cs->edges_capacity, edges) ||
+	    braid_array_push(cs->source.windows, cs->source.nr_windows, cs->windows_capacity,
+			     window))
+		return -ENOMEM;
+	cs->files[cs->file].window = cs->source.nr_windows;
+	return 0;
+}
+
+int braid_capture_take_window(struct braid_capture_source *cs, const struct braid_chunk_view *v)
+{
+	struct braid_window *window = window_of(cs, cs->file);
+	struct braid_chunk_window edge;
+
+	if (v->bytes < sizeof(edge))
+		return 0;
+	memcpy(&edge, v->payload, sizeof(edge));
+	if (edge.host_ns > INT64_MAX)
+		return 0;
+	if (edge.edge == BRAID_WINDOW_START && !window)
+		return add_window(cs, edge.host_ns);
+	if (edge.edge == BRAID_WINDOW_STOP && window && (s64)edge.host_ns >= window->start_ns)
+		window->stop_ns = edge.host_ns;
+	return 0;
+}
+
+static int capture_window_note(struct braid_capture_source *cs, s64 ns, const char *text)
+{
+	struct braid_stream *first = cs->source.streams[0];
+
+	return braid_capture_add_note((struct braid_capture_stream *)first, ns, text, strlen(text));
+}
+
+int braid_capture_note_windows(struct braid_capture_source *cs)
+{
+	int err = 0;
+	size_t k;
+
+	for (k = 0; k < cs->source.nr_windows && cs->source.nr_streams && !err; k++) {
+		const struct braid_window *window = &cs->source.windows[k];
+		struct braid_window_edges *edges = &cs->edges[k];
+
+		if (window->again)
+			continue;
+		if (!edges->noted_start)
+			err = capture_window_note(cs, window->start_ns, "the recording starts");
+		edges->noted_start = true;
+		if (err || edges->noted_stop || window->stop_ns == INT64_MAX)
+			continue;
+		edges->noted_stop = true;
+		err = capture_window_note(cs, window->stop_ns, "the recording stops");
+	}
+	return err;
+}
+
+void braid_capture_note_recorded(struct braid_capture_source *cs, u32 file, u64 ns)
+{
+	struct braid_window *window = window_of(cs, file);
+
+	if (window && ns <= INT64_MAX && (s64)ns > window->last_ns)
+		window->last_ns = ns;
+}
+
+/* The guests that a file has, in the order of its streams. Return: 0 or -ENOMEM. */
+static int tie_guests(const struct braid_file_streams *file, struct braid_window *window)
+{
+	size_t k;
+
+	if (window->guests || !file->nr)
+		return 0;
+	window->guests = calloc(file->nr, sizeof(*window->guests));
+	if (!window->guests)
+		return -ENOMEM;
+	for (k = 0; k < file->nr; k++)
+		if (file->by_number[k] && file->by_number[k]->stream.kind == BRAID_STREAM_GUEST)
+			window->guests[window->nr_guests++] = &file->by_number[k]->stream;
+	return 0;
+}
+
+static int by_times(const void *a, const void *b)
+{
+	const struct braid_window *x = *(struct braid_window *const *)a;
+	const struct braid_window *y = *(struct braid_window *const *)b;
+
+	if (x->start_ns != y->start_ns)
+		return x->start_ns < y->start_ns ? -1 : 1;
+	if (x->stop_ns != y->stop_ns)
+		return x->stop_ns < y->stop_ns ? -1 : 1;
+	return x < y ? -1 : x > y;
+}
+
+/* Copies of a capture are one recording. Return: 0 or -ENOMEM. */
+static int find_copies(struct braid_source *source)
+{
+	struct braid_window **all = calloc(source->nr_windows + 1, sizeof(struct braid_window *));
+	size_t k;
+
+	if (!all)
+		return -ENOMEM;
+	for (k = 0; k < source->nr_windows; k++)
+		all[k] = &source->windows[k];
+	qsort(all, source->nr_windows, sizeof(*all), by_times);
+	for (k = 1; k < source->nr_windows; k++)
+		all[k]->again = all[k]->start_ns == all[k - 1]->start_ns &&
+				all[k]->stop_ns == all[k - 1]->stop_ns;
+	free(all);
+	return 0;
+}
+
+int braid_capture_tie_windows(struct braid_capture_source *cs)
+{
+	size_t k, n;
+
+	for (k = 0; k < cs->source.nr_windows; k++) {
+		u32 file = cs->edges[k].file;
+
+		for (n = 0; n < cs->files[file].nr; n++) {
+			struct braid_capture_stream *s = cs->files[file].by_number[n];
+
+			if (s && s->stream.kind == BRAID_STREAM_HOST && !s->stream.nr_buffers)
+				cs->source.windows[k].host = &s->stream;
+		}
+		if (tie_guests(&cs->files[file], &cs->source.windows[k]))
+			return -ENOMEM;
+	}
+	return find_copies(&cs->source);
+}

@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The interface of a trace for merge and export, whatever its source.
+ *
+ * Invariants:
+ * - Files are only read. A damaged part of a capture is no error: it is left out, counted, and reported by ->fault.
+ * - A source owns its streams, rings, formats and clocks until braid_source_free(). Once it is open, this room
+ *   changes only cursors and counts, except in braid_source_grow(), braid_source_grow_alone(),
+ *   braid_stream_refine() and braid_stream_unrefine().
+ * - A cursor decodes a private copy of the bytes, and checks every length in it. Names of streams, buffers, events,
+ *   tasks and symbols, and notes, are safe for a terminal; formats and payloads of events are the guest's bytes.
+ * - Host times of one ring never go back. Cursors widen the bound that the clock gives, and never narrow it.
+ * - Of a guest's ring without faults and skips, a walk counts events + lost + elsewhere = next_seq - first_seq.
+ *   ->report is the recorder's own account, which this room does not verify.
+ * - Cursors share their files' readers, without a lock: one thread at a time moves any cursor of a source.
+ */
+#ifndef BRAID_TRACE_SOURCE_H
+#define BRAID_TRACE_SOURCE_H
+
+#include <string.h>
+
+#include "host_agent/capture/chunk.h"
+#include "host_agent/clock_model/timeline.h"
+
+#define BRAID_LOST_SOME		(~0ULL)		/* a loss of unknown size */
+#define BRAID_LEFT_OUT_IDS	4096u		/* greater ids are never left out */
+#define BRAID_RING_NOTES	0xffffffffu	/* braid_ring.cpu of a stream's notes */
+
+struct braid_stream;
+struct braid_ring;
+
+enum braid_item_kind {
+	BRAID_ITEM_EVENT = 0,
+	BRAID_ITEM_LOST = 1,	/* a loss after the ring's last event */
+	BRAID_ITEM_NOTE = 2,	/* what happened to the stream; the payload is text */
+};
+
+/* One thing on the timeline. */
+struct braid_item {
+	enum braid_item_kind kind;
+	const struct braid_stream *stream;
+	const struct braid_ring *ring;
+	s64 host_ns;
+	u64 bound_ns;		/* the truth is within; or BRAID_BOUND_UNKNOWN */
+	bool sure;		/* of its clock's epoch */
+	u64 counter;		/* the guest's; a host's: ns */
+	u64 seq;		/* in its ring */
+	u64 lost_before;	/* events lost just before; or BRAID_LOST_SOME */
+	u64 damaged_before;	/* of those: recorded once, but not readable */
+	bool raw;		/* of a RAW buffer: the payload is not a record */
+	const u8 *payload;	/* private memory, 4-byte aligned; good until the ring moves on */
+	u32 payload_bytes;
+};
+
+/*
+ * A ring's account from RING_END; the last one is valid, the first gives the start. A part is a
+ * period in which a recording was the ring's reader; between parts others were.
+ */
+struct braid_ring_report {
+	u32 nr_parts;			/* 0: unknown */
+	u64 read;			/* in all parts; of the recording, as all that follows ... */
+	u64 lost;
+	u64 left;			/* written = read + lost + left */
+	u64 before;			/* ... but what had been written before it ... */
+	u64 after;			/* ... and events written after it */
+	u64 end_seq;			/* the end of all that, in the ring's sequence */
+	struct braid_chunk_ring_end first;
+	struct braid_chunk_ring_end last;
+};
+
+/* The result of a walk; complete at the ring's end. */
+struct braid_ring_walk {
+	u64 events;		/* delivered */
+	u64 lost;		/* known from the sequence or from the host's tracefs */
+	u64 damaged;		/* of those: recorded, but not readable */
+	u64 skipped;		/* whole events in extents that could not be dated */
+	u64 elsewhere;		/* not lost: between two parts, so read by others */
+	u64 outside;		/* of events: in no part; the recorder reported no read there, but
+				   ... */
+	u64 late;		/* ... these follow the last part */
+	u64 faults;		/* rules broken, by guest or by damage */
+	u64 back;		/* of those: events whose time was before the last one's */
+	u64 pages;
+	u64 duplicates;		/* extents that another capture had already; a host's: events */
+	bool some_lost;		/* a loss of unknown size is not in lost */
+	bool started;
+	u64 first_seq;		/* of the first event or loss */
+	u64 next_seq;		/* after the last event or loss */
+};
+
+/* A buffer of a guest; or of a host, if trace-cmd recorded it. */
+struct braid_buffer_info {
+	char name[BRAID_NAME_BYTES];	/* sanitized */
+	u32 flags;		/* BRAID_BUFFER_* */
+	u32 events_of;		/* the existing buffer whose formats define its ids */
+};
+
+/* A cursor over one ring's events, in time order. */
+struct braid_ring {
+	const struct braid_stream *stream;
+	u32 buffer;
+	u32 cpu;		/* or BRAID_RING_NOTES */
+	u32 order;		/* breaks ties in the merge: unique in the source */
+	struct braid_ring_report report;
+	const struct braid_ring_ops *ops;
+	u64 taken_ns;		/* of a guest: when the agent read the cursor's current bytes */
+	bool merging;		/* a merge has its cursor */
+	/*
+	 * A bit for each id whose events are passed over quickly, but for the first one of each
+	 * page, and those that follow a loss. NULL: none. See braid_ring_leave_out().
+	 */
+	u64 *left_out;
+	struct braid_item item;	/* where the cursor is */
+	struct braid_ring_walk walk;
+};
+
+struct braid_ring_ops {
+	int (*next)(struct braid_ring *ring);
+	bool (*skip)(struct braid_ring *ring, s64 ns);	/* NULL: nothing is skipped */
+	void (*rewind)(struct braid_ring *ring);
+	void (*free)(struct braid_ring *ring);
+};
+
+/* An event's format, as defined in the stream. */
+struct braid_event_format {
+	u16 id;
+	u16 buffer;
+	bool sub;		/* of the event's records with this number: */
+	u32 number;
+	u16 number_offset;	/* from the payload's start */
+	u16 number_bytes;	/* 1, 2, 4, 8; or 0: unknown */
+	u32 format_bytes;
+	const char *system;
+	const char *name;
+	const char *format;	/* text as tracefs has it; the guest's own, so beware */
+};
+
+/* One incarnation of a guest's driver, or the host. */
+struct braid_stream {
+	u32 number;		/* in the source, from 0 */
+	enum braid_stream_kind kind;
+	char name[64];		/* sanitized: no control characters */
+	char kernel_release[64];
+	char machine[32];
+	u32 nr_cpus;
+	u64 incarnation;
+	u8 boot_id[16];
+	u32 counter_type;
+	u64 counter_hz;
+	bool tsc_unstable;	/* the guest's kernel had marked it so by the end */
+	bool has_vmclock;
+	struct braid_clock_vm vmclock;	/* as it was last */
+	u64 found_ns;
+	u32 end_reason;		/* enum braid_end_reason; 0: the capture doesn't say */
+	bool unconfirmed;	/* the guest did not confirm which events it traced */
+	u64 end_ns;
+	bool unfinished;	/* a file of it has no end mark: its recorder was killed */
+	const struct braid_stream *before;	/* same guest, earlier incarnation; or NULL */
+	u32 life;		/* 2: its second incarnation, ...; else 0 or 1 */
+	struct braid_clock clock;
+	struct braid_clock_inputs clock_inputs;	/* what it was chosen by */
+	char trace_clock[24];	/* of a trace.dat: the clock of its stamps; else "" */
+	struct braid_vcpu_thread *threads;	/* of the host, by vCPU; or NULL */
+	size_t nr_threads;
+	struct braid_vcpu_thread *others;	/* by tid, without vCPU: of a guest, the VMM's; of a
+						   host, the recorder's */
+	size_t nr_others;
+	u64 bound_ns;		/* worst within what the samples cover */
+	struct braid_buffer_info buffers[BRAID_MAX_BUFFERS];
+	u32 nr_buffers;		/* 0: a host's that tracebraid recorded */
+	struct braid_event_format *formats;	/* in order of definition; a later one replaces */
+	size_t nr_formats;
+	u64 *ids_with_pid;		/* of a host: a bit for each event id whose format has common_pid
+					   in its place; NULL: all */
+	struct braid_comm *comms;		/* by pid, then since_counter */
+	size_t nr_comms;
+	struct braid_symbol *symbols;		/* by address */
+	size_t nr_symbols;
+	const char *printk_formats;		/* as tracefs has them, or NULL */
+	char *kallsyms;				/* a host's, or NULL; see braid_stream_kallsyms() */
+	size_t kallsyms_bytes;			/* of the text */
+	size_t kallsyms_packed_bytes;		/* size of the zstd data; 0: stored as text */
+	struct braid_ring **rings;	/* the notes' is the last one */
+	size_t nr_rings;
+};
+
+/* From when to when a capture was recorded; by the file's clock. */
+struct braid_window {
+	s64 start_ns;
+	s64 stop_ns;		/* INT64_MAX: the recording was killed or still runs */
+	s64 last_ns;		/* stop_ns INT64_MAX: what of it is known to be recorded is up to here */
+	const struct braid_stream *host;	/* traced from the start on; NULL: none, or it grows */
+	const struct braid_stream **guests;	/* recorded as well, each once ... */
+	size_t nr_guests;	/* ... 0: none, or not known */
+	bool again;		/* a copy's: an earlier one has the same times */
+};
+
+/* A trace: all that is to be merged. */
+struct braid_source {
+	struct braid_stream **streams;
+	size_t nr_streams;
+	struct braid_chunk_file head;	/* of the first capture */
+	struct braid_window *windows;	/* of captures that have one */
+	size_t nr_windows;
+	struct braid_host_clocks {
+		struct braid_clock counter;	/* HOST without tracks: none known */
+		struct braid_clock realtime;	/* likewise */
+		struct braid_clock trace;	/* likewise: the host's trace is of the file's clock */
+		char counter_name[24];
+		char trace_name[24];
+	} clocks;				/* of the host, each against the file's clock */
+	u64 bytes;			/* to read in all */
+	u64 bytes_read;			/* approximate position; for progress. Those of rings that are
+					   rewound alone count again */
+	void (*fault)(void *arg, const struct braid_stream *stream, const char *line);
+	void *fault_arg;
+	void (*progress)(void *arg, const char *what, u64 done, u64 total);
+	void *progress_arg;
+	u64 faults;
+	bool grows;			/* its end is only the present end: */
+	s64 until_ns;			/* no earlier items are expected */
+	u32 generation;			/* incremented when streams or formats are added, or names
+					   removed */
+	void (*free)(struct braid_source *source);
+};
+
+/* How to open. */
+struct braid_source_options {
+	bool force_clock;		/* guests' clocks must be of this kind: */
+	enum braid_clock_kind clock;
+	bool by_index;			/* open captures by their index, if they have one: damaged
+					   pages are found only when they are read */
+	void (*fault)(void *arg, const struct braid_stream *stream, const char *line);
+	void *fault_arg;
+	void (*progress)(void *arg, const char *what, u64 done, u64 total);
+	void *progress_arg;
+	void (*say)(void *arg, const char *line);	/* skipped: present in another file */
+	void *say_arg;
+};
+
+/**
+ * braid_source_open_captures - open capture files as one trace
+ * @out: set on success
+ * @paths: the files; recordings of the host by trace-cmd may be among them: a trace.dat is one more
+ *	stream, on the captures' timeline
+ * @nr: of them, at least 1
+ * @options: callbacks for faults and progress; may be NULL
+ *
+ * Reads each file once to index it, unless @options->by_index is set and its own index is usable.
+ * For a capture without an index, memory grows by some bytes for each page. A guest incarnation
+ * that is in several captures becomes one stream, and data that they share counts once. A file
+ * given twice is read once. If several captures recorded the host at the same time, the first one's
+ * events are used.
+ *
+ * Return: 0, or -errno with braid_fail(); -EBADMSG: a file is not a capture, -EXDEV: files are not
+ * of one host, one boot and clocks that are tied to each other.
+ */
+int braid_source_open_captures(struct braid_source **out, char *const *paths, size_t nr,
+			       const struct braid_source_options *options);
+
+/**
+ * braid_source_follow - open a capture that is still being written
+ * @out: set on success; without streams as yet, and ->grows
+ * @path: the file, which has its head
+ * @options: as for braid_source_open_captures()
+ *
+ * Memory is that of the formats, names and notes, and of events not merged yet. Clocks are fitted
+ * to the data up to now: times may differ from those of the whole capture, within their bounds. A
+ * guest without clock data is placed by the time of reading.
+ *
+ * Return: 0, or -errno with braid_fail().
+ */
+int braid_source_follow(struct braid_source **out, const char *path,
+			const struct braid_source_options *options);
+
+/**
+ * braid_source_grow - read the new data of a followed capture
+ * @source: of braid_source_follow()
+ * @bytes: the limit for reading, as for braid_capture_grow()
+ * @until_ns: events before this are expected to be complete; for the merge
+ *
+ * Return: 0, or -errno with braid_fail().
+ */
+int braid_source_grow(struct braid_source *source, u64 bytes, s64 until_ns);
+
+/**
+ * braid_source_grow_alone - the same, by what the capture itself says of its completeness
+ * @source: of braid_source_follow()
+ * @last: it gets no more: its end as it is now is the end, and damage up to there is reported
+ *
+ * Takes a part of it, so that memory and clocks are those of a part. ->until_ns is INT64_MAX once all
+ * was taken.
+ *
+ * Return: 1: there was some; 0; or -errno with braid_fail().
+ */
+int braid_source_grow_alone(struct braid_source *source, bool last);
+
+/**
+ * braid_stream_kallsyms - the text of a host's kernel symbols
+ * @stream: of a source
+ * @text: set: ends with NUL, to be freed by the caller; NULL: none, or damaged
+ *
+ * Decompresses them each time.
+ *
+ * Return: NULL, or why they can't be read although the capture has some.
+ */
+const char *braid_stream_kallsyms(const struct braid_stream *stream, char **text);
+
+/** braid_stream_has_event - whether a host's events of this name were recorded: it has the format */
+static inline bool braid_stream_has_event(const struct braid_stream *stream, const char *name)
+{
+	size_t k;
+
+	for (k = 0; k < stream->nr_formats; k++)
+		if (!strcmp(stream->formats[k].name, name))
+			return true;
+	return false;
+}
+
+/**
+ * braid_stream_refine - give a guest's clock more round-trip samples
+ * @stream: of a source; its clock is the exchange's, with samples, or was refined before
+ * @samples: as true as the exchange's
+ * @nr: of them
+ *
+ * The clock becomes BRAID_CLOCK_WINDOWS. Rewind the source afterwards.
+ *
+ * Return: 0 or -ENOMEM with braid_fail().
+ */
+int braid_stream_refine(struct braid_stream *stream, const struct braid_round_trip *samples,
+			size_t nr);
+
+/** braid_stream_unrefine - back to the exchange's samples and clock. Return: as braid_stream_refine() */
+int braid_stream_unrefine(struct braid_stream *stream);
+
+/** braid_source_free - free a source; NULL is fine */
+void braid_source_free(struct braid_source *source);
+
+/** braid_source_rewind - every ring back to its start */
+void braid_source_rewind(struct braid_source *source);
+
+/**
+ * braid_ring_next - move a ring's cursor on
+ * @ring: the ring; ring->item is filled when 1 is returned
+ *
+ * Return: 1, 0 at the end, -errno with braid_fail() (I/O).
+ */
+static inline int braid_ring_next(struct braid_ring *ring)
+{
+	return ring->ops->next(ring);
+}
+
+/**
+ * braid_ring_leave_out - pass over events of an id from now on, up to the next rewind
+ * @ring: of a source that does not grow; its cursor is at such an event
+ * @id: if it is too large, nothing changes; nor if there is no memory
+ *
+ * Some are delivered nevertheless. Times, numbers and losses of all other events stay the same.
+ */
+void braid_ring_leave_out(const struct braid_ring *ring, u32 id);
+
+/** braid_ring_leave_none_out - pass over none */
+void braid_ring_leave_none_out(struct braid_ring *ring);
+
+/** braid_ring_leaves_out - whether an event, by its record, is passed over */
+static inline bool braid_ring_leaves_out(const struct braid_ring *ring, const u8 *payload,
+					 u32 bytes)
+{
+	u16 id;
+
+	if (bytes < sizeof(id))
+		return false;
+	memcpy(&id, payload, sizeof(id));
+	return id < BRAID_LEFT_OUT_IDS && ring->left_out[id / 64] >> id % 64 & 1;
+}
+
+/**
+ * braid_ring_skip - leave out events of a ring
+ * @ring: its item is before @ns
+ * @ns: all events from then on follow, with the losses before them; most earlier ones do not
+ *
+ * The counts in ->walk are no longer right afterwards.
+ *
+ * Return: whether any are left out.
+ */
+static inline bool braid_ring_skip(struct braid_ring *ring, s64 ns)
+{
+	return ring->ops->skip && ring->ops->skip(ring, ns);
+}
+
+/**
+ * braid_source_cut - cut a capture into parts of time, each with about as many pages
+ * @source: of braid_source_open_captures()
+ * @pages: in a part
+ * @from_ns: the first part is from then on ...
+ * @to_ns: ... and the last one to then
+ * @cuts: set: host times, ascending; to be freed in any case
+ * @nr: set: of them. 0: it is small; or parts cannot be found: it has no index, is of several
+ *	files, or the time at which a page begins does not say which events precede it
+ *
+ * Return: 0, or -ENOMEM with braid_fail().
+ */
+int braid_source_cut(const struct braid_source *source, u32 pages, s64 from_ns, s64 to_ns,
+		     s64 **cuts, size_t *nr);
+
+/** braid_source_is_same - whether two sources are of the same files */
+bool braid_source_is_same(const struct braid_source *a, const struct braid_source *b);
+
+/** braid_ring_buffer_name - the name of the buffer that a ring is of; "" for a host's */
+static inline const char *braid_ring_buffer_name(const struct braid_ring *ring)
+{
+	return ring->buffer < ring->stream->nr_buffers ?
+	       ring->stream->buffers[ring->buffer].name : "";
+}
+
+/**
+ * braid_source_faulty - report a violation of the format
+ * @source: counts it, calls the fault callback
+ * @stream: its stream; NULL: the capture
+ * @format: one line
+ */
+void braid_source_faulty(struct braid_source *source, const struct braid_stream *stream,
+			 const char *format, ...) __attribute__((__format__(printf, 3, 4)));
+
+#endif /* BRAID_TRACE_SOURCE_H */

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Indexes the threads that vCPUs are. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "host_agent/trace/vcpu.h"
+#include "host_agent/util/error.h"
+
+static int by_thread(const void *a, const void *b)
+{
+	const struct braid_vcpu_span *x = a, *y = b;
+
+	if (x->tid != y->tid)
+		return x->tid < y->tid ? -1 : 1;
+	if (x->from_ns != y->from_ns)
+		return x->from_ns < y->from_ns ? -1 : 1;
+	if (x->guest->number != y->guest->number)
+		return x->guest->number < y->guest->number ? -1 : 1;
+	return x->vcpu < y->vcpu ? -1 : x->vcpu > y->vcpu;
+}
+
+int braid_vcpu_map_make(struct braid_vcpu_map *map, const struct braid_source *source)
+{
+	size_t k, t, nr = 0;
+
+	map->nr = 0;
+	for (k = 0; k < source->nr_streams; k++)
+		nr += source->streams[k]->nr_threads;
+	map->spans = calloc(nr + 1, sizeof(*map->spans));
+	if (!map->spans)
+		return braid_out_of_memory();
+	for (k = 0; k < source->nr_streams; k++)
+		for (t = 0; t < source->streams[k]->nr_threads; t++) {
+			const struct braid_vcpu_thread *row = &source->streams[k]->threads[t];
+
+			map->spans[map->nr++] = (struct braid_vcpu_span){
+				.tid = row->tid, .vcpu = row->vcpu, .guest = source->streams[k],
+				.from_ns = (s64)(row->from_ns ? row->from_ns :
+						 source->streams[k]->found_ns),
+			};
+		}
+	qsort(map->spans, map->nr, sizeof(*map->spans), by_thread);
+	return 0;
+}
+
+const struct braid_vcpu_span *braid_vcpu_map_find(const struct braid_vcpu_map *map, s32 tid,
+						  s64 ns)
+{
+	size_t low = 0, high = map->nr;
+
+	/* The first one that is after (tid, ns). */
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		const struct braid_vcpu_span *span = &map->spans[middle];
+
+		if (span->tid < tid || (span->tid == tid && span->from_ns <= ns))
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low && map->spans[low - 1].tid == tid)
+		return &map->spans[low - 1];
+	return low < map->nr && map->spans[low].tid == tid ? &map->spans[low] : NULL;
+}
+
+bool braid_vcpu_map_only(const struct braid_vcpu_map *map, const struct braid_vcpu_span *span)
+{
+	return (span == map->spans || span[-1].tid != span->tid) &&
+	       (span + 1 == map->spans + map->nr || span[1].tid != span->tid);
+}
+
+void braid_stream_label(const struct braid_stream *stream, char label[BRAID_STREAM_LABEL])
+{
+	if (stream->life > 1)
+		snprintf(label, BRAID_STREAM_LABEL, "%s (%u)", stream->name, stream->life);
+	else
+		snprintf(label, BRAID_STREAM_LABEL, "%s", stream->name);
+}
+
+bool braid_stream_is(const struct braid_stream *stream, const char *name)
+{
+	size_t bytes = strlen(stream->name);
+	char life[24];
+
+	if (strncmp(name, stream->name, bytes))
+		return false;
+	snprintf(life, sizeof(life), " (%u)", stream->life);
+	return !name[bytes] || !strcmp(name + bytes, life);
+}
+
+void braid_vcpu_label(const struct braid_vcpu_span *span, char label[BRAID_VCPU_LABEL])
+{
+	char guest[BRAID_STREAM_LABEL];
+
+	braid_stream_label(span->guest, guest);
+	if (span->vcpu == BRAID_VCPU_ALL)
+		snprintf(label, BRAID_VCPU_LABEL, "%.79s/all vCPUs", guest);
+	else
+		snprintf(label, BRAID_VCPU_LABEL, "%.79s/vCPU %u", guest, span->vcpu);
+}
+
+void braid_vcpu_map_free(struct braid_vcpu_map *map)
+{
+	free(map->spans);
+	*map = (struct braid_vcpu_map){ 0 };
+}
+
+static int vcpu_by_vcpu(const void *a, const void *b)
+{
+	const struct braid_vcpu_thread *x = a, *y = b;
+
+	if (x->vcpu != y->vcpu)
+		return x->vcpu < y->vcpu ? -1 : 1;
+	if (x->from_ns != y->from_ns)
+		return x->from_ns < y->from_ns ? -1 : 1;
+	return x->tid < y->tid ? -1 : x->tid > y->tid;
+}
+
+void braid_vcpu_sort(struct braid_vcpu_thread *threads, size_t *nr, u32 nr_cpus)
+{
+	size_t k, kept = 0;
+
+	if (*nr)
+		qsort(threads, *nr, sizeof(*threads), vcpu_by_vcpu);
+	for (k = 0; k < *nr; k++) {
+		const struct braid_vcpu_thread *row = &threads[k];
+
+		if (row->tid <= 0 || (row->vcpu >= nr_cpus && row->vcpu != BRAID_VCPU_ALL))
+			continue;
+		/*
+		 * Several captures may list the same thread, or one repeatedly: the first applies.
+		 */
+		if (kept && threads[kept - 1].vcpu == row->vcpu &&
+		    threads[kept - 1].tid == row->tid)
+			continue;
+		threads[kept++] = *row;
+	}
+	*nr = kept;
+}
+
+static int by_tid(const void *a, const void *b)
+{
+	const struct braid_vcpu_thread *x = a, *y = b;
+
+	return x->tid < y->tid ? -1 : x->tid > y->tid;
+}
+
+void braid_vcpu_sort_others(struct braid_vcpu_thread *others, size_t nr)
+{
+	if (nr)
+		qsort(others, nr, sizeof(*others), by_tid);
+}
+
+const struct braid_stream *braid_vcpu_owner(const struct braid_source *source, s32 tid)
+{
+	const struct braid_vcpu_thread key = { .tid = tid };
+	size_t k;
+
+	for (k = 0; k < source->nr_streams; k++) {
+		const struct braid_stream *s = source->streams[k];
+
+		if (s->nr_others && bsearch(&key, s->others, s->nr_others, sizeof(key), by_tid))
+			return s;
+	}
+	return NULL;
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Which of the host's threads are vCPUs, of which guests, and from when; their names. */
+#ifndef BRAID_TRACE_VCPU_H
+#define BRAID_TRACE_VCPU_H
+
+#include "host_agent/trace/source.h"
+
+/* A thread of the host that is a vCPU, from a time on. */
+struct braid_vcpu_span {
+	s32 tid;
+	u32 vcpu;				/* or BRAID_VCPU_ALL */
+	s64 from_ns;
+	const struct braid_stream *guest;
+};
+
+struct braid_vcpu_map {
+	struct braid_vcpu_span *spans;		/* by tid, then from_ns */
+	size_t nr;
+};
+
+/**
+ * braid_vcpu_map_make - index the threads of all guests
+ * @map: filled; braid_vcpu_map_free() it in any case
+ * @source: its streams; valid while their threads do not change
+ *
+ * Return: 0, or -ENOMEM with braid_fail().
+ */
+int braid_vcpu_map_make(struct braid_vcpu_map *map, const struct braid_source *source);
+
+/**
+ * braid_vcpu_map_find - the vCPU of a thread at a time
+ * @map: the index
+ * @tid: of the host
+ * @ns: of the host's clock
+ *
+ * A thread counts as its first vCPU also before it was identified.
+ *
+ * Return: NULL when it is not a guest's vCPU.
+ */
+const struct braid_vcpu_span *braid_vcpu_map_find(const struct braid_vcpu_map *map, s32 tid,
+						  s64 ns);
+
+/** braid_vcpu_map_only - whether a span's thread is this vCPU at all times */
+bool braid_vcpu_map_only(const struct braid_vcpu_map *map, const struct braid_vcpu_span *span);
+
+#define BRAID_STREAM_LABEL	80	/* capacity: */
+
+/** braid_stream_label - a stream's name; "guest1 (2)" for a guest's second incarnation */
+void braid_stream_label(const struct braid_stream *stream, char label[BRAID_STREAM_LABEL]);
+
+/** braid_stream_is - whether a name is a stream's: "guest1" all incarnations', "guest1 (2)" one's */
+bool braid_stream_is(const struct braid_stream *stream, const char *name);
+
+#define BRAID_VCPU_LABEL	104	/* capacity: */
+
+/** braid_vcpu_label - "guest1/vCPU 0"; "guest1/all vCPUs" for a thread that runs all in turn */
+void braid_vcpu_label(const struct braid_vcpu_span *span, char label[BRAID_VCPU_LABEL]);
+
+/** braid_vcpu_map_free - free an index */
+void braid_vcpu_map_free(struct braid_vcpu_map *map);
+
+/**
+ * braid_vcpu_sort - sort rows by vCPU, then from_ns
+ * @threads: the rows
+ * @nr: their number; duplicates and rows without a vCPU of the guest are dropped
+ * @nr_cpus: of the guest
+ */
+void braid_vcpu_sort(struct braid_vcpu_thread *threads, size_t *nr, u32 nr_cpus);
+
+/** braid_vcpu_sort_others - sort a stream's threads without vCPU, for braid_vcpu_owner() */
+void braid_vcpu_sort_others(struct braid_vcpu_thread *others, size_t nr);
+
+/**
+ * braid_vcpu_owner - the stream whose VMM or recorder a thread of the host belongs to
+ * @source: its streams
+ * @tid: of a thread that is no vCPU
+ *
+ * Return: a guest: its VMM's; a host: its recorder's; NULL: the trace does not say.
+ */
+const struct braid_stream *braid_vcpu_owner(const struct braid_source *source, s32 tid);
+
+#endif /* BRAID_TRACE_VCPU_H */
