@@ -146,7 +146,7 @@ SEED		?=
 .PHONY: check-mutants
 check-mutants:
 	@tests/packages.sh build forms
-	@tests/mutants/mutants.py --count $(MUTANTS) $(SEED:%=--seed %) $(addprefix host_agent/,store analyze library)
+	@tests/mutants/mutants.py --count $(MUTANTS) $(SEED:%=--seed %) $(addprefix host_agent/,trace analyze library)
 
 # The library as other programs use it, installed into a folder.
 .PHONY: check-library library-run
