@@ -109,7 +109,7 @@ int braid_source_cut(const struct braid_source *source, u32 pages, s64 from_ns, 
 	if (source->grows || cs->nr_files != 1 || !cs->files[0].by_index)
 		return 0;
 	ret = add_rings(&p, source);
-	if (ret > 0)
+	if (ret > 0 && p.nr)
 		qsort(p.all, p.nr, sizeof(*p.all), by_ns);
 	for (k = 0; k < p.nr && ret > 0; k++) {
 		if (p.all[k].ns <= from_ns || p.all[k].ns > to_ns)

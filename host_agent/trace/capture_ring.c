@@ -22,16 +22,16 @@ int braid_capture_room(u8 **buffer, u32 *allocated, u32 bytes)
 	return 0;
 }
 
-void braid_ring_leave_out(const struct braid_ring *ring, u32 id)
+int braid_ring_leave_out(struct braid_ring *ring, const u64 *ids)
 {
-	struct braid_ring *cursor = (struct braid_ring *)ring;
+	const size_t bytes = BRAID_LEFT_OUT_IDS / 8;
 
-	if (id >= BRAID_LEFT_OUT_IDS)
-		return;
-	if (!cursor->left_out)
-		cursor->left_out = calloc(BRAID_LEFT_OUT_IDS / 64, sizeof(*cursor->left_out));
-	if (cursor->left_out)
-		cursor->left_out[id / 64] |= 1ULL << id % 64;
+	if (!ring->left_out)
+		ring->left_out = malloc(bytes);
+	if (!ring->left_out)
+		return braid_out_of_memory();
+	memcpy(ring->left_out, ids, bytes);
+	return 0;
 }
 
 void braid_ring_leave_none_out(struct braid_ring *ring)

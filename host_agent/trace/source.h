@@ -351,13 +351,15 @@ static inline int braid_ring_next(struct braid_ring *ring)
 }
 
 /**
- * braid_ring_leave_out - pass over events of an id from now on, up to the next rewind
- * @ring: of a source that does not grow; its cursor is at such an event
- * @id: if it is too large, nothing changes; nor if there is no memory
+ * braid_ring_leave_out - pass over events of some ids from now on, up to the next rewind
+ * @ring: of a source that does not grow
+ * @ids: a bit for each of BRAID_LEFT_OUT_IDS
  *
  * Some are delivered nevertheless. Times, numbers and losses of all other events stay the same.
+ *
+ * Return: 0, or -ENOMEM with braid_fail().
  */
-void braid_ring_leave_out(const struct braid_ring *ring, u32 id);
+int braid_ring_leave_out(struct braid_ring *ring, const u64 *ids);
 
 /** braid_ring_leave_none_out - pass over none */
 void braid_ring_leave_none_out(struct braid_ring *ring);

@@ -17,8 +17,6 @@
 /* The decision for an event type, made at its first occurrence. */
 struct choice {
 	enum { CHOICE_NEW = 0, CHOICE_LEFT_OUT, CHOICE_WANTED, CHOICE_FILTERED } state;
-	/* Whether no type of its id is wanted: an event and its sub-events share it. */
-	enum { ID_NEW = 0, ID_WANTED, ID_LEFT_OUT } id;
 	struct braid_filter_binding **bindings;	/* by filter; NULL: it does not apply to the type */
 };
 
@@ -254,36 +252,40 @@ int braid_select_event(struct braid_select *s, const struct braid_item *item,
 	return s->all_events ? 1 : select_event(s, item, info);
 }
 
-static bool wants_id(struct braid_select *s, const struct braid_stream *stream, u16 id)
+int braid_select_leave_out(struct braid_select *s, const struct braid_stream *stream)
 {
-	const struct braid_event_type_info *info;
-	const struct choice *choice;
+	u64 ids[BRAID_LEFT_OUT_IDS / 64] = { 0 }, wanted[BRAID_LEFT_OUT_IDS / 64] = { 0 };
 	size_t k;
 
+	if (s->all_events)
+		return 0;
+	/* An event and its sub-events share an id. */
 	for (k = 0; k < stream->nr_formats; k++) {
-		if (stream->formats[k].id != id)
+		const struct braid_event_type_info *info;
+		const struct choice *choice;
+		u16 id = stream->formats[k].id;
+
+		info = id < BRAID_LEFT_OUT_IDS ? braid_format_by_number(s->format, stream, k) : NULL;
+		if (!info)
 			continue;
-		info = braid_format_by_number(s->format, stream, k);
-		choice = info ? choice_of(s, info) : NULL;
-		if (info && (!choice || choice->state != CHOICE_LEFT_OUT))
-			return true;
+		choice = choice_of(s, info);
+		if (!choice)
+			return -ENOMEM;
+		(choice->state == CHOICE_LEFT_OUT ? ids : wanted)[id / 64] |= 1ULL << id % 64;
 	}
-	return false;
+	for (k = 0; k < BRAID_LEFT_OUT_IDS / 64; k++)
+		ids[k] &= ~wanted[k];
+	for (k = 0; k < stream->nr_rings; k++)
+		if (stream->rings[k]->cpu != BRAID_RING_NOTES &&
+		    braid_ring_leave_out(stream->rings[k], ids))
+			return -ENOMEM;
+	return 0;
 }
 
-bool braid_select_leaves_out(struct braid_select *s, const struct braid_item *item,
-			     const struct braid_event_type_info *info)
+bool braid_select_is_left_out(const struct braid_select *s, const struct braid_event_type_info *info)
 {
-	struct choice *choice = info->raw ? NULL : choice_of(s, info);
-	bool wanted;
-
-	if (!choice || choice->state != CHOICE_LEFT_OUT)
-		return false;
-	if (choice->id == ID_NEW) {
-		wanted = wants_id(s, item->stream, info->id);
-		s->choices[info->number].id = wanted ? ID_WANTED : ID_LEFT_OUT;
-	}
-	return s->choices[info->number].id == ID_LEFT_OUT;
+	return !s->all_events && !info->raw && info->number < s->nr_choices &&
+	       s->choices[info->number].state == CHOICE_LEFT_OUT;
 }
 
 /* Names ----------------------------------------------------------------------------------- */

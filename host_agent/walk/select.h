@@ -84,13 +84,16 @@ void braid_select_range(const struct braid_select *s, s64 *from_ns, s64 *to_ns);
 int braid_select_event(struct braid_select *s, const struct braid_item *item,
 		       const struct braid_event_type_info *info);
 
+/** braid_select_is_left_out - whether an event was left out because of its type */
+bool braid_select_is_left_out(const struct braid_select *s, const struct braid_event_type_info *info);
+
 /**
- * braid_select_leaves_out - whether no event of an id is selected, whatever it contains
+ * braid_select_leave_out - let a stream's rings pass over events whose types are left out
  * @s: begun
- * @item: an event that is not selected
- * @info: its type
+ * @stream: of the source, which does not grow
+ *
+ * Return: 0, or -ENOMEM with braid_fail().
  */
-bool braid_select_leaves_out(struct braid_select *s, const struct braid_item *item,
-			     const struct braid_event_type_info *info);
+int braid_select_leave_out(struct braid_select *s, const struct braid_stream *stream);
 
 #endif /* BRAID_WALK_SELECT_H */

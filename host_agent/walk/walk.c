@@ -73,12 +73,10 @@ static enum braid_walk_got got_lost(struct braid_walk *w, const struct braid_ite
 	return BRAID_WALK_LOST;
 }
 
-/* Other events of the id need not be merged, unless states need them. */
-static void leave_out(struct braid_walk *w, const struct braid_item *item)
+/* Events of types that are not selected need not be merged, unless states need them. */
+static int leave_out(struct braid_walk *w, const struct braid_stream *stream)
 {
-	if (!w->states && !w->source->grows &&
-	    braid_select_leaves_out(w->select, item, w->info))
-		braid_ring_leave_out(item->ring, w->info->id);
+	return w->states || w->source->grows ? 0 : braid_select_leave_out(w->select, stream);
 }
 
 /* Return: enum braid_walk_got, BRAID_WALK_END for an event that is not selected; or -errno. */
@@ -91,8 +89,8 @@ static int got_event(struct braid_walk *w, const struct braid_item *item)
 	if (!w->info)
 		return braid_out_of_memory();
 	ret = braid_select_event(w->select, item, w->info);
-	if (!ret)
-		leave_out(w, item);
+	if (!ret && !item->ring->left_out && braid_select_is_left_out(w->select, w->info))
+		ret = leave_out(w, item->stream);
 	if (ret <= 0)
 		return ret;
 	note_order(w, item);
@@ -353,6 +351,7 @@ void braid_walk_stop(struct braid_walk *w)
 
 int braid_walk_start(struct braid_walk *w)
 {
+	size_t k;
 	int err;
 
 	if ((w->wants || w->states || w->in_parts) && !w->met_first) {
@@ -367,7 +366,11 @@ int braid_walk_start(struct braid_walk *w)
 	w->past = w->halved = w->skipped = false;
 	w->part_ns = INT64_MIN;
 	braid_walk_stop(w);
-	return braid_merge_begin(&w->merge, w->source, walk_want_ring, w);
+	err = braid_merge_begin(&w->merge, w->source, walk_want_ring, w);
+	/* In parts from the start: where two parts meet, their rings are at the same items. */
+	for (k = 0; w->in_parts && k < w->source->nr_streams && !err; k++)
+		err = leave_out(w, w->source->streams[k]);
+	return err;
 }
 
 int braid_walk_deliver(const struct braid_walk *w, const struct braid_walk_ops *ops, void *arg,
