@@ -154,12 +154,15 @@ static void analyze(struct braid_source *source, FILE *to)
 
 	for (k = 0; (analysis = braid_analysis_by_number(k / WAYS)); k++) {
 		wants.form = k % 3;
-		wants.by_task = k % WAYS == 0 && analysis->by_task;
+		wants.by_task = k % WAYS == 0 &&
+				braid_analysis_takes(analysis, BRAID_ANALYSIS_BY_TASK);
 		wants.by_call = k % WAYS == 1;
 		wants.by_function = k % WAYS == 2;
 		wants.folded = k % WAYS == 3;
-		if ((k % WAYS && !wants.folded && !analysis->by_call) ||
-		    (wants.folded && !analysis->folds))
+		if ((wants.by_call || wants.by_function) &&
+		    !braid_analysis_takes(analysis, BRAID_ANALYSIS_BY_CALL))
+			continue;
+		if (wants.folded && !braid_analysis_takes(analysis, BRAID_ANALYSIS_FOLDED))
 			continue;
 		braid_source_rewind(source);
 		err = braid_analysis_write(to, source, &options, analysis, &wants);
