@@ -35,6 +35,9 @@ SAN_thread	:= -fsanitize=thread -Wno-tsan
 # No sanitizer: counts the basic blocks that run, by a function of the program's own.
 SAN_counted	:= -fsanitize-coverage=trace-pc
 
+# Programs that execute themselves as another user, who may not be able to read the folder with the library.
+AS_OTHER_USERS	:= test_domains test_resolve
+
 # One object tree, one library of the agent's and the helpers' code, and one set of programs for each sanitizer.
 define unit-rules
 $(B)/$(1)/obj/%.o: %.c Makefile tests/tests.mk
@@ -45,14 +48,19 @@ $(B)/$(1)/tracebraid: $$(patsubst $(B)/obj/%,$(B)/$(1)/obj/%,$$(AGENT_OBJS))
 	$(call say,LINK,$$@)
 	$(Q)$$(CC) $$(ALL_CFLAGS) $$(SAN_$(1)) -o $$@ $$^ $$(LIBS)
 
-$(B)/$(1)/libunits.so: $$(patsubst $(B)/obj/%,$(B)/$(1)/obj/%,$$(LIB_OBJS)) \
-		$$(patsubst %.c,$(B)/$(1)/obj/%.o,$$(UNIT_HELPERS))
+UNIT_OBJS_$(1)	:= $$(patsubst $(B)/obj/%,$(B)/$(1)/obj/%,$$(LIB_OBJS)) $$(patsubst %.c,$(B)/$(1)/obj/%.o,$$(UNIT_HELPERS))
+
+$(B)/$(1)/libunits.so: $$(UNIT_OBJS_$(1))
 	$(call say,LINK,$$@)
 	$(Q)$$(CC) $$(ALL_CFLAGS) $$(SAN_$(1)) -shared -Wl,-Bsymbolic,-soname,libunits.so -o $$@ $$^ $$(LIBS) $$(TEST_LIBS)
 
 $(B)/$(1)/%: $(B)/$(1)/obj/tests/unit/%.o $(B)/$(1)/libunits.so
 	$(call say,LINK,$$@)
 	$(Q)$$(CC) $$(ALL_CFLAGS) $$(SAN_$(1)) -o $$@ $$^ -Wl,-rpath,$(abspath $(B)/$(1)) $$(LIBS) $$(TEST_LIBS)
+
+$(addprefix $(B)/$(1)/,$(AS_OTHER_USERS)): $(B)/$(1)/%: $(B)/$(1)/obj/tests/unit/%.o $$(UNIT_OBJS_$(1))
+	$(call say,LINK,$$@)
+	$(Q)$$(CC) $$(ALL_CFLAGS) $$(SAN_$(1)) -o $$@ $$^ $$(LIBS) $$(TEST_LIBS)
 endef
 $(foreach san,address thread counted,$(eval $(call unit-rules,$(san))))
 
