@@ -23,7 +23,8 @@ static int add_block(struct points *p, s64 from_ns, s64 to_ns, u32 pages)
 {
 	u32 k;
 
-	for (k = 1; k <= STEPS && from_ns < to_ns; k++) {
+	/* No host time is negative; an index may say so. */
+	for (k = 1; k <= STEPS && from_ns >= 0 && from_ns < to_ns; k++) {
 		struct point point = { from_ns + (to_ns - from_ns) / STEPS * k, pages };
 
 		if (braid_array_push(p->all, p->nr, p->capacity, point))

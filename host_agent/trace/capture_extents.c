@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "host_agent/trace/capture_extents.h"
+#include "host_agent/util/array.h"
 #include "host_agent/util/error.h"
 
 #define FIRST_BYTES	256u	/* of a block in memory; it doubles up to */
@@ -190,27 +191,26 @@ struct start {
 	struct braid_extent extent;
 };
 
-/* Those of the present block and the next one. Return: how many; or -ENOMEM: memory is out. */
+/*
+ * Those of the present block and the next one; @out is the caller's to free. Memory is that of what is found, not of the
+ * number that the index states. Return: how many, or -ENOMEM with braid_fail().
+ */
 static ssize_t find_starts(struct braid_extents *list, struct braid_extent_cursor c,
 			   bool (*begins)(const struct braid_extent *extent), struct start **out)
 {
 	const struct braid_extent_block *block = block_after(list, &c), *stop;
 	struct braid_extent_cursor at = c;
-	struct start *starts;
-	ssize_t nr = 0;
-	size_t most;
+	size_t nr = 0, capacity = 0;
 
 	if (!block)
 		return 0;
 	stop = block->next ? block->next->next : NULL;
-	most = block->place.nr + (block->next ? block->next->place.nr : 0);
-	starts = reallocarray(NULL, most, sizeof(*starts));
-	if (!starts)
-		return -ENOMEM;
-	for (; braid_extents_next(list, &c) > 0 && c.block != stop; at = c)
-		if (begins(&c.extent))
-			starts[nr++] = (struct start){ at, c.extent };
-	*out = starts;
+	for (; braid_extents_next(list, &c) > 0 && c.block != stop; at = c) {
+		struct start start = { at, c.extent };
+
+		if (begins(&c.extent) && braid_array_push(*out, nr, capacity, start))
+			return braid_out_of_memory();
+	}
 	return nr;
 }
 
@@ -222,8 +222,10 @@ int braid_extents_skip_near(struct braid_extents *list, struct braid_extent_curs
 	ssize_t low = 0, high = find_starts(list, *c, begins, &starts), middle;
 	bool moved;
 
-	if (high < 0)
+	if (high < 0) {
+		free(starts);
 		return high;
+	}
 	while (low < high) {	/* the first that is not before it */
 		middle = low + (high - low) / 2;
 		if (before(arg, &starts[middle].extent))
