@@ -94,7 +94,7 @@ static bool can_reopen(const struct tracebraid_trace *trace)
 }
 
 static int export_run(struct tracebraid_trace *trace, const struct braid_export_form *form,
-			 const char *path, struct braid_walk_options *options)
+		      const char *path, struct braid_walk_options *options)
 {
 	int err = braid_select_check(options, trace->source);
 

@@ -353,7 +353,7 @@ static void convert_passed(struct guest_ring *g)
 	fill_item(g, BRAID_ITEM_EVENT, g->base.ring.item.counter);
 }
 
-/* Counts an event that nobody asked for. Return: false: it is like no other, so deliver it. */
+/* Counts an event of a type that is left out. Return: false: the event must be delivered. */
 static bool pass_over(struct guest_ring *g, u64 counter)
 {
 	struct braid_ring *ring = &g->base.ring;

@@ -139,7 +139,7 @@ static const struct braid_clock *clock_of(const struct host_ring *h)
 	       h->base.clock ? h->base.clock : &as_is;
 }
 
-/* The next event is no earlier than one that nobody asked for. */
+/* The next event is no earlier than one that was left out. */
 static void convert_passed(struct host_ring *h)
 {
 	struct braid_clock_time t;
@@ -153,7 +153,7 @@ static void convert_passed(struct host_ring *h)
 		h->last_ns = t.ns;
 }
 
-/* Counts an event that nobody asked for. Return: false: it is like no other, so deliver it. */
+/* Counts an event of a type that is left out. Return: false: the event must be delivered. */
 static bool leave_out(struct host_ring *h)
 {
 	struct braid_ring *ring = &h->base.ring;

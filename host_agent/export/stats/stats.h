@@ -74,7 +74,7 @@ const struct braid_stats_type **braid_stats_types_of(const struct braid_stats *s
 /* What a CPU did; NULL: not known, since no switches were traced. */
 const struct braid_cpu_sums *braid_stats_cpu(const struct braid_stats *s, u32 stream, u32 cpu);
 
-/* Exits whose reasons are not told apart, since there are too many. */
+/* Exits beyond the limit of reasons: counted together, without their reasons. */
 u64 braid_stats_other_exits(const struct braid_stats *s);
 
 /* What is unknown of a stream: sentences, numbered from 0; NULL after the last. */
