@@ -178,6 +178,11 @@ void braid_stall_cause(const struct braid_states *s, const struct braid_gap *g,
 /** braid_stalls_worst - a guest's worst stall; NULL: none */
 const struct braid_gap *braid_stalls_worst(const void *state, u32 stream);
 
+/* summary.c --------------------------------------------------------------------------------- */
+
+/** braid_summary_stalls - the state of braid_analysis_stalls that a summary takes its stalls from */
+void *braid_summary_stalls(const void *state);
+
 /* names.c ---------------------------------------------------------------------------------- */
 
 /**

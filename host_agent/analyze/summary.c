@@ -279,6 +279,11 @@ static void summary_free_state(void *state)
 	free(x->worst);
 }
 
+void *braid_summary_stalls(const void *state)
+{
+	return ((const struct summary *)state)->stalls;
+}
+
 const struct braid_analysis braid_analysis_summary = {
 	.name = "summary",
 	.help = "one line for each guest, and which analysis to run next",

@@ -269,16 +269,13 @@ static int put_meta(struct html_export *h)
 
 static int put_verdict(struct html_export *h)
 {
-	struct braid_html_verdict *v = braid_html_states_verdict(h->states);
 	struct braid_text *t = &h->x.out;
 	int err;
 
-	if (!v)
-		return 0;
-	braid_html_verdict_write(v, &h->x.walk, h->base_ns, t);
+	braid_html_states_verdict(h->states, h->base_ns, t);
 	if (t->failed)
 		return braid_out_of_memory();
-	err = braid_html_out_chunk(&h->page, "verdict", t->data, t->bytes);
+	err = t->bytes ? braid_html_out_chunk(&h->page, "verdict", t->data, t->bytes) : 0;
 	t->bytes = 0;
 	return err;
 }

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Subscribes to the states of vCPUs, and writes those in which a vCPU did not execute. */
+/*
+ * Subscribes to the states of vCPUs, and writes those in which a vCPU did not execute. The verdict that
+ * a page opens with is what the analyses 'summary' and 'stalls' say.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "host_agent/analyze/analysis.h"
-#include "host_agent/analyze/states.h"
 #include "host_agent/export/html/states.h"
 #include "host_agent/util/error.h"
 
@@ -13,8 +15,11 @@
 #define FIRST_MERGED_NS	1000u		/* resolution, once there are too many; it doubles ... */
 #define MERGE_STEP	(256u << 10)	/* ... with each so many spans more */
 #define MAX_DOUBLINGS	40u
+#define WORST_STALLS	3u		/* of the verdict */
 
 enum { TRACK, END, LENGTH, CULPRIT, PARTS, COLUMNS };
+
+static const struct braid_analysis *const summary = &braid_analysis_summary;
 
 struct span {
 	s64 from_ns, to_ns;
@@ -39,8 +44,8 @@ struct vcpu {
 
 struct braid_html_states {
 	struct braid_states states;
-	struct braid_html_verdict verdict;
-	bool any_vcpu;
+	void *summary;			/* of braid_analysis_summary; NULL: no guest */
+	struct braid_analysis_options wants;	/* its */
 	const struct braid_walk *shown;
 	const struct braid_html_lanes *lanes;
 	struct braid_html_names *names;
@@ -225,7 +230,7 @@ static int html_states_span(void *arg, const struct braid_state_span *span)
 	struct span mine = {
 		.from_ns = span->from_ns, .to_ns = span->to_ns, .state = span->state,
 	};
-	int err = braid_html_verdict_span(&x->verdict, span);
+	int err = summary->states.span(x->summary, span);
 
 	if (err || !v->lane)
 		return err;
@@ -276,22 +281,74 @@ static int html_states_queued(void *arg, const struct braid_queue_wait *wait)
 {
 	struct braid_html_states *x = arg;
 
-	return braid_html_verdict_queued(&x->verdict, wait);
+	return summary->states.queued(x->summary, wait);
 }
 
 static int html_states_cut(void *arg, u32 vcpu, s64 ns)
 {
 	struct braid_html_states *x = arg;
 
-	return braid_html_verdict_cut(&x->verdict, vcpu, ns);
+	return summary->states.cut(x->summary, vcpu, ns);
 }
 
-static int html_states_event(void *arg, const struct braid_item *item,
-		      const struct braid_event_type_info *info)
-{
-	struct braid_html_states *x = arg;
+/* The verdict ------------------------------------------------------------------------------ */
 
-	return braid_html_verdict_event(&x->verdict, item, info);
+/* Members that end in at_ns are moments of the host's clock. No string has a quote within. */
+static void put_shown(const struct braid_html_states *x, const struct braid_text *json,
+		      s64 base_ns, struct braid_text *out)
+{
+	static const char key[] = "at_ns\":";
+	const char *from = json->data, *to;
+	char *rest;
+	s64 ns;
+
+	while ((to = strstr(from, key))) {
+		to += strlen(key);
+		braid_text_put(out, from, to - from);
+		from = to;
+		ns = strtoll(from, &rest, 10);
+		if (rest == from)	/* null */
+			continue;
+		braid_text_printf(out, "%lld",
+				  (long long)((u64)braid_walk_shown_ns(x->shown, ns) - (u64)base_ns));
+		from = rest;
+	}
+	braid_text_puts(out, from);
+}
+
+void braid_html_states_verdict(struct braid_html_states *x, s64 base_ns, struct braid_text *out)
+{
+	struct braid_text json = { 0 };
+
+	if (!x->summary)
+		return;
+	braid_text_puts(&json, "{\"summary\":{");
+	summary->write(x->summary, &json);
+	braid_text_puts(&json, "},\"stalls\":{");
+	braid_analysis_stalls.write(braid_summary_stalls(x->summary), &json);
+	braid_text_puts(&json, "}}\n");
+	braid_text_putc(&json, '\0');
+	if (json.failed)
+		out->failed = true;
+	else
+		put_shown(x, &json, base_ns, out);
+	braid_text_free(&json);
+}
+
+/* Its analysis takes part in the walk. */
+static int begin_summary(struct braid_html_states *x, struct braid_walk *shown)
+{
+	x->wants = (struct braid_analysis_options){
+		.top = WORST_STALLS, .stream = shown->options->stream,
+		.one_cpu = shown->options->one_cpu, .cpu = shown->options->cpu,
+		.form = BRAID_TABLE_JSON,
+	};
+	x->summary = calloc(1, summary->state_bytes);
+	if (!x->summary)
+		return braid_out_of_memory();
+	shown->watch = summary->event;
+	shown->watch_arg = x->summary;
+	return summary->begin(x->summary, &x->states, &x->wants);
 }
 
 /* Life ------------------------------------------------------------------------------------- */
@@ -339,13 +396,8 @@ int braid_html_states_begin(struct braid_html_states **out, struct braid_walk *s
 	err = braid_states_begin(&x->states, shown->source, &ops, x);
 	if (err)
 		return err;
-	x->any_vcpu = x->states.nr_vcpus;
 	shown->states = &x->states;
-	if (!x->any_vcpu)
-		return place_vcpus(x);
-	shown->watch = html_states_event;
-	shown->watch_arg = x;
-	err = braid_html_verdict_begin(&x->verdict, &x->states, shown->options);
+	err = x->states.nr_vcpus ? begin_summary(x, shown) : 0;
 	return err ? err : place_vcpus(x);
 }
 
@@ -366,8 +418,8 @@ int braid_html_states_end(struct braid_html_states *x)
 	int err = braid_states_end(&x->states);
 	u32 k;
 
-	if (!err && x->any_vcpu)
-		err = braid_html_verdict_end(&x->verdict);
+	if (!err && x->summary)
+		err = summary->end(x->summary);
 	for (k = 0; k < x->states.nr_vcpus && !err; k++) {
 		if (!x->vcpus[k].proven)
 			continue;
@@ -378,11 +430,6 @@ int braid_html_states_end(struct braid_html_states *x)
 	return err ? err : html_states_flush(x);
 }
 
-struct braid_html_verdict *braid_html_states_verdict(struct braid_html_states *x)
-{
-	return x->any_vcpu ? &x->verdict : NULL;
-}
-
 void braid_html_states_free(struct braid_html_states *x)
 {
 	u32 k;
@@ -391,7 +438,9 @@ void braid_html_states_free(struct braid_html_states *x)
 		return;
 	for (k = 0; k < COLUMNS; k++)
 		braid_text_free(&x->columns[k]);
-	braid_html_verdict_free(&x->verdict);
+	if (x->summary)
+		summary->free(x->summary);
+	free(x->summary);
 	free(x->host_lanes);
 	free(x->vcpus);
 	braid_states_free(&x->states);

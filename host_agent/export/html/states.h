@@ -6,7 +6,7 @@
 #include "host_agent/export/html/lanes.h"
 #include "host_agent/export/html/names.h"
 #include "host_agent/export/html/spans.h"
-#include "host_agent/export/html/verdict.h"
+#include "host_agent/walk/walk.h"
 
 /* A chunk's states: those of enum braid_vcpu_state, and these. html/states.js has the same. */
 enum braid_html_state {
@@ -51,8 +51,13 @@ s64 braid_html_states_origin(const struct braid_html_states *x);
 /** braid_html_states_end - after the walk: write the rest; returns likewise */
 int braid_html_states_end(struct braid_html_states *x);
 
-/** braid_html_states_verdict - what the analyses found; NULL: nothing was analyzed. After the end */
-struct braid_html_verdict *braid_html_states_verdict(struct braid_html_states *x);
+/**
+ * braid_html_states_verdict - append what the page opens with: {"summary":{...},"stalls":{...}}
+ * @x: ended
+ * @base_ns: times are relative to it, by the clock that is shown
+ * @out: extended; not if the trace has no guest
+ */
+void braid_html_states_verdict(struct braid_html_states *x, s64 base_ns, struct braid_text *out);
 
 /** braid_html_states_free - free all; NULL is fine */
 void braid_html_states_free(struct braid_html_states *x);
