@@ -8,6 +8,7 @@
 #include "host_agent/capture/packed.h"
 #include "host_agent/capture/segments.h"
 #include "host_agent/capture/shuffle.h"
+#include "host_agent/util/array.h"
 #include "host_agent/util/error.h"
 #include "host_agent/util/io.h"
 
@@ -127,17 +128,10 @@ void braid_packed_free(struct braid_packed *p)
 /* The segment that contains an offset of the capture, or precedes it. */
 static size_t segment_of(const struct braid_packed *p, u64 offset)
 {
-	size_t low = 0, high = p->segments.nr;
+	size_t after;
 
-	while (high - low > 1) {
-		size_t middle = low + (high - low) / 2;
-
-		if (p->segments.places[middle].at <= offset)
-			low = middle;
-		else
-			high = middle;
-	}
-	return low;
+	braid_array_first(after, p->segments.nr, p->segments.places[after].at > offset);
+	return after ? after - 1 : 0;
 }
 
 static int count_work(struct braid_packed *p, u64 bytes)
@@ -371,20 +365,14 @@ static const struct unpacked *load(struct braid_packed *p, size_t segment, int *
 static const u8 *find_small(const struct unpacked *small, u32 at, size_t bytes)
 {
 	const struct braid_packed_range *ranges = (const struct braid_packed_range *)small->data;
-	u32 low = 0, high = small->nr, middle;
+	u32 k;
 
-	while (low < high) {	/* the first range after @at */
-		middle = low + (high - low) / 2;
-		if (ranges[middle].at <= at)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (!low || at - ranges[low - 1].at >= ranges[low - 1].bytes)
+	braid_array_first(k, small->nr, ranges[k].at > at);
+	if (!k)
 		return NULL;
-	at -= ranges[low - 1].at;
-	return bytes <= ranges[low - 1].bytes - at ?
-	       small->data + BRAID_PACKED_SMALL_BYTES(small->nr, 0) + small->starts[low - 1] + at : NULL;
+	at -= ranges[--k].at;
+	return at < ranges[k].bytes && bytes <= ranges[k].bytes - at ?
+	       small->data + BRAID_PACKED_SMALL_BYTES(small->nr, 0) + small->starts[k] + at : NULL;
 }
 
 /* Reads from one segment, up to its end. Return: bytes, or -errno. */

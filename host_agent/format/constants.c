@@ -22,9 +22,7 @@ static int constants_by_address(const void *a, const void *b)
 {
 	const struct constant *x = a, *y = b;
 
-	if (x->address != y->address)
-		return x->address < y->address ? -1 : 1;
-	return (x->text > y->text) - (x->text < y->text);
+	return braid_compare(x->address, y->address) ?: braid_compare(x->text, y->text);
 }
 
 /* In place: the kernel writes these three so, and a backslash as itself. */
@@ -107,15 +105,8 @@ void braid_constants_put(const struct braid_constants *c, struct braid_text *out
 
 const char *braid_constants_find(const struct braid_constants *c, u64 address)
 {
-	size_t low = 0, high = c ? c->nr : 0;
+	size_t k;
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (c->at[middle].address < address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return c && low < c->nr && c->at[low].address == address ? c->at[low].text : NULL;
+	braid_array_first(k, c ? c->nr : 0, c->at[k].address >= address);
+	return c && k < c->nr && c->at[k].address == address ? c->at[k].text : NULL;
 }

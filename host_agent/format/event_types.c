@@ -6,6 +6,7 @@
 
 #include "host_agent/format/private.h"
 #include "host_agent/format/program.h"
+#include "host_agent/util/array.h"
 #include "shared/platform.h"
 
 #define LEAF_IDS	256u
@@ -111,11 +112,9 @@ static int by_number(const void *a, const void *b)
 	const struct braid_event_format *x = *(const struct braid_event_format *const *)a;
 	const struct braid_event_format *y = *(const struct braid_event_format *const *)b;
 
-	if (x->id != y->id)
-		return x->id < y->id ? -1 : 1;
-	if (x->number != y->number)
-		return x->number < y->number ? -1 : 1;
-	return x < y ? -1 : x > y;	/* in order of definition */
+	return braid_compare(x->id, y->id) ?:
+	       braid_compare(x->number, y->number) ?:
+	       braid_compare(x, y);	/* in order of definition */
 }
 
 /*
@@ -181,19 +180,11 @@ static void add_all_subs(struct braid_stream_types *types, u32 buffer, size_t nr
 
 static struct braid_stream_type *sub_of(struct braid_stream_type *type, u32 number)
 {
-	size_t low = 0, high = type->nr_subs;
+	size_t k;
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (type->subs[middle].info.format->number < number)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (low == type->nr_subs || type->subs[low].info.format->number != number)
-		return NULL;
-	return &type->subs[low];
+	braid_array_first(k, type->nr_subs, type->subs[k].info.format->number >= number);
+	return k < type->nr_subs && type->subs[k].info.format->number == number ?
+	       &type->subs[k] : NULL;
 }
 
 /* The type that a record's number picks, or the event's own. */

@@ -11,6 +11,7 @@
 #include "host_agent/format/private.h"
 #include "host_agent/format/program.h"
 #include "host_agent/trace/symbols.h"
+#include "host_agent/util/array.h"
 #include "host_agent/util/error.h"
 #include "host_agent/util/text.h"
 #include "shared/platform.h"
@@ -378,7 +379,8 @@ s32 braid_format_pid(const struct braid_item *item)
 const char *braid_format_comm_for(const struct braid_item *item, s32 pid, u64 *from, u64 *until)
 {
 	const struct braid_stream *s = item->stream;
-	size_t low = 0, high = s->nr_comms;
+	const struct braid_comm *c = s->comms;
+	size_t k;
 
 	*from = 0;
 	*until = ~0ULL;
@@ -386,26 +388,16 @@ const char *braid_format_comm_for(const struct braid_item *item, s32 pid, u64 *f
 		return "<idle>";
 	if (pid == BRAID_PID_UNKNOWN)
 		return BRAID_COMM_UNKNOWN;
-	/* The last entry that is not after (pid, counter). */
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		const struct braid_comm *c = &s->comms[middle];
-
-		if (c->pid < pid || (c->pid == pid && c->since_counter <= item->counter))
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (low < s->nr_comms && s->comms[low].pid == pid)
-		*until = s->comms[low].since_counter - 1;
-	if (low && s->comms[low - 1].pid == pid) {
-		*from = s->comms[low - 1].since_counter;
-		return s->comms[low - 1].comm;
+	braid_array_first(k, s->nr_comms,
+			  c[k].pid > pid || (c[k].pid == pid && c[k].since_counter > item->counter));
+	if (k < s->nr_comms && c[k].pid == pid)
+		*until = c[k].since_counter - 1;
+	if (k && c[k - 1].pid == pid) {
+		*from = c[k - 1].since_counter;
+		return c[k - 1].comm;
 	}
 	/* Not seen before its first exec: the later name is better than none. */
-	if (low < s->nr_comms && s->comms[low].pid == pid)
-		return s->comms[low].comm;
-	return BRAID_COMM_UNKNOWN;
+	return k < s->nr_comms && c[k].pid == pid ? c[k].comm : BRAID_COMM_UNKNOWN;
 }
 
 const char *braid_format_comm(const struct braid_item *item, s32 pid)

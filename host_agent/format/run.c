@@ -7,6 +7,7 @@
 #include "host_agent/format/program.h"
 #include "host_agent/trace/symbols.h"
 #include "host_agent/util/address.h"
+#include "host_agent/util/array.h"
 
 /* What the steps of one event work on. */
 struct run {
@@ -259,18 +260,11 @@ static void put_dynamic_string(struct run *r, const struct braid_step *p)
 
 static void run_put_name(struct run *r, const struct braid_step *p, s64 value)
 {
-	u32 low = 0, high = p->nr_names;
+	u32 k;
 
-	while (low < high) {
-		u32 middle = low + (high - low) / 2;
-
-		if (p->names[middle].value < value)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (low < p->nr_names && p->names[low].value == value)
-		run_put_text(r, p->names[low].text, p->names[low].bytes);
+	braid_array_first(k, p->nr_names, p->names[k].value >= value);
+	if (k < p->nr_names && p->names[k].value == value)
+		run_put_text(r, p->names[k].text, p->names[k].bytes);
 	else
 		run_put_rest(r, value);
 }

@@ -6,6 +6,7 @@
 
 #include "host_agent/format/builder.h"
 #include "host_agent/util/address.h"
+#include "host_agent/util/array.h"
 
 /* What a conversion makes of a text that is known. NULL: out of memory. */
 static char *render(const struct braid_conversion *v, const char *text, size_t n, u32 *bytes)
@@ -119,9 +120,7 @@ static int by_value(const void *a, const void *b)
 {
 	const struct braid_value_name *x = a, *y = b;
 
-	if (x->value != y->value)
-		return x->value < y->value ? -1 : 1;
-	return x->order < y->order ? -1 : 1;
+	return braid_compare(x->value, y->value) ?: braid_compare(x->order, y->order);
 }
 
 /* Sorted; of two for one number the first applies. */

@@ -181,27 +181,21 @@ static int by_h1(const void *a, const void *b)
 	const struct braid_clock_sample *x = &((const struct braid_round_trip *)a)->s;
 	const struct braid_clock_sample *y = &((const struct braid_round_trip *)b)->s;
 
-	if (x->h1_ns != y->h1_ns)
-		return x->h1_ns < y->h1_ns ? -1 : 1;
-	return x->h2_ns < y->h2_ns ? -1 : x->h2_ns > y->h2_ns;
+	return braid_compare(x->h1_ns, y->h1_ns) ?: braid_compare(x->h2_ns, y->h2_ns);
 }
 
 static int by_mark_time(const void *a, const void *b)
 {
 	const struct braid_clock_mark *x = a, *y = b;
 
-	if (x->from_ns != y->from_ns)
-		return x->from_ns < y->from_ns ? -1 : 1;
-	return x->kind < y->kind ? -1 : x->kind > y->kind;
+	return braid_compare(x->from_ns, y->from_ns) ?: braid_compare(x->kind, y->kind);
 }
 
 static int by_counter(const void *a, const void *b)
 {
 	const struct braid_clock_offset *x = a, *y = b;
 
-	if (x->vcpu != y->vcpu)
-		return x->vcpu < y->vcpu ? -1 : 1;
-	return x->from_counter < y->from_counter ? -1 : x->from_counter > y->from_counter;
+	return braid_compare(x->vcpu, y->vcpu) ?: braid_compare(x->from_counter, y->from_counter);
 }
 
 /* The host ------------------------------------------------------------------------------------ */

@@ -93,7 +93,7 @@ static int by_ns(const void *a, const void *b)
 {
 	const struct point *x = a, *y = b;
 
-	return x->ns < y->ns ? -1 : x->ns > y->ns;
+	return braid_compare(x->ns, y->ns);
 }
 
 int braid_source_cut(const struct braid_source *source, u32 pages, s64 from_ns, s64 to_ns,

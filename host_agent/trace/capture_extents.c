@@ -219,23 +219,17 @@ int braid_extents_skip_near(struct braid_extents *list, struct braid_extent_curs
 			    bool (*begins)(const struct braid_extent *extent), void *arg)
 {
 	struct start *starts = NULL;
-	ssize_t low = 0, high = find_starts(list, *c, begins, &starts), middle;
+	ssize_t nr = find_starts(list, *c, begins, &starts), k;
 	bool moved;
 
-	if (high < 0) {
+	if (nr < 0) {
 		free(starts);
-		return high;
+		return nr;
 	}
-	while (low < high) {	/* the first that is not before it */
-		middle = low + (high - low) / 2;
-		if (before(arg, &starts[middle].extent))
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	moved = low >= 2 && starts[low - 2].at.nr != c->nr;
+	braid_array_first(k, nr, !before(arg, &starts[k].extent));
+	moved = k >= 2 && starts[k - 2].at.nr != c->nr;
 	if (moved)
-		*c = starts[low - 2].at;
+		*c = starts[k - 2].at;
 	free(starts);
 	return moved;
 }

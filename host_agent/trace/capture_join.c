@@ -60,9 +60,7 @@ static int by_cpu(const void *a, const void *b)
 {
 	const struct braid_span_ns *x = a, *y = b;
 
-	if (x->cpu != y->cpu)
-		return x->cpu < y->cpu ? -1 : 1;
-	return x->from_ns < y->from_ns ? -1 : x->from_ns > y->from_ns;
+	return braid_compare(x->cpu, y->cpu) ?: braid_compare(x->from_ns, y->from_ns);
 }
 
 static void unite(struct spans *spans)
@@ -116,17 +114,10 @@ static bool is_host(const struct braid_capture_stream *s)
 static int leave_out(struct braid_capture_ring *ring, const struct braid_span_ns *own,
 		     const struct spans *others, bool *rest)
 {
-	size_t k = 0, end = others->nr, capacity = 0;
 	bool all = own->from_ns > own->to_ns;
+	size_t k, capacity = 0;
 
-	while (k < end) {	/* the first of this CPU */
-		size_t middle = k + (end - k) / 2;
-
-		if (others->items[middle].cpu < own->cpu)
-			k = middle + 1;
-		else
-			end = middle;
-	}
+	braid_array_first(k, others->nr, others->items[k].cpu >= own->cpu);
 	for (; k < others->nr && others->items[k].cpu == own->cpu; k++) {
 		const struct braid_span_ns *common = &others->items[k];
 

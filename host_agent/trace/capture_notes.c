@@ -44,9 +44,7 @@ static int capture_notes_by_time(const void *a, const void *b)
 {
 	const struct braid_note *x = a, *y = b;
 
-	if (x->host_ns != y->host_ns)
-		return x->host_ns < y->host_ns ? -1 : 1;
-	return x->order < y->order ? -1 : x->order > y->order;
+	return braid_compare(x->host_ns, y->host_ns) ?: braid_compare(x->order, y->order);
 }
 
 /* Notes of a clock --------------------------------------------------------------------------- */

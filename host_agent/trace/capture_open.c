@@ -272,13 +272,10 @@ static int capture_open_by_guest(const void *a, const void *b)
 {
 	const struct braid_stream *x = *(const struct braid_stream *const *)a;
 	const struct braid_stream *y = *(const struct braid_stream *const *)b;
-	int order = strcmp(x->name, y->name);
 
-	if (order)
-		return order;
-	if (x->found_ns != y->found_ns)
-		return x->found_ns < y->found_ns ? -1 : 1;
-	return x->number < y->number ? -1 : x->number > y->number;
+	return strcmp(x->name, y->name) ?:
+	       braid_compare(x->found_ns, y->found_ns) ?:
+	       braid_compare(x->number, y->number);
 }
 
 int braid_capture_link(struct braid_source *source)

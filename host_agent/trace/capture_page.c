@@ -6,6 +6,7 @@
 
 #include "host_agent/capture/checksum.h"
 #include "host_agent/trace/capture_private.h"
+#include "host_agent/util/array.h"
 #include "host_agent/util/error.h"
 #include "shared/ring.h"
 
@@ -55,17 +56,12 @@ int braid_capture_by_position(const void *a, const void *b, void *arg)
 	s64 dx = braid_position_diff(x->position, origin);
 	s64 dy = braid_position_diff(y->position, origin);
 
-	if (dx != dy)
-		return dx < dy ? -1 : 1;
-	if (x->from_bytes != y->from_bytes)
-		return x->from_bytes < y->from_bytes ? -1 : 1;
-	if (x->to_bytes != y->to_bytes)
-		return x->to_bytes < y->to_bytes ? -1 : 1;
-	if (x->first_seq != y->first_seq)
-		return x->first_seq < y->first_seq ? -1 : 1;
-	if (x->file != y->file)
-		return x->file < y->file ? -1 : 1;
-	return x->offset < y->offset ? -1 : x->offset > y->offset;
+	return braid_compare(dx, dy) ?:
+	       braid_compare(x->from_bytes, y->from_bytes) ?:
+	       braid_compare(x->to_bytes, y->to_bytes) ?:
+	       braid_compare(x->first_seq, y->first_seq) ?:
+	       braid_compare(x->file, y->file) ?:
+	       braid_compare(x->offset, y->offset);
 }
 
 bool braid_capture_in_order(const struct braid_extent *before, const struct braid_extent *extent)

@@ -150,18 +150,11 @@ u32 braid_capture_page_flags(const struct braid_capture_source *cs,
 /* Events before @seq that are between parts; those before the first part don't count. */
 static u64 gaps_before(const struct braid_capture_ring *ring, u64 seq)
 {
-	size_t k = 0, end = ring->nr_parts;
 	const struct braid_ring_part *part;
 	bool last;
+	size_t k;
 
-	while (k < end) {	/* the first part that begins after @seq */
-		size_t middle = k + (end - k) / 2;
-
-		if ((s64)(ring->parts[middle].from_seq - seq) > 0)
-			end = middle;
-		else
-			k = middle + 1;
-	}
+	braid_array_first(k, ring->nr_parts, (s64)(ring->parts[k].from_seq - seq) > 0);
 	if (!k)
 		return 0;
 	part = &ring->parts[k - 1];

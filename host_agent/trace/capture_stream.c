@@ -49,27 +49,19 @@ static int set_number(struct braid_capture_source *cs, u32 number, struct braid_
 
 static int by_incarnation(const struct braid_stream *s, const struct braid_superblock *sb)
 {
-	if (s->incarnation != sb->incarnation)
-		return s->incarnation < sb->incarnation ? -1 : 1;
-	return memcmp(s->boot_id, sb->boot_id, sizeof(s->boot_id));
+	return braid_compare(s->incarnation, sb->incarnation) ?:
+	       memcmp(s->boot_id, sb->boot_id, sizeof(s->boot_id));
 }
 
 /* The place of an incarnation among the guests: *there: already known from another capture. */
 static size_t find_guest(const struct braid_capture_source *cs, const struct braid_superblock *sb,
 			 bool *there)
 {
-	size_t low = 0, high = cs->nr_guests;
+	size_t k;
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (by_incarnation(&cs->guests[middle]->stream, sb) < 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	*there = low < cs->nr_guests && !by_incarnation(&cs->guests[low]->stream, sb);
-	return low;
+	braid_array_first(k, cs->nr_guests, by_incarnation(&cs->guests[k]->stream, sb) >= 0);
+	*there = k < cs->nr_guests && !by_incarnation(&cs->guests[k]->stream, sb);
+	return k;
 }
 
 /* At most BRAID_MAX_STREAMS pointers move. Return: 0 or -ENOMEM. */
@@ -512,16 +504,14 @@ static int by_pid(const void *a, const void *b)
 {
 	const struct braid_comm *x = a, *y = b;
 
-	if (x->pid != y->pid)
-		return x->pid < y->pid ? -1 : 1;
-	return x->since_counter < y->since_counter ? -1 : x->since_counter > y->since_counter;
+	return braid_compare(x->pid, y->pid) ?: braid_compare(x->since_counter, y->since_counter);
 }
 
 static int capture_stream_by_address(const void *a, const void *b)
 {
 	const struct braid_symbol *x = a, *y = b;
 
-	return x->address < y->address ? -1 : x->address > y->address;
+	return braid_compare(x->address, y->address);
 }
 
 void braid_capture_sort_tables(struct braid_capture_stream *s)

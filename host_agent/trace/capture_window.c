@@ -105,11 +105,9 @@ static int by_times(const void *a, const void *b)
 	const struct braid_window *x = *(struct braid_window *const *)a;
 	const struct braid_window *y = *(struct braid_window *const *)b;
 
-	if (x->start_ns != y->start_ns)
-		return x->start_ns < y->start_ns ? -1 : 1;
-	if (x->stop_ns != y->stop_ns)
-		return x->stop_ns < y->stop_ns ? -1 : 1;
-	return x < y ? -1 : x > y;
+	return braid_compare(x->start_ns, y->start_ns) ?:
+	       braid_compare(x->stop_ns, y->stop_ns) ?:
+	       braid_compare(x, y);
 }
 
 /* Copies of a capture are one recording. Return: 0 or -ENOMEM. */

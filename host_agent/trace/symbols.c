@@ -28,9 +28,7 @@ static int symbols_by_start(const void *a, const void *b)
 {
 	const struct symbol *x = a, *y = b;
 
-	if (x->start != y->start)
-		return x->start < y->start ? -1 : 1;
-	return strcmp(x->name, y->name);
+	return braid_compare(x->start, y->start) ?: strcmp(x->name, y->name);
 }
 
 /* "name+0x1/0x2 [module]" at an address 1 byte into it. */
@@ -138,20 +136,13 @@ void braid_symbols_free(struct braid_symbols *s)
 
 char *braid_symbols_find(struct braid_symbols *s, unsigned long long *address)
 {
-	size_t low = 0, high = s->nr;
+	size_t after;
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (s->at[middle].start <= *address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (!low || *address >= s->at[low - 1].end)
+	braid_array_first(after, s->nr, s->at[after].start > *address);
+	if (!after || *address >= s->at[after - 1].end)
 		return NULL;
-	*address = s->at[low - 1].start;
-	return s->at[low - 1].name;
+	*address = s->at[after - 1].start;
+	return s->at[after - 1].name;
 }
 
 static void put_symbol(struct braid_text *out, u64 address, const char *name)

@@ -52,9 +52,8 @@ int braid_dat_take_stats(struct braid_trace_dat *dat, const char *text)
 static int by_cpu(const void *a, const void *b)
 {
 	const struct braid_dat_lost *x = a, *y = b;
-	int order = strcmp(x->buffer, y->buffer);
 
-	return order ? order : (x->cpu > y->cpu) - (x->cpu < y->cpu);
+	return strcmp(x->buffer, y->buffer) ?: braid_compare(x->cpu, y->cpu);
 }
 
 void braid_dat_spread_stats(struct braid_trace_dat *dat)

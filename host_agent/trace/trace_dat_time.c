@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "host_agent/trace/trace_dat.h"
+#include "host_agent/util/array.h"
 #include "host_agent/util/error.h"
 
 #define INTERPOLATE	1u	/* of a shift's flags */
@@ -77,7 +78,7 @@ static int trace_dat_time_by_time(const void *a, const void *b)
 {
 	const struct braid_dat_shift *x = a, *y = b;
 
-	return (x->time > y->time) - (x->time < y->time);
+	return braid_compare(x->time, y->time);
 }
 
 /* In order of time, each time once. */
@@ -140,16 +141,11 @@ void braid_dat_free_shifts(struct braid_dat_times *times)
 /* The sample that applies at a time: the last one before it that another one follows. */
 static u32 sample_at(const struct braid_dat_shifts *cpu, u64 stamp)
 {
-	u32 low = 0, high = cpu->nr - 1, middle;
+	u32 k;
 
-	while (high - low > 1) {
-		middle = (low + high) / 2;
-		if (cpu->at[middle].time <= stamp)
-			low = middle;
-		else
-			high = middle;
-	}
-	return low;
+	/* Of those between the first and the last one. */
+	braid_array_first(k, cpu->nr > 2 ? cpu->nr - 2 : 0, cpu->at[k + 1].time > stamp);
+	return k;
 }
 
 /*

@@ -5,19 +5,17 @@
 #include <stdlib.h>
 
 #include "host_agent/trace/vcpu.h"
+#include "host_agent/util/array.h"
 #include "host_agent/util/error.h"
 
 static int by_thread(const void *a, const void *b)
 {
 	const struct braid_vcpu_span *x = a, *y = b;
 
-	if (x->tid != y->tid)
-		return x->tid < y->tid ? -1 : 1;
-	if (x->from_ns != y->from_ns)
-		return x->from_ns < y->from_ns ? -1 : 1;
-	if (x->guest->number != y->guest->number)
-		return x->guest->number < y->guest->number ? -1 : 1;
-	return x->vcpu < y->vcpu ? -1 : x->vcpu > y->vcpu;
+	return braid_compare(x->tid, y->tid) ?:
+	       braid_compare(x->from_ns, y->from_ns) ?:
+	       braid_compare(x->guest->number, y->guest->number) ?:
+	       braid_compare(x->vcpu, y->vcpu);
 }
 
 int braid_vcpu_map_make(struct braid_vcpu_map *map, const struct braid_source *source)
@@ -47,21 +45,13 @@ int braid_vcpu_map_make(struct braid_vcpu_map *map, const struct braid_source *s
 const struct braid_vcpu_span *braid_vcpu_map_find(const struct braid_vcpu_map *map, s32 tid,
 						  s64 ns)
 {
-	size_t low = 0, high = map->nr;
+	const struct braid_vcpu_span *s = map->spans;
+	size_t k;
 
-	/* The first one that is after (tid, ns). */
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		const struct braid_vcpu_span *span = &map->spans[middle];
-
-		if (span->tid < tid || (span->tid == tid && span->from_ns <= ns))
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (low && map->spans[low - 1].tid == tid)
-		return &map->spans[low - 1];
-	return low < map->nr && map->spans[low].tid == tid ? &map->spans[low] : NULL;
+	braid_array_first(k, map->nr, s[k].tid > tid || (s[k].tid == tid && s[k].from_ns > ns));
+	if (k && s[k - 1].tid == tid)
+		return &s[k - 1];
+	return k < map->nr && s[k].tid == tid ? &s[k] : NULL;
 }
 
 bool braid_vcpu_map_only(const struct braid_vcpu_map *map, const struct braid_vcpu_span *span)
@@ -110,11 +100,9 @@ static int vcpu_by_vcpu(const void *a, const void *b)
 {
 	const struct braid_vcpu_thread *x = a, *y = b;
 
-	if (x->vcpu != y->vcpu)
-		return x->vcpu < y->vcpu ? -1 : 1;
-	if (x->from_ns != y->from_ns)
-		return x->from_ns < y->from_ns ? -1 : 1;
-	return x->tid < y->tid ? -1 : x->tid > y->tid;
+	return braid_compare(x->vcpu, y->vcpu) ?:
+	       braid_compare(x->from_ns, y->from_ns) ?:
+	       braid_compare(x->tid, y->tid);
 }
 
 void braid_vcpu_sort(struct braid_vcpu_thread *threads, size_t *nr, u32 nr_cpus)
@@ -143,7 +131,7 @@ static int by_tid(const void *a, const void *b)
 {
 	const struct braid_vcpu_thread *x = a, *y = b;
 
-	return x->tid < y->tid ? -1 : x->tid > y->tid;
+	return braid_compare(x->tid, y->tid);
 }
 
 void braid_vcpu_sort_others(struct braid_vcpu_thread *others, size_t nr)

@@ -36,4 +36,27 @@ void *braid_array_reserve(void *items, size_t nr, size_t *capacity, size_t item_
 		room_ ? 0 : -ENOMEM;						\
 	})
 
+/**
+ * braid_array_first - find the first element of a sorted array that something holds for
+ * @k: index variable: set to it, or to @nr if there is none
+ * @nr: number of elements
+ * @holds: a condition on element @k: false up to some element, and true from there on
+ */
+#define braid_array_first(k, nr, holds)						\
+	({									\
+		size_t low_ = 0, high_ = (nr);					\
+										\
+		while (low_ < high_) {						\
+			(k) = low_ + (high_ - low_) / 2;			\
+			if (holds)						\
+				high_ = (k);					\
+			else							\
+				low_ = (k) + 1;					\
+		}								\
+		(k) = low_;							\
+	})
+
+/** braid_compare - the order of two numbers, as qsort() has it: below 0, 0, above 0 */
+#define braid_compare(a, b)	(((a) > (b)) - ((a) < (b)))
+
 #endif /* BRAID_UTIL_ARRAY_H */
