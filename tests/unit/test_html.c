@@ -6,7 +6,6 @@
 
 #include "host_agent/export/html/form.h"
 #include "host_agent/export/html/names.h"
-#include "host_agent/export/html/seen.h"
 #include "host_agent/util/error.h"
 #include "tests/unit/check.h"
 #include "tests/unit/make_capture.h"

@@ -10,6 +10,7 @@
 #define CHUNK_SPANS	(64u << 10)
 
 enum { TRACK, END, LENGTH, NAME, COLUMNS };	/* of a chunk of spans */
+enum { LANE, AT, WAITED, CALL, WOKEN, WAKER_LANE, WAKER, START_COLUMNS };	/* and of starts */
 
 /* Under way in one row. */
 struct open {
@@ -43,13 +44,15 @@ struct braid_html_spans {
 	size_t nr_states;
 	struct braid_roles roles;
 	struct braid_html_calls calls;
-	struct braid_html_waits waits;
 	u32 loss, waiting, guest;	/* names */
-	struct braid_window *windows;
+	const struct braid_window *windows;
 	size_t nr_windows, window;	/* window: the present one, or the next */
 	struct braid_text columns[COLUMNS];
 	u64 nr;				/* in columns */
 	s64 last_end_ns;
+	struct braid_text start_columns[START_COLUMNS];
+	u64 nr_starts;			/* in them */
+	s64 last_start_ns;
 	bool failed;			/* memory was out */
 };
 
@@ -69,7 +72,6 @@ struct braid_html_spans *braid_html_spans_new(struct braid_html_lanes *lanes,
 	s->lanes = lanes;
 	s->names = names;
 	s->out = out;
-	s->waits.out = out;
 	s->loss = fixed_name(names, BRAID_HTML_LOSS, "lost");
 	s->waiting = fixed_name(names, BRAID_HTML_WAITING, "waits for a CPU");
 	s->guest = fixed_name(names, BRAID_HTML_GUEST, "guest");
@@ -84,10 +86,10 @@ void braid_html_spans_free(struct braid_html_spans *s)
 		return;
 	for (k = 0; k < COLUMNS; k++)
 		braid_text_free(&s->columns[k]);
+	for (k = 0; k < START_COLUMNS; k++)
+		braid_text_free(&s->start_columns[k]);
 	free(s->states);
 	braid_roles_free(&s->roles);
-	free(s->windows);
-	braid_html_waits_free(&s->waits);
 	free(s);
 }
 
@@ -98,18 +100,14 @@ void braid_html_spans_base(struct braid_html_spans *s, s64 ns)
 
 void braid_html_spans_waits_base(struct braid_html_spans *s, s64 ns)
 {
-	s->waits.last_ns = ns;
+	s->last_start_ns = ns;
 }
 
-int braid_html_spans_windows(struct braid_html_spans *s, const struct braid_window *windows,
-			     size_t nr)
+void braid_html_spans_windows(struct braid_html_spans *s, const struct braid_window *windows,
+			      size_t nr)
 {
-	s->windows = calloc(nr + 1, sizeof(*windows));
-	if (!s->windows)
-		return braid_out_of_memory();
-	memcpy(s->windows, windows, nr * sizeof(*windows));
+	s->windows = windows;
 	s->nr_windows = nr;
-	return 0;
 }
 
 /* NULL: out of memory. */
@@ -133,12 +131,17 @@ static struct lane_state *state_of(struct braid_html_spans *s, u32 lane)
 
 /* Rows ------------------------------------------------------------------------------------- */
 
+static u64 since(s64 from_ns, s64 to_ns)
+{
+	return to_ns > from_ns ? (u64)to_ns - (u64)from_ns : 0;
+}
+
 static void html_spans_put(struct braid_html_spans *s, u32 lane, u32 row, u32 name, s64 from_ns,
 			   s64 to_ns)
 {
 	braid_html_put(&s->columns[TRACK], (u64)lane * BRAID_HTML_ROWS + row);
 	braid_html_put_signed(&s->columns[END], (s64)((u64)to_ns - (u64)s->last_end_ns));
-	braid_html_put(&s->columns[LENGTH], to_ns > from_ns ? (u64)to_ns - (u64)from_ns : 0);
+	braid_html_put(&s->columns[LENGTH], since(from_ns, to_ns));
 	braid_html_put(&s->columns[NAME], name);
 	s->last_end_ns = to_ns;
 	s->nr++;
@@ -228,6 +231,40 @@ static u32 waker_name(struct braid_html_spans *s, struct lane_state *st,
 	return st->waker_name - 1;
 }
 
+static int flush_starts(struct braid_html_spans *s, u64 at_least)
+{
+	u64 nr = s->nr_starts;
+
+	if (nr < at_least)
+		return 0;
+	s->nr_starts = 0;
+	return braid_html_out_columns(s->out, "waits", nr, s->start_columns, START_COLUMNS);
+}
+
+static int put_start(struct braid_html_spans *s, const struct braid_html_start *start, u32 call,
+		     u32 waker)
+{
+	const struct braid_task_start *of = &start->of;
+	bool woken = of->woken && start->waker_lane;
+	struct braid_text *columns = s->start_columns;
+
+	if (!of->off && !woken)
+		return 0;
+	braid_html_put(&columns[LANE], start->lane);
+	braid_html_put_signed(&columns[AT], (s64)((u64)of->ns - (u64)s->last_start_ns));
+	braid_html_put(&columns[WAITED], of->off ? 2 * (since(of->off_ns, of->ns) + 1) +
+						   of->preempted : 0);
+	braid_html_put(&columns[CALL], of->off ? call : 0);
+	braid_html_put(&columns[WOKEN], woken ? since(of->woken_ns, of->ns) + 1 : 0);
+	if (woken) {
+		braid_html_put(&columns[WAKER_LANE], start->waker_lane);
+		braid_html_put(&columns[WAKER], waker);
+	}
+	s->last_start_ns = of->ns;
+	s->nr_starts++;
+	return flush_starts(s, CHUNK_SPANS);
+}
+
 int braid_html_spans_started(struct braid_html_spans *s, const struct braid_html_start *start)
 {
 	const struct braid_task_start *of = &start->of;
@@ -241,8 +278,7 @@ int braid_html_spans_started(struct braid_html_spans *s, const struct braid_html
 	st->started_ns = of->ns;
 	st->call = of->call == BRAID_CALL_UNKNOWN || of->call == BRAID_CALL_NONE ? 0 :
 		   braid_html_call_name(s->names, &s->calls, of->call, start->call, start->machine);
-	return braid_html_waits_put(&s->waits, start, st->call,
-				    start->waker_lane ? waker_name(s, by, start) : 0);
+	return put_start(s, start, st->call, start->waker_lane ? waker_name(s, by, start) : 0);
 }
 
 /* Each event identifies the task on its CPU, also where no switch was recorded. */
@@ -468,6 +504,6 @@ int braid_html_spans_end(struct braid_html_spans *s, s64 ns)
 
 	if (html_spans_enter(s, ns))
 		close_all(s, ns);
-	err = braid_html_waits_flush(&s->waits, 1);
+	err = flush_starts(s, 1);
 	return err ? err : html_spans_flush(s, 1);
 }

@@ -3,9 +3,9 @@
 #ifndef BRAID_EXPORT_HTML_SPANS_H
 #define BRAID_EXPORT_HTML_SPANS_H
 
+#include "host_agent/analyze/states.h"
 #include "host_agent/export/html/lanes.h"
-#include "host_agent/export/html/seen.h"
-#include "host_agent/export/html/waits.h"
+#include "host_agent/export/html/names.h"
 
 /* The rows of a lane. html/model.js has the same numbers. */
 enum braid_html_row {
@@ -20,6 +20,16 @@ enum braid_html_row {
 #define BRAID_HTML_IRQ_DEPTH	(BRAID_HTML_ROW_KVM - BRAID_HTML_ROW_IRQ)
 
 struct braid_html_spans;
+
+/* A start of a task, its times by the clock that is shown. */
+struct braid_html_start {
+	struct braid_task_start of;
+	u32 group, lane;
+	u32 waker_lane;		/* 0: the page has none */
+	const char *call;	/* its name, if it is not a number */
+	const char *waker;	/* likewise */
+	const char *machine;	/* that the call is of */
+};
 
 /**
  * braid_html_spans_new - start without open spans
@@ -42,19 +52,27 @@ void braid_html_spans_base(struct braid_html_spans *s, s64 ns);
 /** braid_html_spans_waits_base - set the origin of starts' times; before the first start */
 void braid_html_spans_waits_base(struct braid_html_spans *s, s64 ns);
 
-/** braid_html_spans_started - process a task's start, before its event; returns likewise */
+/**
+ * braid_html_spans_started - process a task's start, before its event
+ * @s: the spans
+ * @start: the start
+ *
+ * A row of the page has: lane, time, what it waited (0: not known; else its ns + 1, times two, plus
+ * 1 if it was preempted), the system call it was in or 0, the ns + 1 since it was woken or 0, and
+ * then the waker's lane and name.
+ *
+ * Return: as braid_html_spans_event().
+ */
 int braid_html_spans_started(struct braid_html_spans *s, const struct braid_html_start *start);
 
 /**
  * braid_html_spans_windows - set the recorded times: no span lasts beyond the stop of one
  * @s: the spans, without an item
- * @windows: by the clock that is shown, sorted, apart from each other; INT64_MAX: no stop. Copied
+ * @windows: by the clock that is shown, sorted, apart from each other; INT64_MAX: no stop. They stay
  * @nr: how many; 0: nothing is known
- *
- * Return: 0, or -ENOMEM with braid_fail().
  */
-int braid_html_spans_windows(struct braid_html_spans *s, const struct braid_window *windows,
-			     size_t nr);
+void braid_html_spans_windows(struct braid_html_spans *s, const struct braid_window *windows,
+			      size_t nr);
 
 /**
  * braid_html_spans_event - process an event
