@@ -25,6 +25,13 @@ enum fds {
 	FDS_MANY,	/* checked by the handler */
 };
 
+/* The virtqueue that a message names: by the value of FDS_RING, else by the first word. */
+enum queue {
+	QUEUE_NONE,
+	QUEUE_ANY,
+	QUEUE_STOPPED,	/* one whose addresses may be set */
+};
+
 #define VARIABLE	0xffffffffu	/* bytes are checked by the handler */
 
 static void answer(struct braid_vhost_endpoint *p, const struct braid_vhost_message *m, u32 bytes)
@@ -44,28 +51,6 @@ static void answer_value(struct braid_vhost_endpoint *p, const struct braid_vhos
 	answer(p, m, sizeof(value));
 }
 
-static struct braid_vhost_queue *find_queue(struct braid_vhost_endpoint *p, u32 index)
-{
-	if (index < BRAID_VIRTIO_NR_QUEUES)
-		return &p->queues[index];
-	braid_fail(-EPROTO, "virtqueue %u; the device has %u", index, BRAID_VIRTIO_NR_QUEUES);
-	return NULL;
-}
-
-/* A stopped queue, whose addresses may be set. */
-static struct braid_vhost_queue *find_stopped(struct braid_vhost_endpoint *p, u32 index)
-{
-	struct braid_vhost_queue *q = find_queue(p, index);
-
-	if (q && braid_vhost_queue_runs(p, index)) {
-		braid_fail(-EPROTO, "a virtqueue that is changed while it runs");
-		return NULL;
-	}
-	if (q)
-		braid_vhost_queue_unmap(q);
-	return q;
-}
-
 /* The queue does not run any more, or not at the same place. */
 static void left(struct braid_vhost_endpoint *p, struct braid_vhost_queue *q)
 {
@@ -74,11 +59,16 @@ static void left(struct braid_vhost_endpoint *p, struct braid_vhost_queue *q)
 	braid_vhost_queue_unmap(q);
 }
 
-/* Handlers: 0, or 1 for a message that is not obeyed, or -errno with braid_fail(). ---------- */
+/*
+ * Handlers: 0, or 1 for a message that is not obeyed, or -errno with braid_fail(). Bytes, descriptors
+ * and the virtqueue's index are checked before, as the table below says.
+ */
 
-static int get_features(struct braid_vhost_endpoint *p, struct braid_vhost_message *m)
+/* Also of a virtqueue's error: errors close the connection instead. */
+static int nothing(struct braid_vhost_endpoint *p, struct braid_vhost_message *m)
 {
-	answer_value(p, m, FEATURES);
+	(void)p;
+	(void)m;
 	return 0;
 }
 
@@ -96,13 +86,6 @@ static int set_features(struct braid_vhost_endpoint *p, struct braid_vhost_messa
 	for (k = 0; k < BRAID_VIRTIO_NR_QUEUES; k++)
 		if (!braid_vhost_queue_runs(p, k))
 			left(p, &p->queues[k]);
-	return 0;
-}
-
-static int set_owner(struct braid_vhost_endpoint *p, struct braid_vhost_message *m)
-{
-	(void)p;
-	(void)m;
 	return 0;
 }
 
@@ -139,23 +122,18 @@ static int set_mem_table(struct braid_vhost_endpoint *p, struct braid_vhost_mess
 
 static int set_vring_num(struct braid_vhost_endpoint *p, struct braid_vhost_message *m)
 {
-	struct braid_vhost_queue *q = find_stopped(p, m->payload.state.index);
 	u32 size = m->payload.state.value;
 
-	if (!q)
-		return -EPROTO;
 	if (!size || size > BRAID_VHOST_MAX_RING || size & (size - 1))
 		return braid_fail(-EPROTO, "a virtqueue of %u descriptors", size);
-	q->size = size;
+	p->queues[m->payload.state.index].size = size;
 	return 0;
 }
 
 static int set_vring_addr(struct braid_vhost_endpoint *p, struct braid_vhost_message *m)
 {
-	struct braid_vhost_queue *q = find_stopped(p, m->payload.address.index);
+	struct braid_vhost_queue *q = &p->queues[m->payload.address.index];
 
-	if (!q)
-		return -EPROTO;
 	if (m->payload.address.flags)
 		return braid_fail(-EPROTO, "unsupported log of dirty pages");
 	q->address = m->payload.address;
@@ -165,10 +143,8 @@ static int set_vring_addr(struct braid_vhost_endpoint *p, struct braid_vhost_mes
 
 static int set_vring_base(struct braid_vhost_endpoint *p, struct braid_vhost_message *m)
 {
-	struct braid_vhost_queue *q = find_stopped(p, m->payload.state.index);
+	struct braid_vhost_queue *q = &p->queues[m->payload.state.index];
 
-	if (!q)
-		return -EPROTO;
 	if (m->payload.state.value > 0xffff)
 		return braid_fail(-EPROTO, "invalid virtqueue base %u", m->payload.state.value);
 	q->seen = q->returned = m->payload.state.value;
@@ -177,10 +153,8 @@ static int set_vring_base(struct braid_vhost_endpoint *p, struct braid_vhost_mes
 
 static int get_vring_base(struct braid_vhost_endpoint *p, struct braid_vhost_message *m)
 {
-	struct braid_vhost_queue *q = find_queue(p, m->payload.state.index);
+	struct braid_vhost_queue *q = &p->queues[m->payload.state.index];
 
-	if (!q)
-		return -EPROTO;
 	q->kicked = false;
 	braid_untrusted_fd_close(q->kick_fd);
 	q->kick_fd = -1;
@@ -200,17 +174,15 @@ static bool wakes(int fd, bool kick)
 }
 
 /* The file descriptor of a ring in place of the one before. */
-static int set_ring_fd(struct braid_vhost_endpoint *p, struct braid_vhost_message *m, bool kick)
+static int set_ring_fd(struct braid_vhost_endpoint *p, struct braid_vhost_message *m)
 {
-	struct braid_vhost_queue *q = find_queue(p, m->payload.value & BRAID_VHOST_RING_MASK);
-	int *at;
+	struct braid_vhost_queue *q = &p->queues[m->payload.value & BRAID_VHOST_RING_MASK];
+	bool kick = m->header.request == BRAID_VHOST_SET_VRING_KICK;
+	int *at = kick ? &q->kick_fd : &q->call_fd;
 
-	if (!q)
-		return -EPROTO;
 	if (m->nr_fds && !wakes(m->fds[0], kick))
 		return braid_fail(-EPROTO, "a doorbell that is not an eventfd%s",
 				  kick ? "" : ", pipe or socket");
-	at = kick ? &q->kick_fd : &q->call_fd;
 	braid_untrusted_fd_close(*at);
 	*at = braid_vhost_take_fd(m);
 	if (!kick)
@@ -221,28 +193,10 @@ static int set_ring_fd(struct braid_vhost_endpoint *p, struct braid_vhost_messag
 	return 0;
 }
 
-static int set_vring_kick(struct braid_vhost_endpoint *p, struct braid_vhost_message *m)
-{
-	return set_ring_fd(p, m, true);
-}
-
-static int set_vring_call(struct braid_vhost_endpoint *p, struct braid_vhost_message *m)
-{
-	return set_ring_fd(p, m, false);
-}
-
-/* Errors close the connection instead of a reply. */
-static int set_vring_err(struct braid_vhost_endpoint *p, struct braid_vhost_message *m)
-{
-	return find_queue(p, m->payload.value & BRAID_VHOST_RING_MASK) ? 0 : -EPROTO;
-}
-
 static int set_vring_enable(struct braid_vhost_endpoint *p, struct braid_vhost_message *m)
 {
-	struct braid_vhost_queue *q = find_queue(p, m->payload.state.index);
+	struct braid_vhost_queue *q = &p->queues[m->payload.state.index];
 
-	if (!q)
-		return -EPROTO;
 	if (m->payload.state.value > 1)
 		return braid_fail(-EPROTO, "a virtqueue with enable value %u",
 				  m->payload.state.value);
@@ -254,20 +208,12 @@ static int set_vring_enable(struct braid_vhost_endpoint *p, struct braid_vhost_m
 
 static int vring_kick(struct braid_vhost_endpoint *p, struct braid_vhost_message *m)
 {
-	struct braid_vhost_queue *q = find_queue(p, m->payload.state.index);
+	struct braid_vhost_queue *q = &p->queues[m->payload.state.index];
 
-	if (!q)
-		return -EPROTO;
 	if (!(p->protocol & BIT(BRAID_VHOST_PROTOCOL_INBAND)))
 		return braid_fail(-EPROTO, "an in-band kick without that feature");
 	q->kicked = true;
 	p->rung |= q->index == BRAID_VIRTIO_NOTIFYQ;
-	return 0;
-}
-
-static int get_protocol_features(struct braid_vhost_endpoint *p, struct braid_vhost_message *m)
-{
-	answer_value(p, m, PROTOCOL);
 	return 0;
 }
 
@@ -281,12 +227,6 @@ static int set_protocol_features(struct braid_vhost_endpoint *p, struct braid_vh
 	if (value & BIT(BRAID_VHOST_PROTOCOL_INBAND) && (value & INBAND_NEEDS) != INBAND_NEEDS)
 		return braid_fail(-EPROTO, "in-band notifications without the features they need");
 	p->protocol = value;
-	return 0;
-}
-
-static int get_queue_num(struct braid_vhost_endpoint *p, struct braid_vhost_message *m)
-{
-	answer_value(p, m, BRAID_VIRTIO_NR_QUEUES);
 	return 0;
 }
 
@@ -336,7 +276,7 @@ static int set_config(struct braid_vhost_endpoint *p, struct braid_vhost_message
 	return err ? err : 1;
 }
 
-/* ------------------------------------------------------------------------------------------- */
+/* What is checked of a message, and done ---------------------------------------------------- */
 
 #define STATE_BYTES	sizeof(struct braid_vhost_ring_state)
 #define ADDRESS_BYTES	sizeof(struct braid_vhost_ring_address)
@@ -345,27 +285,29 @@ static const struct request {
 	int (*handle)(struct braid_vhost_endpoint *p, struct braid_vhost_message *m);
 	u32 bytes;		/* of the payload */
 	enum fds fds;
+	enum queue queue;
+	u64 answer;		/* a value; 0: none, or the handler's */
 } requests[] = {
-	[BRAID_VHOST_GET_FEATURES] = { get_features, 0, FDS_NONE },
-	[BRAID_VHOST_SET_FEATURES] = { set_features, 8, FDS_NONE },
-	[BRAID_VHOST_SET_OWNER] = { set_owner, 0, FDS_NONE },
-	[BRAID_VHOST_RESET_OWNER] = { reset_owner, 0, FDS_NONE },
+	[BRAID_VHOST_GET_FEATURES] = { nothing, .answer = FEATURES },
+	[BRAID_VHOST_SET_FEATURES] = { set_features, 8 },
+	[BRAID_VHOST_SET_OWNER] = { nothing },
+	[BRAID_VHOST_RESET_OWNER] = { reset_owner },
 	[BRAID_VHOST_SET_MEM_TABLE] = { set_mem_table, VARIABLE, FDS_MANY },
-	[BRAID_VHOST_SET_VRING_NUM] = { set_vring_num, STATE_BYTES, FDS_NONE },
-	[BRAID_VHOST_SET_VRING_ADDR] = { set_vring_addr, ADDRESS_BYTES, FDS_NONE },
-	[BRAID_VHOST_SET_VRING_BASE] = { set_vring_base, STATE_BYTES, FDS_NONE },
-	[BRAID_VHOST_GET_VRING_BASE] = { get_vring_base, STATE_BYTES, FDS_NONE },
-	[BRAID_VHOST_SET_VRING_KICK] = { set_vring_kick, 8, FDS_RING },
-	[BRAID_VHOST_SET_VRING_CALL] = { set_vring_call, 8, FDS_RING },
-	[BRAID_VHOST_SET_VRING_ERR] = { set_vring_err, 8, FDS_RING },
-	[BRAID_VHOST_GET_PROTOCOL_FEATURES] = { get_protocol_features, 0, FDS_NONE },
-	[BRAID_VHOST_SET_PROTOCOL_FEATURES] = { set_protocol_features, 8, FDS_NONE },
-	[BRAID_VHOST_GET_QUEUE_NUM] = { get_queue_num, 0, FDS_NONE },
-	[BRAID_VHOST_SET_VRING_ENABLE] = { set_vring_enable, STATE_BYTES, FDS_NONE },
+	[BRAID_VHOST_SET_VRING_NUM] = { set_vring_num, STATE_BYTES, .queue = QUEUE_STOPPED },
+	[BRAID_VHOST_SET_VRING_ADDR] = { set_vring_addr, ADDRESS_BYTES, .queue = QUEUE_STOPPED },
+	[BRAID_VHOST_SET_VRING_BASE] = { set_vring_base, STATE_BYTES, .queue = QUEUE_STOPPED },
+	[BRAID_VHOST_GET_VRING_BASE] = { get_vring_base, STATE_BYTES, .queue = QUEUE_ANY },
+	[BRAID_VHOST_SET_VRING_KICK] = { set_ring_fd, 8, FDS_RING, QUEUE_ANY },
+	[BRAID_VHOST_SET_VRING_CALL] = { set_ring_fd, 8, FDS_RING, QUEUE_ANY },
+	[BRAID_VHOST_SET_VRING_ERR] = { nothing, 8, FDS_RING, QUEUE_ANY },
+	[BRAID_VHOST_GET_PROTOCOL_FEATURES] = { nothing, .answer = PROTOCOL },
+	[BRAID_VHOST_SET_PROTOCOL_FEATURES] = { set_protocol_features, 8 },
+	[BRAID_VHOST_GET_QUEUE_NUM] = { nothing, .answer = BRAID_VIRTIO_NR_QUEUES },
+	[BRAID_VHOST_SET_VRING_ENABLE] = { set_vring_enable, STATE_BYTES, .queue = QUEUE_ANY },
 	[BRAID_VHOST_SET_BACKEND_REQ_FD] = { set_backend_req_fd, 0, FDS_ONE },
-	[BRAID_VHOST_GET_CONFIG] = { get_config, VARIABLE, FDS_NONE },
-	[BRAID_VHOST_SET_CONFIG] = { set_config, VARIABLE, FDS_NONE },
-	[BRAID_VHOST_VRING_KICK] = { vring_kick, STATE_BYTES, FDS_NONE },
+	[BRAID_VHOST_GET_CONFIG] = { get_config, VARIABLE },
+	[BRAID_VHOST_SET_CONFIG] = { set_config, VARIABLE },
+	[BRAID_VHOST_VRING_KICK] = { vring_kick, STATE_BYTES, .queue = QUEUE_ANY },
 };
 
 static bool fds_fit(enum fds fds, const struct braid_vhost_message *m)
@@ -386,6 +328,26 @@ static bool fds_fit(enum fds fds, const struct braid_vhost_message *m)
 	return true;
 }
 
+/* Whether the virtqueue exists, and stands where it must. 0 or -EPROTO with braid_fail(). */
+static int check_queue(struct braid_vhost_endpoint *p, const struct request *r,
+		       const struct braid_vhost_message *m)
+{
+	u32 index = r->fds == FDS_RING ? m->payload.value & BRAID_VHOST_RING_MASK :
+					 m->payload.state.index;
+
+	if (r->queue == QUEUE_NONE)
+		return 0;
+	if (index >= BRAID_VIRTIO_NR_QUEUES)
+		return braid_fail(-EPROTO, "virtqueue %u; the device has %u", index,
+				  BRAID_VIRTIO_NR_QUEUES);
+	if (r->queue == QUEUE_ANY)
+		return 0;
+	if (braid_vhost_queue_runs(p, index))
+		return braid_fail(-EPROTO, "a virtqueue that is changed while it runs");
+	braid_vhost_queue_unmap(&p->queues[index]);
+	return 0;
+}
+
 int braid_vhost_handle(struct braid_vhost_endpoint *p, struct braid_vhost_message *m)
 {
 	const struct request *r = &requests[0];
@@ -399,9 +361,13 @@ int braid_vhost_handle(struct braid_vhost_endpoint *p, struct braid_vhost_messag
 	if ((r->bytes != VARIABLE && r->bytes != m->header.bytes) || !fds_fit(r->fds, m))
 		return braid_fail(-EPROTO, "malformed message, type %u, of %u bytes with %u file descriptors",
 				  m->header.request, m->header.bytes, m->nr_fds);
-	ret = r->handle(p, m);
+	ret = check_queue(p, r, m);
+	if (!ret)
+		ret = r->handle(p, m);
 	if (ret < 0)
 		return ret;
+	if (r->answer)
+		answer_value(p, m, r->answer);
 	if (!p->answer_due && m->header.flags & BRAID_VHOST_NEED_REPLY &&
 	    p->protocol & BIT(BRAID_VHOST_PROTOCOL_REPLY_ACK))
 		answer_value(p, m, ret);
