@@ -5,7 +5,7 @@
 
 #include "host_agent/transport/endpoint.h"
 #include "host_agent/transport/listener.h"
-#include "host_agent/transport/vhost_user_queue.h"
+#include "host_agent/transport/vhost_user_memory.h"
 #include "tracebraid/virtio.h"
 
 #define BRAID_VHOST_CHUNKS_MAX		1024u	/* a mapping each: Linux has 65530 for a process */

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "host_agent/transport/untrusted_fd.h"
@@ -116,7 +117,7 @@ static u32 try_chunks(struct braid_vhost_endpoint *p, const struct braid_vhost_c
 	err = braid_vhost_map_chunks(&p->memory, chunks, nr, bytes, &base);
 	if (err)
 		return err == -ERANGE ? BRAID_VIRTIO_BAD : BRAID_VIRTIO_REFUSED;
-	braid_vhost_unmap_chunks(base, bytes);
+	munmap(base, bytes);
 	p->region_bytes = bytes;
 	return BRAID_VIRTIO_OK;
 }

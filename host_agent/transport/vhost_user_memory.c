@@ -161,71 +161,56 @@ void braid_vhost_window_close(struct braid_vhost_window *w)
 
 struct access {
 	u8 *at;
-	void *to;
-	const void *from;
+	void *data;
 	u32 bytes;
+	bool write;
 };
 
-static int do_read(void *arg)
+static int do_copy(void *arg)
 {
 	const struct access *a = arg;
 
-	memcpy(a->to, a->at, a->bytes);
+	if (a->write)
+		memcpy(a->at, a->data, a->bytes);
+	else
+		memcpy(a->data, a->at, a->bytes);
 	return 0;
 }
 
-static int do_write(void *arg)
+static int do_word(void *arg)
 {
 	const struct access *a = arg;
 
-	memcpy(a->at, a->from, a->bytes);
-	return 0;
-}
-
-static int do_load(void *arg)
-{
-	const struct access *a = arg;
-
-	*(u16 *)a->to = braid_load_acquire((u16 *)a->at);
-	return 0;
-}
-
-static int do_store(void *arg)
-{
-	const struct access *a = arg;
-
-	braid_store_release((u16 *)a->at, *(const u16 *)a->from);
+	if (a->write)
+		braid_store_release((u16 *)a->at, *(u16 *)a->data);
+	else
+		*(u16 *)a->data = braid_load_acquire((u16 *)a->at);
 	return 0;
 }
 
 static int vhost_user_memory_run(const struct braid_vhost_window *w, int (*fn)(void *arg),
-				 struct access *a)
+				 struct access a)
 {
-	int err = braid_guard_run(w->base, w->mapped_bytes, fn, a);
+	int err = braid_guard_run(w->base, w->mapped_bytes, fn, &a);
 
 	return err ? braid_fail(err, "memory that was truncated") : 0;
 }
 
-int braid_vhost_window_read(const struct braid_vhost_window *w, u64 offset, void *to, u32 bytes)
+int braid_vhost_window_copy(const struct braid_vhost_window *w, u64 offset, void *data, u32 bytes,
+			    bool write)
 {
-	return vhost_user_memory_run(w, do_read, &(struct access){ .at = w->at + offset, .to = to, .bytes = bytes });
-}
-
-int braid_vhost_window_write(const struct braid_vhost_window *w, u64 offset, const void *from,
-			     u32 bytes)
-{
-	return vhost_user_memory_run(w, do_write,
-				     &(struct access){ .at = w->at + offset, .from = from, .bytes = bytes });
+	return vhost_user_memory_run(w, do_copy, (struct access){ w->at + offset, data, bytes, write });
 }
 
 int braid_vhost_window_load(const struct braid_vhost_window *w, u64 offset, u16 *value)
 {
-	return vhost_user_memory_run(w, do_load, &(struct access){ .at = w->at + offset, .to = value });
+	return vhost_user_memory_run(w, do_word, (struct access){ .at = w->at + offset, .data = value });
 }
 
 int braid_vhost_window_store(const struct braid_vhost_window *w, u64 offset, u16 value)
 {
-	return vhost_user_memory_run(w, do_store, &(struct access){ .at = w->at + offset, .from = &value });
+	return vhost_user_memory_run(w, do_word,
+				     (struct access){ .at = w->at + offset, .data = &value, .write = true });
 }
 
 int braid_vhost_memory_copy(const struct braid_vhost_memory *memory, u64 address, void *data,
@@ -246,10 +231,7 @@ int braid_vhost_memory_copy(const struct braid_vhost_memory *memory, u64 address
 		err = map_window(&w, slot, offset, extent);
 		if (err)
 			return err;
-		if (write)
-			err = braid_vhost_window_write(&w, 0, (u8 *)data + done, extent);
-		else
-			err = braid_vhost_window_read(&w, 0, (u8 *)data + done, extent);
+		err = braid_vhost_window_copy(&w, 0, (u8 *)data + done, extent, write);
 		braid_vhost_window_close(&w);
 		if (err)
 			return err;
@@ -338,7 +320,7 @@ int braid_vhost_map_chunks(const struct braid_vhost_memory *memory,
 		return err;
 	err = map_extents(memory, chunks, nr_chunks, base, MAP_SHARED);
 	if (err)
-		braid_vhost_unmap_chunks(base, bytes);
+		munmap(base, bytes);
 	else
 		*out = base;
 	return err;
@@ -355,9 +337,4 @@ void braid_vhost_part_chunks(const struct braid_vhost_memory *memory,
 	if (mmap(base, bytes, PROT_READ | PROT_WRITE,
 		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0) == MAP_FAILED)
 		abort();
-}
-
-void braid_vhost_unmap_chunks(u8 *base, u64 bytes)
-{
-	munmap(base, bytes);
 }

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "host_agent/transport/untrusted_fd.h"
-#include "host_agent/transport/vhost_user_queue.h"
+#include "host_agent/transport/vhost_user_memory.h"
 #include "host_agent/util/error.h"
 #include "shared/platform.h"
 
@@ -93,7 +93,8 @@ static int follow_chain(struct braid_vhost_queue *q, struct braid_vhost_chain *c
 					  d.next, q->size);
 		if (nr == q->size)
 			return braid_fail(-EPROTO, "a chain of descriptors without an end");
-		err = braid_vhost_window_read(&q->descriptors, d.next * sizeof(d), &d, sizeof(d));
+		err = braid_vhost_window_copy(&q->descriptors, d.next * sizeof(d), &d, sizeof(d),
+					      false);
 		if (!err)
 			err = add_extent(chain, &d);
 		if (err)
@@ -128,9 +129,9 @@ int braid_vhost_queue_pop(struct braid_vhost_queue *q, struct braid_vhost_chain 
 int braid_vhost_queue_push(struct braid_vhost_queue *q, u16 head, u32 written)
 {
 	struct vring_used_elem element = { .id = head, .len = written };
-	int err = braid_vhost_window_write(&q->used,
-					   offsetof(struct vring_used, ring[q->returned % q->size]),
-					   &element, sizeof(element));
+	int err = braid_vhost_window_copy(&q->used,
+					  offsetof(struct vring_used, ring[q->returned % q->size]),
+					  &element, sizeof(element), true);
 
 	if (!err)
 		err = braid_vhost_window_store(&q->used, offsetof(struct vring_used, idx),
