@@ -12,6 +12,7 @@
 #include "host_agent/capture/queue.h"
 #include "host_agent/util/children.h"
 #include "host_agent/util/error.h"
+#include "host_agent/util/io.h"
 #include "shared/platform.h"
 
 #define RESERVE_SLOTS	4u	/* for what can't wait elsewhere: clocks, names, notes */
@@ -52,24 +53,13 @@ static bool sleep_on(int socket)
 /* Return: the file; -1: the agent has ended without one. */
 static int receive_file(int socket)
 {
-	char byte, control[CMSG_SPACE(sizeof(int))];
-	struct iovec iov = { .iov_base = &byte, .iov_len = 1 };
-	struct msghdr message = {
-		.msg_iov = &iov, .msg_iovlen = 1, .msg_control = control,
-		.msg_controllen = sizeof(control),
-	};
-	struct cmsghdr *c;
 	ssize_t n;
+	char byte;
 	int fd;
 
-	do {
-		message.msg_controllen = sizeof(control);
-		n = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
-	} while (n < 0 && errno == EINTR);
-	c = n > 0 ? CMSG_FIRSTHDR(&message) : NULL;
-	if (!c)
-		return -1;
-	memcpy(&fd, CMSG_DATA(c), sizeof(fd));
+	do
+		n = braid_receive_with(socket, &byte, 1, &fd, 0);
+	while (n == -EINTR);
 	return fd;
 }
 
@@ -273,19 +263,9 @@ int braid_flusher_start(struct braid_flusher **out, int level, int (*confine)(vo
 
 int braid_flusher_take(struct braid_flusher *b, int fd)
 {
-	char byte = 0, control[CMSG_SPACE(sizeof(int))] = { 0 };
-	struct iovec iov = { .iov_base = &byte, .iov_len = 1 };
-	struct msghdr message = {
-		.msg_iov = &iov, .msg_iovlen = 1, .msg_control = control,
-		.msg_controllen = sizeof(control),
-	};
-	struct cmsghdr *c = CMSG_FIRSTHDR(&message);
+	ssize_t n = braid_send_with(b->fd, "", 1, fd, 0);
 
-	c->cmsg_level = SOL_SOCKET;
-	c->cmsg_type = SCM_RIGHTS;
-	c->cmsg_len = CMSG_LEN(sizeof(fd));
-	memcpy(CMSG_DATA(c), &fd, sizeof(fd));
-	return sendmsg(b->fd, &message, MSG_NOSIGNAL) < 0 ? -errno : 0;
+	return n < 0 ? n : 0;
 }
 
 int braid_flusher_error(const struct braid_flusher *b)

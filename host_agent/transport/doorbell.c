@@ -19,6 +19,7 @@
 #include "host_agent/transport/untrusted_fd.h"
 #include "host_agent/util/error.h"
 #include "host_agent/util/folder.h"
+#include "host_agent/util/io.h"
 #include "host_agent/util/landlock.h"
 
 #define SCHEME			"ivshmem-doorbell:"
@@ -168,24 +169,7 @@ static int doorbell_open(struct braid_endpoint **out, const char *text)
 
 static bool send_number(int to, s64 number, int fd)
 {
-	union {
-		struct cmsghdr align;
-		char room[CMSG_SPACE(sizeof(int))];
-	} control = { 0 };
-	struct iovec iov = { .iov_base = &number, .iov_len = sizeof(number) };
-	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
-	struct cmsghdr *c;
-
-	if (fd >= 0) {
-		msg.msg_control = &control;
-		msg.msg_controllen = sizeof(control);
-		c = CMSG_FIRSTHDR(&msg);
-		c->cmsg_level = SOL_SOCKET;
-		c->cmsg_type = SCM_RIGHTS;
-		c->cmsg_len = CMSG_LEN(sizeof(int));
-		memcpy(CMSG_DATA(c), &fd, sizeof(fd));
-	}
-	return sendmsg(to, &msg, MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof(number);
+	return braid_send_with(to, &number, sizeof(number), fd, MSG_DONTWAIT) == sizeof(number);
 }
 
 /* New eventfds for each: a QEMU that went may have left its guest's in any state. */

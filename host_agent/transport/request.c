@@ -14,6 +14,7 @@
 
 #include "host_agent/transport/request.h"
 #include "host_agent/util/error.h"
+#include "host_agent/util/io.h"
 #include "host_agent/util/text.h"
 
 #define ROOTS_FOLDER	"/run/tracebraid"
@@ -97,22 +98,10 @@ int braid_request_fd(const struct braid_request_endpoint *p)
 /* Receives the message and its file; -errno: none received. */
 static int receive(int fd, struct ask *ask, int *file)
 {
-	union { struct cmsghdr head; char room[CMSG_SPACE(sizeof(int))]; } control;
-	struct iovec part = { ask, sizeof(*ask) };
-	struct msghdr m = {
-		.msg_iov = &part, .msg_iovlen = 1,
-		/* Space for one descriptor: we would have to close more. */
-		.msg_control = &control, .msg_controllen = CMSG_LEN(sizeof(int)),
-	};
-	ssize_t n = recvmsg(fd, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-	struct cmsghdr *c = n >= 0 ? CMSG_FIRSTHDR(&m) : NULL;
+	ssize_t n = braid_receive_with(fd, ask, sizeof(*ask), file, MSG_DONTWAIT);
 
-	*file = -1;
-	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS &&
-	    c->cmsg_len == CMSG_LEN(sizeof(int)))
-		memcpy(file, CMSG_DATA(c), sizeof(int));
 	if (n < 0)
-		return -errno;
+		return n;
 	return n == sizeof(*ask) && ask->magic == MAGIC ? 0 : -EPROTO;
 }
 
@@ -233,21 +222,10 @@ int braid_request_connect(pid_t pid)
 
 static int send_ask(int fd, int file, const char *path)
 {
-	union { struct cmsghdr head; char room[CMSG_SPACE(sizeof(int))]; } control = { 0 };
 	struct ask ask = { .magic = MAGIC };
-	struct iovec part = { &ask, sizeof(ask) };
-	struct msghdr m = {
-		.msg_iov = &part, .msg_iovlen = 1,
-		.msg_control = &control, .msg_controllen = sizeof(control),
-	};
-	struct cmsghdr *c = CMSG_FIRSTHDR(&m);
 
 	snprintf(ask.path, sizeof(ask.path), "%s", path);
-	c->cmsg_level = SOL_SOCKET;
-	c->cmsg_type = SCM_RIGHTS;
-	c->cmsg_len = CMSG_LEN(sizeof(int));
-	memcpy(CMSG_DATA(c), &file, sizeof(int));
-	return sendmsg(fd, &m, MSG_NOSIGNAL) == sizeof(ask) ? 0 :
+	return braid_send_with(fd, &ask, sizeof(ask), file, 0) == sizeof(ask) ? 0 :
 	       braid_fail(-EPIPE, "the flight recorder no longer listens");
 }
 

@@ -4,12 +4,12 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "host_agent/util/cleanup.h"
 #include "host_agent/util/confine.h"
 #include "host_agent/util/helper.h"
+#include "host_agent/util/io.h"
 #include "host_agent/util/peek.h"
 #include "tracebraid/types.h"
 
@@ -58,48 +58,6 @@ static int read_syscall(pid_t pid, pid_t tid, char *text, size_t size)
 	return 0;
 }
 
-/* A message, with a descriptor unless that is negative. */
-static ssize_t send_with(int socket, const void *data, size_t bytes, int fd)
-{
-	union {
-		struct cmsghdr head;
-		char bytes[CMSG_SPACE(sizeof(int))];
-	} control = { .head = {
-		.cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS,
-	} };
-	struct iovec part = { (void *)data, bytes };
-	struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1 };
-
-	if (fd >= 0) {
-		memcpy(CMSG_DATA(&control.head), &fd, sizeof(fd));
-		message.msg_control = &control;
-		message.msg_controllen = sizeof(control.bytes);
-	}
-	return sendmsg(socket, &message, MSG_NOSIGNAL);
-}
-
-/* A message, and its descriptor or -1. */
-static ssize_t receive_with(int socket, void *data, size_t bytes, int *fd)
-{
-	union {
-		struct cmsghdr head;
-		char bytes[CMSG_SPACE(sizeof(int))];
-	} control;
-	struct iovec part = { data, bytes };
-	struct msghdr message = {
-		.msg_iov = &part, .msg_iovlen = 1,
-		.msg_control = &control, .msg_controllen = sizeof(control.bytes),
-	};
-	struct cmsghdr *head;
-	ssize_t n = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
-
-	*fd = -1;
-	head = n < 0 ? NULL : CMSG_FIRSTHDR(&message);
-	if (head && head->cmsg_level == SOL_SOCKET && head->cmsg_type == SCM_RIGHTS)
-		memcpy(fd, CMSG_DATA(head), sizeof(*fd));
-	return n;
-}
-
 static void answer_all(void *unused, int socket)
 {
 	struct question question;
@@ -116,7 +74,7 @@ static void answer_all(void *unused, int socket)
 		else
 			answer.err = read_syscall(question.pid, question.tid, answer.text,
 						  sizeof(answer.text));
-		if (send_with(socket, &answer, sizeof(answer), fd) < 0)
+		if (braid_send_with(socket, &answer, sizeof(answer), fd, 0) < 0)
 			return;
 	}
 }
@@ -130,8 +88,8 @@ int braid_peek_start(void)
 
 static int ask(const struct question *question, struct answer *answer, int *fd)
 {
-	if (send_with(helper_fd, question, sizeof(*question), -1) < 0 ||
-	    receive_with(helper_fd, answer, sizeof(*answer), fd) != sizeof(*answer))
+	if (braid_send_with(helper_fd, question, sizeof(*question), -1, 0) < 0 ||
+	    braid_receive_with(helper_fd, answer, sizeof(*answer), fd, 0) != sizeof(*answer))
 		return -EIO;
 	return answer->err < 0 ? answer->err : 0;
 }
