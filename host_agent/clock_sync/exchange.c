@@ -418,14 +418,6 @@ void braid_exchange_stop(struct braid_exchange *x)
 	free(x);
 }
 
-static int see(void *arg)
-{
-	struct braid_exchange_peer *p = arg;
-
-	p->poll_seq = braid_load(&p->guest.cells->poll_seq);
-	return 0;
-}
-
 int braid_exchange_add(struct braid_exchange *x, const struct braid_exchange_guest *guest,
 		       struct braid_exchange_peer **out)
 {
@@ -437,7 +429,8 @@ int braid_exchange_add(struct braid_exchange *x, const struct braid_exchange_gue
 	p->due_ns = p->seen_ns = braid_host_clock_ns();
 	p->interval_ns = INTERVAL_NS / 4;
 	p->tour_end = guest->nr_vcpus;
-	braid_guard_run(guest->base, guest->bytes, see, p);
+	braid_guard_copy(guest->base, guest->bytes, &p->poll_seq, &guest->cells->poll_seq,
+			 sizeof(p->poll_seq));
 	pthread_mutex_lock(&x->lock);
 	p->next = x->peers;
 	x->peers = p;

@@ -25,14 +25,6 @@ static int load_words(void *arg)
 	return 0;
 }
 
-static int load_bytes(void *arg)
-{
-	struct load_call *call = arg;
-
-	memcpy(call->copy->data, call->shared->data + call->from, call->copy->bytes);
-	return 0;
-}
-
 /* Cuts a copy to the entries that are ones. */
 static void validate(struct braid_directory_copy *copy)
 {
@@ -70,7 +62,7 @@ int braid_directory_load(struct braid_directory_copy *copy, const struct braid_m
 	if (!copy->data)
 		return braid_fail(-ENOMEM, "%s: no memory for %u bytes of event directory", m->path,
 				  copy->bytes);
-	err = braid_guard_run(m->base, m->bytes, load_bytes, &call);
+	err = braid_guard_copy(m->base, m->bytes, copy->data, call.shared->data + from, copy->bytes);
 	if (err) {
 		braid_directory_free(copy);
 		return err;

@@ -49,7 +49,7 @@ static bool can_be_chunk(const struct braid_virtio_chunk *chunk)
 {
 	u64 address = le64toh(chunk->address), bytes = le64toh(chunk->bytes);
 
-	return bytes && bytes <= BRAID_POST_MORTEM_MAX_BYTES &&
+	return bytes && bytes <= BRAID_REGION_MAX_BYTES &&
 	       !((address | bytes) & (BRAID_PAGE_BYTES - 1));
 }
 
@@ -207,7 +207,7 @@ static int add_region(struct scan *s, struct braid_post_mortem_regions *regions,
 	struct braid_post_mortem_region region = {
 		.address = address,
 		.pages = (sb->region_bytes + BRAID_PAGE_BYTES - 1) / BRAID_PAGE_BYTES,
-		.mapping = braid_post_mortem_mapping(sb->region_bytes, s->path),
+		.mapping = braid_mapping_private(sb->region_bytes, s->path),
 	};
 
 	if (!region.mapping)

@@ -63,3 +63,24 @@ int braid_guard_run(const void *base, u64 bytes, int (*fn)(void *arg), void *arg
 	innermost = g.outer;
 	return ret;
 }
+
+struct copy {
+	void *to;
+	const void *from;
+	size_t bytes;
+};
+
+static int guard_copy(void *arg)
+{
+	const struct copy *copy = arg;
+
+	memcpy(copy->to, copy->from, copy->bytes);
+	return 0;
+}
+
+int braid_guard_copy(const void *base, u64 bytes, void *to, const void *from, size_t nr)
+{
+	struct copy copy = { to, from, nr };
+
+	return braid_guard_run(base, bytes, guard_copy, &copy);
+}

@@ -3,6 +3,8 @@
 #ifndef BRAID_TRANSPORT_GUARD_H
 #define BRAID_TRANSPORT_GUARD_H
 
+#include <stddef.h>
+
 #include "tracebraid/types.h"
 
 /**
@@ -19,5 +21,17 @@
  * Return: the result of @fn, or -EFAULT with braid_fail() when the mapping has a hole.
  */
 int braid_guard_run(const void *base, u64 bytes, int (*fn)(void *arg), void *arg);
+
+/**
+ * braid_guard_copy - copy out of a mapping
+ * @base: the mapping's start
+ * @bytes: of the mapping
+ * @to: room for @nr bytes; partly written on failure
+ * @from: in the mapping; what is there may change meanwhile, even within a word
+ * @nr: bytes
+ *
+ * Return: 0, or as braid_guard_run().
+ */
+int braid_guard_copy(const void *base, u64 bytes, void *to, const void *from, size_t nr);
 
 #endif /* BRAID_TRANSPORT_GUARD_H */

@@ -86,25 +86,12 @@ int braid_mapping_probe(const struct braid_mapping *m, struct braid_superblock *
 	return 0;
 }
 
-struct first_word {
-	const struct braid_mapping *m;
-	u64 word;
-};
-
-static int load_first_word(void *arg)
-{
-	struct first_word *first = arg;
-
-	first->word = braid_load((const u64 *)first->m->base);
-	return 0;
-}
-
 bool braid_mapping_marked(const struct braid_mapping *m)
 {
-	struct first_word first = { .m = m };
+	u64 word;
 
-	return !braid_guard_run(m->base, m->bytes, load_first_word, &first) &&
-	       first.word == BRAID_MARK;
+	return !braid_guard_copy(m->base, m->bytes, &word, m->base, sizeof(word)) &&
+	       word == BRAID_MARK;
 }
 
 int braid_mapping_identify(const struct braid_mapping *m, struct braid_superblock *sb)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Opens, maps and locks a region's file. */
+/* Opens, maps and locks a region's file; memory for a private copy. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -146,6 +146,31 @@ unmap:
 close_fd:
 	close(fd);
 	return err;
+}
+
+struct braid_mapping *braid_mapping_private(u64 bytes, const char *path)
+{
+	struct braid_mapping *m = calloc(1, sizeof(*m));
+
+	if (!m || bytes > BRAID_REGION_MAX_BYTES) {
+		free(m);
+		braid_fail(-ENOMEM, "%s: no memory for a region of %llu bytes", path,
+			   (unsigned long long)bytes);
+		return NULL;
+	}
+	m->bytes = (bytes + BRAID_PAGE_BYTES - 1) & ~(u64)(BRAID_PAGE_BYTES - 1);
+	m->base = mmap(NULL, m->bytes, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (m->base == MAP_FAILED) {
+		braid_fail(-errno, "%s: no memory for a region of %llu bytes", path,
+			   (unsigned long long)bytes);
+		free(m);
+		return NULL;
+	}
+	strncpy(m->path, path, sizeof(m->path) - 1);
+	m->fd = -1;
+	m->writable = true;
+	return m;
 }
 
 int braid_mapping_open_again(struct braid_mapping **out, const char *path,

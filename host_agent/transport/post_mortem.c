@@ -72,7 +72,7 @@ static int open_parts(struct braid_post_mortem_regions *regions, int fd, const c
 {
 	struct braid_post_mortem_region region = { 0 };
 
-	region.mapping = braid_post_mortem_mapping(there > bytes ? there : bytes, path);
+	region.mapping = braid_mapping_private(there > bytes ? there : bytes, path);
 	if (!region.mapping)
 		return -ENOMEM;
 	if (mmap(region.mapping->base, there, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED |
@@ -119,31 +119,17 @@ int braid_post_mortem_open(struct braid_post_mortem_regions *regions, int fd, co
 	return braid_dump_open(regions, fd, path, o);
 }
 
-struct wall_call {
-	const struct braid_mapping *m;
-	u64 offset;
-	u64 ns;
-};
-
-static int load_wall(void *arg)
-{
-	struct wall_call *call = arg;
-	const struct braid_clock_cells *cells = (const void *)(call->m->base + call->offset);
-
-	call->ns = braid_load(&cells->wall_seq) ? braid_load(&cells->wall_realtime_ns) : 0;
-	return 0;
-}
-
 u64 braid_post_mortem_wall_ns(const struct braid_post_mortem_region *region)
 {
-	struct wall_call call = { .m = region->mapping };
+	const struct braid_mapping *m = region->mapping;
+	struct braid_clock_cells cells;
 	struct braid_superblock sb;
 
-	if (braid_mapping_probe(call.m, &sb, true))
+	if (braid_mapping_probe(m, &sb, true) ||
+	    braid_guard_copy(m->base, m->bytes, &cells,
+			     braid_mapping_section(m, &sb, BRAID_SECTION_CLOCK), sizeof(cells)))
 		return 0;
-	call.offset = sb.sections[BRAID_SECTION_CLOCK].offset;
-	braid_guard_run(call.m->base, call.m->bytes, load_wall, &call);
-	return call.ns;
+	return cells.wall_seq ? cells.wall_realtime_ns : 0;
 }
 
 void braid_post_mortem_free(struct braid_post_mortem_regions *regions)

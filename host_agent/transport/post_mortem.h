@@ -73,17 +73,6 @@ void braid_post_mortem_free(struct braid_post_mortem_regions *regions);
  */
 struct braid_endpoint *braid_post_mortem_endpoint(struct braid_post_mortem_region *region);
 
-/**
- * braid_post_mortem_mapping - memory for a region's copy, all zeros
- * @bytes: of it; at most BRAID_POST_MORTEM_MAX_BYTES
- * @path: for messages
- *
- * Return: the mapping, or NULL with braid_fail().
- */
-struct braid_mapping *braid_post_mortem_mapping(u64 bytes, const char *path);
-
-#define BRAID_POST_MORTEM_MAX_BYTES	(1ULL << 38)	/* a larger size is forged */
-
 /** braid_dump_open - braid_post_mortem_open() of a dump */
 int braid_dump_open(struct braid_post_mortem_regions *regions, int fd, const char *path,
 		    const struct braid_post_mortem_options *o);

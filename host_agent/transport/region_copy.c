@@ -10,7 +10,6 @@
 
 #include "host_agent/transport/post_mortem.h"
 #include "host_agent/transport/region_copy.h"
-#include "host_agent/transport/ring_copy.h"
 #include "host_agent/util/error.h"
 
 #define COPY_TRIES	8
@@ -180,19 +179,6 @@ static int copy_all(void *arg)
 
 /* The guest -------------------------------------------------------------------------------- */
 
-struct beat_call {
-	const u64 *from;
-	u64 beat;
-};
-
-static int load_beat(void *arg)
-{
-	struct beat_call *call = arg;
-
-	call->beat = braid_load(call->from);
-	return 0;
-}
-
 /* Whether the guest polls its mailbox. */
 static bool is_running(const struct braid_mapping *from, const struct braid_mapping *copy,
 		       const struct braid_superblock *sb)
@@ -200,13 +186,14 @@ static bool is_running(const struct braid_mapping *from, const struct braid_mapp
 	const struct timespec step = { .tv_nsec = BRAID_POLL_MS * 1000000 };
 	const struct braid_mailbox *box = braid_mapping_section(from, sb, BRAID_SECTION_MAILBOX);
 	const struct braid_mailbox *then = braid_mapping_section(copy, sb, BRAID_SECTION_MAILBOX);
-	struct beat_call call = { .from = &box->guest_heartbeat };
+	u64 beat;
 	int k;
 
 	for (k = 0; k < BEATS && sb->state == BRAID_STATE_LIVE; k++) {
 		nanosleep(&step, NULL);
-		if (!braid_guard_run(from->base, from->bytes, load_beat, &call) &&
-		    call.beat != then->guest_heartbeat)
+		if (!braid_guard_copy(from->base, from->bytes, &beat, &box->guest_heartbeat,
+				      sizeof(beat)) &&
+		    beat != then->guest_heartbeat)
 			return true;
 	}
 	return false;
@@ -221,7 +208,7 @@ static int copy_once(struct braid_mapping **out, const struct braid_mapping *fro
 
 	if (err)
 		return err == -EINPROGRESS ? -EAGAIN : err;
-	call.to = braid_post_mortem_mapping(sb->region_bytes, from->path);
+	call.to = braid_mapping_private(sb->region_bytes, from->path);
 	if (!call.to)
 		return -ENOMEM;
 	err = braid_guard_run(from->base, from->bytes, copy_all, &call);

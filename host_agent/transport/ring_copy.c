@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "host_agent/transport/ring_copy.h"
+#include "host_agent/transport/region_copy.h"
 
 #define RING_TRIES	16	/* a writer that laps the whole ring can spoil one */
 #define HAND_TRIES	256	/* a reader's step can spoil one */

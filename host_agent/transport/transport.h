@@ -91,6 +91,17 @@ const char *braid_mapping_kept(dev_t device, ino_t inode);
 int braid_mapping_open_again(struct braid_mapping **out, const char *path,
 			     const struct braid_superblock *sb);
 
+#define BRAID_REGION_MAX_BYTES	(1ULL << 38)	/* a larger size is forged */
+
+/**
+ * braid_mapping_private - memory for a region's copy, all zeros
+ * @bytes: of it; at most BRAID_REGION_MAX_BYTES
+ * @path: for messages
+ *
+ * Return: the mapping, or NULL with braid_fail().
+ */
+struct braid_mapping *braid_mapping_private(u64 bytes, const char *path);
+
 /** braid_mapping_close - unmap and free; NULL is fine */
 void braid_mapping_close(struct braid_mapping *m);
 

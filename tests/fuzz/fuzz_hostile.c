@@ -3,7 +3,7 @@
  * A ring whose peer writes arbitrary values anywhere, before and during every
  * operation: writer, reader, look and copy may lose events, but nothing else may fail.
  */
-#include "host_agent/transport/ring_copy.h"
+#include "host_agent/transport/region_copy.h"
 #include "shared/ring.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -6,7 +6,7 @@
  * Contexts that interrupt a writer are simulated by its counter function, which a
  * reservation calls midway, and between a reservation and its commit.
  */
-#include "host_agent/transport/ring_copy.h"
+#include "host_agent/transport/region_copy.h"
 #include "shared/ring.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/ring_model.h"

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "host_agent/transport/region_copy.h"
-#include "host_agent/transport/ring_copy.h"
 #include "host_agent/util/error.h"
 #include "tests/unit/check.h"
 #include "tests/unit/fake_guest.h"

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host_agent/transport/ring_copy.h"
+#include "host_agent/transport/region_copy.h"
 #include "tests/unit/check.h"
 #include "tests/unit/hooked_ring_copy.h"
 #include "tests/unit/need.h"
