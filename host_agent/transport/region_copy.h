@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Private copies of a region and of a ring that a guest, and any reader, may be using: docs/ring.md. */
+/* Private copies of regions and rings that a guest, and any reader, may be using: docs/ring.md. */
 #ifndef BRAID_TRANSPORT_REGION_COPY_H
 #define BRAID_TRANSPORT_REGION_COPY_H
 

@@ -189,9 +189,9 @@ static int do_word(void *arg)
 }
 
 static int vhost_user_memory_run(const struct braid_vhost_window *w, int (*fn)(void *arg),
-				 struct access a)
+				 struct access *a)
 {
-	int err = braid_guard_run(w->base, w->mapped_bytes, fn, &a);
+	int err = braid_guard_run(w->base, w->mapped_bytes, fn, a);
 
 	return err ? braid_fail(err, "memory that was truncated") : 0;
 }
@@ -199,18 +199,23 @@ static int vhost_user_memory_run(const struct braid_vhost_window *w, int (*fn)(v
 int braid_vhost_window_copy(const struct braid_vhost_window *w, u64 offset, void *data, u32 bytes,
 			    bool write)
 {
-	return vhost_user_memory_run(w, do_copy, (struct access){ w->at + offset, data, bytes, write });
+	struct access a = { w->at + offset, data, bytes, write };
+
+	return vhost_user_memory_run(w, do_copy, &a);
 }
 
 int braid_vhost_window_load(const struct braid_vhost_window *w, u64 offset, u16 *value)
 {
-	return vhost_user_memory_run(w, do_word, (struct access){ .at = w->at + offset, .data = value });
+	struct access a = { .at = w->at + offset, .data = value };
+
+	return vhost_user_memory_run(w, do_word, &a);
 }
 
 int braid_vhost_window_store(const struct braid_vhost_window *w, u64 offset, u16 value)
 {
-	return vhost_user_memory_run(w, do_word,
-				     (struct access){ .at = w->at + offset, .data = &value, .write = true });
+	struct access a = { .at = w->at + offset, .data = &value, .write = true };
+
+	return vhost_user_memory_run(w, do_word, &a);
 }
 
 int braid_vhost_memory_copy(const struct braid_vhost_memory *memory, u64 address, void *data,
