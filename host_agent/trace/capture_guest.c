@@ -558,7 +558,7 @@ static void guest_rewind(struct braid_ring *ring)
 	g->adrift = false;
 	g->skipped = false;
 	g->leaves_out = g->passed = false;
-	braid_ring_leave_none_out(ring);
+	ring->left_out = NULL;
 	memset(&g->page, 0, sizeof(g->page));
 	ring->taken_ns = 0;
 }
@@ -570,7 +570,6 @@ static void guest_free(struct braid_ring *ring)
 	braid_extents_free(&g->base.extents);
 	free(g->base.parts);
 	free(g->buffer);
-	braid_ring_leave_none_out(ring);
 	free(g);
 }
 

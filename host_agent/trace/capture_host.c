@@ -315,7 +315,7 @@ static void host_rewind(struct braid_ring *ring)
 	h->unreported_some = false;
 	h->any = h->skipped = false;
 	h->leaves_out = h->passed = false;
-	braid_ring_leave_none_out(ring);
+	ring->left_out = NULL;
 	h->base.epoch = 0;
 	h->last_ns = 0;
 	h->span = 0;
@@ -329,7 +329,6 @@ static void host_free(struct braid_ring *ring)
 	free(h->base.parts);
 	free(h->base.left_out);
 	free(h->buffer);
-	braid_ring_leave_none_out(ring);
 	free(h);
 }
 

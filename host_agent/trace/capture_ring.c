@@ -22,22 +22,20 @@ int braid_capture_room(u8 **buffer, u32 *allocated, u32 bytes)
 	return 0;
 }
 
-int braid_ring_leave_out(struct braid_ring *ring, const u64 *ids)
+int braid_stream_leave_out(struct braid_stream *stream, const u64 *ids)
 {
 	const size_t bytes = BRAID_LEFT_OUT_IDS / 8;
+	size_t k;
 
-	if (!ring->left_out)
-		ring->left_out = malloc(bytes);
-	if (!ring->left_out)
+	if (!stream->left_out)
+		stream->left_out = malloc(bytes);
+	if (!stream->left_out)
 		return braid_out_of_memory();
-	memcpy(ring->left_out, ids, bytes);
+	memcpy(stream->left_out, ids, bytes);
+	for (k = 0; k < stream->nr_rings; k++)
+		if (stream->rings[k]->cpu != BRAID_RING_NOTES)
+			stream->rings[k]->left_out = stream->left_out;
 	return 0;
-}
-
-void braid_ring_leave_none_out(struct braid_ring *ring)
-{
-	free(ring->left_out);
-	ring->left_out = NULL;
 }
 
 void braid_capture_find_part(struct braid_capture_ring *base, size_t *part, u64 seq)

@@ -536,6 +536,7 @@ void braid_capture_free_stream(struct braid_capture_stream *s)
 		free(s->notes[k].text);
 	braid_capture_free_clock(s);
 	free(s->stream.rings);
+	free(s->stream.left_out);
 	free(s->stream.formats);
 	free(s->stream.ids_with_pid);
 	free(s->stream.comms);

@@ -107,9 +107,10 @@ struct braid_ring {
 	bool merging;		/* a merge has its cursor */
 	/*
 	 * A bit for each id whose events are passed over quickly, but for the first one of each
-	 * page, and those that follow a loss. NULL: none. See braid_ring_leave_out().
+	 * page, and those that follow a loss; the stream's. NULL: none. See
+	 * braid_stream_leave_out().
 	 */
-	u64 *left_out;
+	const u64 *left_out;
 	struct braid_item item;	/* where the cursor is */
 	struct braid_ring_walk walk;
 };
@@ -182,6 +183,7 @@ struct braid_stream {
 	size_t kallsyms_packed_bytes;		/* size of the zstd data; 0: stored as text */
 	struct braid_ring **rings;	/* the notes' is the last one */
 	size_t nr_rings;
+	u64 *left_out;			/* NULL, or what its rings' left_out points to */
 };
 
 /* From when to when a capture was recorded; by the file's clock. */
@@ -351,18 +353,15 @@ static inline int braid_ring_next(struct braid_ring *ring)
 }
 
 /**
- * braid_ring_leave_out - pass over events of some ids from now on, up to the next rewind
- * @ring: of a source that does not grow
+ * braid_stream_leave_out - pass over events of some ids, each ring up to its next rewind
+ * @stream: of a source that does not grow
  * @ids: a bit for each of BRAID_LEFT_OUT_IDS
  *
  * Some are delivered nevertheless. Times, numbers and losses of all other events stay the same.
  *
  * Return: 0, or -ENOMEM with braid_fail().
  */
-int braid_ring_leave_out(struct braid_ring *ring, const u64 *ids);
-
-/** braid_ring_leave_none_out - pass over none */
-void braid_ring_leave_none_out(struct braid_ring *ring);
+int braid_stream_leave_out(struct braid_stream *stream, const u64 *ids);
 
 /** braid_ring_leaves_out - whether an event, by its record, is passed over */
 static inline bool braid_ring_leaves_out(const struct braid_ring *ring, const u8 *payload,

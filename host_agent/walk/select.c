@@ -275,11 +275,7 @@ int braid_select_leave_out(struct braid_select *s, const struct braid_stream *st
 	}
 	for (k = 0; k < BRAID_LEFT_OUT_IDS / 64; k++)
 		ids[k] &= ~wanted[k];
-	for (k = 0; k < stream->nr_rings; k++)
-		if (stream->rings[k]->cpu != BRAID_RING_NOTES &&
-		    braid_ring_leave_out(stream->rings[k], ids))
-			return -ENOMEM;
-	return 0;
+	return braid_stream_leave_out(s->source->streams[stream->number], ids);
 }
 
 bool braid_select_is_left_out(const struct braid_select *s, const struct braid_event_type_info *info)
