@@ -3,16 +3,21 @@
  * The interface of a trace for merge and export, whatever its source.
  *
  * Invariants:
- * - Files are only read. A damaged part of a capture is no error: it is left out, counted, and reported by ->fault.
- * - A source owns its streams, rings, formats and clocks until braid_source_free(). Once it is open, this room
- *   changes only cursors and counts, except in braid_source_grow(), braid_source_grow_alone(),
- *   braid_stream_refine() and braid_stream_unrefine().
- * - A cursor decodes a private copy of the bytes, and checks every length in it. Names of streams, buffers, events,
- *   tasks and symbols, and notes, are safe for a terminal; formats and payloads of events are the guest's bytes.
- * - Host times of one ring never go back. Cursors widen the bound that the clock gives, and never narrow it.
- * - Of a guest's ring without faults and skips, a walk counts events + lost + elsewhere = next_seq - first_seq.
- *   ->report is the recorder's own account, which this room does not verify.
- * - Cursors share their files' readers, without a lock: one thread at a time moves any cursor of a source.
+ * - Files are only read. A damaged part of a capture is no error: it is left out, counted, and
+ *   reported by ->fault.
+ * - A source owns its streams, rings, formats and clocks until braid_source_free(). Once it is
+ *   open, this room changes only cursors and counts, except in braid_source_grow(),
+ *   braid_source_grow_alone(), braid_stream_refine() and braid_stream_unrefine().
+ * - A cursor decodes a private copy of the bytes, and checks every length in it. Names of
+ *   streams, buffers, events, tasks and symbols, and notes, are safe for a terminal; formats and
+ *   payloads of events are the guest's bytes.
+ * - Host times of one ring never go back. Cursors widen the bound that the clock gives, and
+ *   never narrow it.
+ * - Of a guest's ring without faults and skips, a walk counts events + lost + elsewhere =
+ *   next_seq - first_seq. ->report is the recorder's own account, which this room does not
+ *   verify.
+ * - Cursors share their files' readers, without a lock: one thread at a time moves any cursor of
+ *   a source.
  */
 #ifndef BRAID_TRACE_SOURCE_H
 #define BRAID_TRACE_SOURCE_H
