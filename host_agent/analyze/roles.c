@@ -7,6 +7,7 @@
 #include <xxhash.h>
 
 #include "host_agent/analyze/roles.h"
+#include "host_agent/util/array.h"
 #include "host_agent/util/number.h"
 #include "shared/platform.h"
 
@@ -102,15 +103,8 @@ static bool find_call(struct braid_roles *r, const char *name, u32 *call)
 	for (k = 0; k < r->nr_calls && strcmp(r->calls[k], clean); k++)
 		;
 	if (k == r->nr_calls && k < MAX_CALLS) {
-		if (k == r->calls_capacity) {
-			size_t more = k ? 2 * k : 64;
-			void *grown = reallocarray(r->calls, more, sizeof(*r->calls));
-
-			if (!grown)
-				return false;
-			r->calls = grown;
-			r->calls_capacity = more;
-		}
+		if (braid_array_cover(r->calls, r->calls_capacity, k))
+			return false;
 		memcpy(r->calls[r->nr_calls++], clean, sizeof(clean));
 	}
 	*call = k < MAX_CALLS ? BRAID_CALL_FIRST + k : BRAID_CALL_UNKNOWN;
@@ -209,22 +203,8 @@ void braid_call_name(const struct braid_roles *r, u32 call, char name[BRAID_CALL
 static noinline const struct braid_role_info *add_role(struct braid_roles *r,
 						       const struct braid_event_type_info *info)
 {
-	size_t more = r->nr ? r->nr : 256;
-	struct braid_role_info *grown;
-
-	while (more <= info->number)
-		more *= 2;
-	if (more > r->nr) {
-		grown = reallocarray(r->infos, more, sizeof(*grown));
-		if (!grown)
-			return NULL;
-		memset(grown + r->nr, 0, (more - r->nr) * sizeof(*grown));
-		r->infos = grown;
-		r->nr = more;
-	}
-	if (!r->infos[info->number].met && !find_role(r, &r->infos[info->number], info))
-		return NULL;
-	return &r->infos[info->number];
+	return braid_array_cover(r->infos, r->nr, info->number) ||
+	       !find_role(r, &r->infos[info->number], info) ? NULL : &r->infos[info->number];
 }
 
 const struct braid_role_info *braid_roles_find(struct braid_roles *r,

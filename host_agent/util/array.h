@@ -36,6 +36,27 @@ void *braid_array_reserve(void *items, size_t nr, size_t *capacity, size_t item_
 		room_ ? 0 : -ENOMEM;						\
 	})
 
+/** braid_array_extend - the slow path of braid_array_cover(); NULL: out of memory */
+void *braid_array_extend(void *items, size_t *nr, size_t index, size_t item_bytes);
+
+/**
+ * braid_array_cover - make sure that an array by number has an element of that number
+ * @items: pointer variable of the array; NULL at first
+ * @nr: count variable: the elements that are there, those without a value zeroed
+ * @index: the element's number
+ *
+ * Return: 0 or -ENOMEM.
+ */
+#define braid_array_cover(items, nr, index)					\
+	({									\
+		void *all_ = (index) < (nr) ? (void *)(items) :			\
+			     braid_array_extend(items, &(nr), index, sizeof(*(items))); \
+										\
+		if (all_)							\
+			(items) = all_;						\
+		all_ ? 0 : -ENOMEM;						\
+	})
+
 /**
  * braid_array_first - find the first element of a sorted array that something holds for
  * @k: index variable: set to it, or to @nr if there is none

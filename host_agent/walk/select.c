@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "host_agent/trace/vcpu.h"
+#include "host_agent/util/array.h"
 #include "host_agent/util/error.h"
 #include "host_agent/util/text.h"
 #include "host_agent/walk/filter.h"
@@ -91,16 +92,10 @@ void braid_select_range(const struct braid_select *s, s64 *from_ns, s64 *to_ns)
 
 bool braid_select_near(const struct braid_select_times *times, s64 ns)
 {
-	size_t low = 0, high = times->nr, middle;
+	size_t k;
 
-	while (low < high) {
-		middle = low + (high - low) / 2;
-		if (times->all[middle].to_ns < ns)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < times->nr && times->all[low].from_ns <= ns;
+	braid_array_first(k, times->nr, times->all[k].to_ns >= ns);
+	return k < times->nr && times->all[k].from_ns <= ns;
 }
 
 /* Kinds of events --------------------------------------------------------------------------- */
@@ -167,20 +162,9 @@ static int decide(struct braid_select *s, struct choice *choice,
 
 static struct choice *choice_of(struct braid_select *s, const struct braid_event_type_info *info)
 {
-	size_t more = s->nr_choices ? s->nr_choices : 256;
-	struct choice *grown;
-
-	while (more <= info->number)
-		more *= 2;
-	if (more > s->nr_choices) {
-		grown = reallocarray(s->choices, more, sizeof(*grown));
-		if (!grown) {
-			braid_out_of_memory();
-			return NULL;
-		}
-		memset(grown + s->nr_choices, 0, (more - s->nr_choices) * sizeof(*grown));
-		s->choices = grown;
-		s->nr_choices = more;
+	if (braid_array_cover(s->choices, s->nr_choices, info->number)) {
+		braid_out_of_memory();
+		return NULL;
 	}
 	if (s->choices[info->number].state == CHOICE_NEW &&
 	    decide(s, &s->choices[info->number], info))

@@ -9,6 +9,7 @@
 #include "host_agent/export/html/spans.h"
 #include "host_agent/export/html/states.h"
 #include "host_agent/export/text/line.h"
+#include "host_agent/util/array.h"
 #include "host_agent/util/error.h"
 #include "host_agent/walk/walk.h"
 
@@ -90,20 +91,6 @@ static struct braid_html_place *html_place_of(struct html_export *h, const struc
 	return &h->lanes.places[item->ring->order];
 }
 
-/* Space for a type's number. */
-static int html_grow_types(struct html_export *h, u32 number)
-{
-	size_t nr = 2 * (size_t)number + 64;
-	u32 *grown = reallocarray(h->types, nr, sizeof(*grown));
-
-	if (!grown)
-		return braid_out_of_memory();
-	memset(grown + h->nr_types, 0, (nr - h->nr_types) * sizeof(*grown));
-	h->types = grown;
-	h->nr_types = nr;
-	return 0;
-}
-
 static u32 kind_name(struct html_export *h, const struct braid_event_type_info *info)
 {
 	const char *label = braid_format_label(info);
@@ -148,7 +135,7 @@ static int html_put_event(void *arg, const struct braid_item *item,
 		.lane = place->lane, .group = h->lanes.group_of[item->stream->number],
 	};
 	size_t at = h->x.out.bytes;
-	int err = info->number < h->nr_types ? 0 : html_grow_types(h, info->number);
+	int err = braid_array_cover(h->types, h->nr_types, info->number);
 
 	braid_format_text_of(item, info, &h->x.out);
 	braid_text_putc(&h->x.out, '\0');

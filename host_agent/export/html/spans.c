@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "host_agent/export/html/spans.h"
+#include "host_agent/util/array.h"
 #include "host_agent/util/error.h"
 
 #define CHUNK_SPANS	(64u << 10)
@@ -113,20 +114,8 @@ void braid_html_spans_windows(struct braid_html_spans *s, const struct braid_win
 /* NULL: out of memory. */
 static struct lane_state *state_of(struct braid_html_spans *s, u32 lane)
 {
-	size_t nr = lane + 1 + lane / 2;
-	struct lane_state *grown;
-
-	if (lane < s->nr_states)
-		return &s->states[lane];
-	grown = reallocarray(s->states, nr, sizeof(*grown));
-	if (!grown) {
-		s->failed = true;
-		return NULL;
-	}
-	memset(&grown[s->nr_states], 0, (nr - s->nr_states) * sizeof(*grown));
-	s->states = grown;
-	s->nr_states = nr;
-	return &s->states[lane];
+	s->failed |= braid_array_cover(s->states, s->nr_states, lane) != 0;
+	return lane < s->nr_states ? &s->states[lane] : NULL;
 }
 
 /* Rows ------------------------------------------------------------------------------------- */

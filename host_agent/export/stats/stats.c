@@ -6,24 +6,14 @@
 
 #include "host_agent/export/stats/form.h"
 #include "host_agent/export/stats/stats.h"
+#include "host_agent/util/array.h"
 #include "host_agent/util/error.h"
 
 static struct braid_stats_type *stats_type_of(struct braid_stats *s, const struct braid_item *item,
 					      const struct braid_event_type_info *info)
 {
-	size_t more = s->nr_types ? s->nr_types : 256;
-	struct braid_stats_type *grown;
-
-	while (more <= info->number)
-		more *= 2;
-	if (more > s->nr_types) {
-		grown = reallocarray(s->types, more, sizeof(*grown));
-		if (!grown)
-			return NULL;
-		memset(grown + s->nr_types, 0, (more - s->nr_types) * sizeof(*grown));
-		s->types = grown;
-		s->nr_types = more;
-	}
+	if (braid_array_cover(s->types, s->nr_types, info->number))
+		return NULL;
 	s->types[info->number].info = info;
 	s->types[info->number].stream = item->stream->number;
 	return &s->types[info->number];
@@ -33,18 +23,9 @@ static struct braid_stats_type *stats_type_of(struct braid_stats *s, const struc
 static struct braid_stats_cpu *cpu_of(struct braid_stats *s, const struct braid_item *item)
 {
 	struct braid_stats_stream *stream = &s->streams[item->stream->number];
-	size_t more = item->ring->cpu + 1;
-	struct braid_stats_cpu *grown;
+	u32 cpu = item->ring->cpu;
 
-	if (more > stream->nr_cpus) {
-		grown = reallocarray(stream->cpus, more, sizeof(*grown));
-		if (!grown)
-			return NULL;
-		memset(grown + stream->nr_cpus, 0, (more - stream->nr_cpus) * sizeof(*grown));
-		stream->cpus = grown;
-		stream->nr_cpus = more;
-	}
-	return &stream->cpus[item->ring->cpu];
+	return braid_array_cover(stream->cpus, stream->nr_cpus, cpu) ? NULL : &stream->cpus[cpu];
 }
 
 static int stats_take_event(void *arg, const struct braid_item *item,

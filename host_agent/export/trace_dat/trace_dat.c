@@ -59,7 +59,7 @@ struct writing {
 	struct braid_dat_out_states *states;	/* NULL: none are written */
 	u32 cpu;
 	u16 *ids;		/* by a type's number; 0: not seen yet */
-	size_t ids_capacity;
+	size_t nr_ids;
 	bool lost;		/* a loss without a later event yet: */
 	u64 lost_ns;
 	const struct braid_ring *lost_ring;
@@ -200,20 +200,6 @@ static int take_kind(struct writing *w, const struct braid_event_type_info *info
 	return err;
 }
 
-/* Space for a type's number. */
-static int grow_ids(struct writing *w, u32 number)
-{
-	size_t capacity = 2 * (size_t)number + 1024;
-	u16 *grown = realloc(w->ids, capacity * sizeof(*grown));
-
-	if (!grown)
-		return braid_out_of_memory();
-	memset(grown + w->ids_capacity, 0, (capacity - w->ids_capacity) * sizeof(*grown));
-	w->ids = grown;
-	w->ids_capacity = capacity;
-	return 0;
-}
-
 static int trace_dat_take_event(void *arg, const struct braid_item *item,
 				const struct braid_event_type_info *info)
 {
@@ -221,8 +207,8 @@ static int trace_dat_take_event(void *arg, const struct braid_item *item,
 	void *record;
 	int err = finish_loss(w, item);
 
-	if (!err && info->number >= w->ids_capacity)
-		err = grow_ids(w, info->number);
+	if (!err && braid_array_cover(w->ids, w->nr_ids, info->number))
+		err = braid_out_of_memory();
 	if (!err && !w->ids[info->number])
 		err = take_kind(w, info);
 	if (err)
