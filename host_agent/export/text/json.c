@@ -5,6 +5,7 @@
 
 #include "host_agent/export/text/form.h"
 #include "host_agent/export/text/line.h"
+#include "host_agent/export/text/parts.h"
 
 void braid_json_string(struct braid_text *t, const char *key, const char *value)
 {
@@ -28,6 +29,134 @@ static void put_buffer(struct braid_text *t, const struct braid_ring *ring)
 	if (*name && strcmp(name, "trace"))
 		braid_json_string(t, ",\"buffer\":", name);
 }
+
+/* The members of an event's object that many events share are made once ---------------------------- */
+
+#define NR_TASKS	1024u	/* that are remembered */
+
+/* What a task was called for a stretch of its stream's counter. */
+struct task {
+	const struct braid_stream *stream;	/* NULL: none yet */
+	size_t nr_comms;	/* that the stream had defined by then */
+	u64 from, until;	/* inclusive */
+	s32 pid;
+	struct braid_text text;
+};
+
+struct braid_json_parts {
+	struct braid_parts streams, rings, types;
+	struct task tasks[NR_TASKS];
+};
+
+void braid_json_parts_free(struct braid_json_parts *p)
+{
+	size_t k;
+
+	if (!p)
+		return;
+	braid_parts_free(&p->streams);
+	braid_parts_free(&p->rings);
+	braid_parts_free(&p->types);
+	for (k = 0; k < NR_TASKS; k++)
+		braid_text_free(&p->tasks[k].text);
+	free(p);
+}
+
+/* {"type":"event","stream":"guest1","ns": */
+static void put_stream_part(struct braid_json_parts *p, const struct braid_stream *stream,
+			    struct braid_text *out)
+{
+	struct braid_part *part = braid_parts_at(&p->streams, stream->number);
+	struct braid_text text = { 0 };
+
+	if (part && !part->text) {
+		braid_json_string(&text, "{\"type\":\"event\",\"stream\":", stream->name);
+		braid_text_puts(&text, ",\"ns\":");
+		braid_parts_keep(part, &text);
+	}
+	braid_parts_put(out, part);
+}
+
+/* ,"cpu":0 and, unless it is the usual one, ,"buffer":"name" */
+static void put_ring_part(struct braid_json_parts *p, const struct braid_ring *ring,
+			  struct braid_text *out)
+{
+	struct braid_part *part = braid_parts_at(&p->rings, ring->order);
+	struct braid_text text = { 0 };
+
+	if (part && !part->text) {
+		braid_json_u64(&text, ",\"cpu\":", ring->cpu);
+		put_buffer(&text, ring);
+		braid_parts_keep(part, &text);
+	}
+	braid_parts_put(out, part);
+}
+
+static void make_task(struct task *task, const struct braid_columns *columns,
+		      const struct braid_item *item, s32 pid)
+{
+	const struct braid_vcpu_span *span = braid_columns_vcpu(columns, item, pid);
+	struct braid_text *t = &task->text;
+
+	t->bytes = 0;
+	braid_json_string(t, ",\"comm\":", braid_format_comm_for(item, pid, &task->from, &task->until));
+	braid_text_puts(t, ",\"pid\":");
+	braid_text_signed(t, pid);
+	if (span) {
+		braid_json_string(t, ",\"guest\":", span->guest->name);
+		braid_text_puts(t, ",\"vcpu\":");
+		if (span->vcpu == BRAID_VCPU_ALL)
+			braid_text_puts(t, "null");
+		else
+			braid_text_u64(t, span->vcpu, 0, ' ');
+		if (!braid_columns_vcpu_only(columns, span))
+			task->from = task->until = item->counter;
+	}
+	braid_text_pad(t);
+	task->stream = item->stream;
+	task->nr_comms = item->stream->nr_comms;
+	task->pid = pid;
+}
+
+/* ,"comm":"dd","pid":12 and of a vCPU's thread ,"guest":"guest1","vcpu":0 */
+static void put_task_part(struct braid_json_parts *p, const struct braid_columns *columns,
+			  const struct braid_item *item, struct braid_text *out)
+{
+	s32 pid = braid_format_pid(item);
+	struct task *task;
+
+	if (pid == BRAID_PID_UNKNOWN)
+		return;
+	task = &p->tasks[((u32)pid + 37 * item->stream->number) % NR_TASKS];
+
+	if (task->pid != pid || task->stream != item->stream ||
+	    task->nr_comms != item->stream->nr_comms ||
+	    item->counter < task->from || item->counter > task->until)
+		make_task(task, columns, item, pid);
+	out->failed |= task->text.failed;
+	if (!task->text.failed)
+		braid_text_put_blocks(out, task->text.data, task->text.bytes);
+}
+
+/* ,"system":"sched","event":"sched_switch","fields": */
+static void put_type_part(struct braid_json_parts *p, const struct braid_event_type_info *info,
+			  struct braid_text *out)
+{
+	struct braid_part *part = braid_parts_at(&p->types, info->number);
+	struct braid_text text = { 0 };
+
+	if (part && !part->text) {
+		braid_json_string(&text, ",\"system\":", info->system);
+		braid_json_string(&text, ",\"event\":", info->name);
+		if (info->subevent)
+			braid_json_string(&text, ",\"subevent\":", info->subevent);
+		braid_text_puts(&text, ",\"fields\":");
+		braid_parts_keep(part, &text);
+	}
+	braid_parts_put(out, part);
+}
+
+/* Lines -------------------------------------------------------------------------------------- */
 
 static void put_date(struct braid_line_export *x)
 {
@@ -58,21 +187,21 @@ static void json_put_event(struct braid_line_export *x, const struct braid_item 
 	struct braid_text *t = &x->out;
 
 	if (!x->json)
-		x->json = braid_json_parts_new();
+		x->json = calloc(1, sizeof(*x->json));
 	if (!x->json) {
 		t->failed = true;
 		return;
 	}
-	braid_json_parts_stream(x->json, item->stream, t);
+	put_stream_part(x->json, item->stream, t);
 	braid_text_signed(t, x->walk.ns);
 	put_date(x);
-	braid_json_parts_ring(x->json, item->ring, t);
+	put_ring_part(x->json, item->ring, t);
 	put_bound(t, x->walk.bound_ns);
 	if (x->walk.options->uncertain && x->walk.uncertain)
 		braid_text_puts(t, ",\"uncertain\":true");
 	braid_json_u64(t, ",\"seq\":", item->seq);
-	braid_json_parts_task(x->json, x->columns, item, t);
-	braid_json_parts_type(x->json, info, t);
+	put_task_part(x->json, x->columns, item, t);
+	put_type_part(x->json, info, t);
 	braid_format_json_of(item, info, t);
 	braid_text_puts(t, ",\"text\":");
 	braid_format_quoted_of(item, info, t);

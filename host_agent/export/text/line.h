@@ -6,10 +6,10 @@
 #include <stdio.h>
 
 #include "host_agent/export/text/columns.h"
-#include "host_agent/export/text/json_parts.h"
 #include "host_agent/util/text.h"
 #include "host_agent/walk/walk.h"
 
+struct braid_json_parts;
 struct braid_line_ops;
 
 /* A line-by-line export under way. */
@@ -91,6 +91,9 @@ static inline void braid_json_u64(struct braid_text *t, const char *key, u64 val
 
 /** braid_json_vcpus - append ,"vcpus":[...]: the threads of a guest's vCPUs */
 void braid_json_vcpus(struct braid_text *t, const struct braid_stream *s);
+
+/** braid_json_parts_free - free what events' lines of JSON were made of; NULL is fine */
+void braid_json_parts_free(struct braid_json_parts *p);
 
 /** braid_json_head - append the data known before the first item, as lines of JSON */
 void braid_json_head(struct braid_line_export *x);

@@ -3,6 +3,10 @@
 #ifndef BRAID_EXPORT_TEXT_PARTS_H
 #define BRAID_EXPORT_TEXT_PARTS_H
 
+#include <errno.h>
+#include <stdlib.h>
+
+#include "host_agent/util/array.h"
 #include "host_agent/util/text.h"
 
 struct braid_part {
@@ -15,17 +19,21 @@ struct braid_parts {
 	size_t nr;
 };
 
-/** braid_parts_grow - the slow path of braid_parts_at() */
-struct braid_part *braid_parts_grow(struct braid_parts *parts, size_t number);
-
 /** braid_parts_at - the part of a number; NULL: out of memory */
 static inline struct braid_part *braid_parts_at(struct braid_parts *parts, size_t number)
 {
-	return number < parts->nr ? &parts->at[number] : braid_parts_grow(parts, number);
+	return braid_array_cover(parts->at, parts->nr, number) ? NULL : &parts->at[number];
 }
 
 /** braid_parts_keep - @text, which the part owns from now on, is its text */
-void braid_parts_keep(struct braid_part *part, struct braid_text *text);
+static inline void braid_parts_keep(struct braid_part *part, struct braid_text *text)
+{
+	braid_text_pad(text);
+	if (text->failed)
+		braid_text_free(text);
+	else
+		*part = (struct braid_part){ .text = text->data, .bytes = text->bytes };
+}
 
 /** braid_parts_put - append a part's text; NULL, or one without text: @out has failed */
 static inline void braid_parts_put(struct braid_text *out, const struct braid_part *part)
@@ -37,6 +45,13 @@ static inline void braid_parts_put(struct braid_text *out, const struct braid_pa
 }
 
 /** braid_parts_free - free all texts */
-void braid_parts_free(struct braid_parts *parts);
+static inline void braid_parts_free(struct braid_parts *parts)
+{
+	size_t k;
+
+	for (k = 0; k < parts->nr; k++)
+		free(parts->at[k].text);
+	free(parts->at);
+}
 
 #endif /* BRAID_EXPORT_TEXT_PARTS_H */
