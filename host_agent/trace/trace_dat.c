@@ -33,44 +33,41 @@ static void take_clock_name(char to[24], const char *text)
 /* Options --------------------------------------------------------------------------------- */
 
 /* Version 7 lists the buffer's CPUs at once. */
-static int take_buffer(struct braid_dat_input *in)
+static void take_buffer(struct braid_dat_input *in)
 {
 	struct braid_trace_dat *dat = in->dat;
 	struct braid_dat_buffer *b = &dat->buffers[dat->nr_buffers];
-	u64 number;
 	char clock[256];
 	u32 k;
 
-	if (dat->nr_buffers == BRAID_MAX_BUFFERS)
-		return braid_dat_broken(dat, "it has too many buffers");
-	if (braid_dat_take_number(in, 8, &b->at) ||
-	    braid_dat_take_string(in, b->name, sizeof(b->name)))
-		return -EBADMSG;
+	if (dat->nr_buffers == BRAID_MAX_BUFFERS) {
+		braid_dat_refuse(in, "it has too many buffers");
+		return;
+	}
+	b->at = braid_dat_number(in, 8);
+	braid_dat_take_string(in, b->name, sizeof(b->name));
+	if (in->err)
+		return;
 	braid_text_clean(b->name);
 	dat->nr_buffers++;
 	if (!dat->sections)
-		return 0;
-	if (braid_dat_take_string(in, clock, sizeof(clock)) ||
-	    braid_dat_take_number(in, 4, &number))
-		return -EBADMSG;
+		return;
+	braid_dat_take_string(in, clock, sizeof(clock));
+	b->page_bytes = braid_dat_number(in, 4);
+	b->nr_cpus = braid_dat_number(in, 4);
+	if (b->nr_cpus > BRAID_MAX_CPUS)
+		braid_dat_refuse(in, "a buffer has too many CPUs");
+	if (in->err)
+		return;
 	take_clock_name(b->clock, clock);
-	b->page_bytes = number;
-	if (braid_dat_take_number(in, 4, &number))
-		return -EBADMSG;
-	if (number > BRAID_MAX_CPUS)
-		return braid_dat_broken(dat, "a buffer has too many CPUs");
-	b->nr_cpus = number;
-	b->cpus = calloc(number + 1, sizeof(*b->cpus));
+	b->cpus = calloc(b->nr_cpus + 1, sizeof(*b->cpus));
 	if (!b->cpus)
-		return braid_out_of_memory();
-	for (k = 0; k < b->nr_cpus; k++) {
-		if (braid_dat_take_number(in, 4, &number) ||
-		    braid_dat_take_number(in, 8, &b->cpus[k].at) ||
-		    braid_dat_take_number(in, 8, &b->cpus[k].bytes))
-			return -EBADMSG;
-		b->cpus[k].cpu = number;
+		in->err = braid_out_of_memory();
+	for (k = 0; k < b->nr_cpus && !in->err; k++) {
+		b->cpus[k].cpu = braid_dat_number(in, 4);
+		b->cpus[k].at = braid_dat_number(in, 8);
+		b->cpus[k].bytes = braid_dat_number(in, 8);
 	}
-	return 0;
 }
 
 /* "Linux HOST RELEASE MACHINE" */
@@ -87,11 +84,11 @@ static void take_uname(struct braid_trace_dat *dat, const char *text)
 static int take_option(struct braid_trace_dat *dat, u32 id, const u8 *data, u32 bytes)
 {
 	struct braid_dat_input in = { .dat = dat, .memory = data, .end = bytes };
-	u64 number;
 
 	switch (id) {
 	case BRAID_DAT_BUFFER:
-		return take_buffer(&in);
+		take_buffer(&in);
+		break;
 	case BRAID_DAT_TRACE_CLOCK:
 		take_clock_name(dat->clock, (const char *)data);
 		return 0;
@@ -105,137 +102,117 @@ static int take_option(struct braid_trace_dat *dat, u32 id, const u8 *data, u32 
 	case BRAID_DAT_OFFSET:
 		return braid_dat_take_offset(dat, (const char *)data, 1);
 	case BRAID_DAT_TSC2NSEC:
-		return braid_dat_take_scale(&in);
+		braid_dat_take_scale(&in);
+		break;
 	case BRAID_DAT_TIME_SHIFT:
 		dat->of_guest = true;
-		return braid_dat_take_shifts(&in);
+		braid_dat_take_shifts(&in);
+		break;
 	case BRAID_DAT_CPU_COUNT:
-		if (braid_dat_take_number(&in, 4, &number))
-			return -EBADMSG;
-		dat->nr_cpus = number;
-		return 0;
+		dat->nr_cpus = braid_dat_number(&in, 4);
+		break;
+	default:	/* others are of no use here, or of a later version */
+		if (dat->sections && id < BRAID_DAT_IDS && id >= BRAID_DAT_HEADER_INFO)
+			dat->places[id] = braid_dat_number(&in, 8);
 	}
-	if (dat->sections && id < BRAID_DAT_IDS && id >= BRAID_DAT_HEADER_INFO)
-		return braid_dat_take_number(&in, 8, &dat->places[id]);
-	return 0;	/* of no use here, or of a later version */
+	return in.err;
 }
 
-/* All options of one place. *next: place of the next ones; 0: none. */
-static int take_options(struct braid_dat_input *in, u64 *next)
+/* All options of one place. Return: the place of the next ones; 0: none. */
+static u64 take_options(struct braid_dat_input *in)
 {
-	u64 id, bytes;
+	u64 id, bytes, next = 0;
 	u8 *data;
-	int err;
 
-	*next = 0;
 	for (;;) {
-		err = braid_dat_take_number(in, 2, &id);
-		if (err || (id == BRAID_DAT_DONE && !in->dat->sections))
-			return err;
-		err = braid_dat_take_number(in, 4, &bytes);
-		if (!err && bytes > MAX_OPTION_BYTES)
-			err = braid_dat_broken(in->dat, "an option in it is too long");
-		data = err ? NULL : calloc(1, bytes + 1);
-		if (!err && !data)
-			err = braid_out_of_memory();
-		if (!err)
-			err = braid_dat_take(in, data, bytes);
-		if (!err && id == BRAID_DAT_DONE)
-			memcpy(next, data, bytes < 8 ? bytes : 8);
-		else if (!err)
-			err = take_option(in->dat, id, data, bytes);
+		id = braid_dat_number(in, 2);
+		if (in->err || (id == BRAID_DAT_DONE && !in->dat->sections))
+			return 0;
+		bytes = braid_dat_number(in, 4);
+		if (bytes > MAX_OPTION_BYTES)
+			braid_dat_refuse(in, "an option in it is too long");
+		data = braid_dat_take_new(in, bytes);
+		if (data && id == BRAID_DAT_DONE)
+			memcpy(&next, data, bytes < 8 ? bytes : 8);
+		else if (data)
+			in->err = take_option(in->dat, id, data, bytes);
 		free(data);
-		if (err || id == BRAID_DAT_DONE)
-			return err;
+		if (in->err || id == BRAID_DAT_DONE)
+			return next;
 	}
 }
 
 /* Version 7 ------------------------------------------------------------------------------- */
 
-/* A section's bytes, in memory; free() them. */
-static int load_section(struct braid_trace_dat *dat, u64 at, u32 wanted, u8 **out, u64 *bytes)
+/* A section's bytes, in memory; free() them. Return: 0, or -errno. */
+static int load_section(struct braid_trace_dat *dat, u64 at, u32 wanted,
+			struct braid_dat_input *section)
 {
-	struct braid_dat_input in = { .dat = dat, .at = at, .end = dat->file_bytes };
-	u64 id = 0, flags = 0, packed_bytes = 0, size = 0;
-	u8 *packed = NULL, *data = NULL;
-	int err = -EBADMSG;
+	struct braid_dat_input in = braid_dat_at(dat, at);
+	u64 id = braid_dat_number(&in, 2), packed_bytes, size;
+	bool packed = braid_dat_number(&in, 2) & BRAID_DAT_COMPRESSED;
 
-	if (at > in.end)
-		return braid_dat_broken(dat, "it is truncated");
-	if (braid_dat_take_number(&in, 2, &id) || braid_dat_take_number(&in, 2, &flags) ||
-	    braid_dat_take_number(&in, 4, &size) || braid_dat_take_number(&in, 8, &size))
-		return err;
-	packed_bytes = size;
-	if (flags & BRAID_DAT_COMPRESSED && (braid_dat_take_number(&in, 4, &packed_bytes) ||
-					     braid_dat_take_number(&in, 4, &size)))
-		return err;
+	braid_dat_number(&in, 4);	/* its name */
+	packed_bytes = size = braid_dat_number(&in, 8);
+	if (packed) {
+		packed_bytes = braid_dat_number(&in, 4);
+		size = braid_dat_number(&in, 4);
+	}
 	if (id != wanted || size > BRAID_DAT_MAX_SECTION || packed_bytes > in.end - in.at)
-		return braid_dat_broken(dat, "misplaced or oversized section");
+		return braid_dat_refuse(&in, "misplaced or oversized section");
 	if (size > dat->bytes_left)
-		return braid_dat_broken(dat, "its sections are larger than it can hold");
+		return braid_dat_refuse(&in, "its sections are larger than it can hold");
 	dat->bytes_left -= size;
-	packed = malloc(packed_bytes + 1);
-	data = flags & BRAID_DAT_COMPRESSED ? malloc(size + 1) : NULL;
-	if (!packed || (flags & BRAID_DAT_COMPRESSED && !data))
-		err = braid_out_of_memory();
-	else
-		err = braid_dat_take(&in, packed, packed_bytes);
-	if (!err && data && !braid_dat_unpack(dat, data, size, packed, packed_bytes))
-		err = braid_dat_broken(dat, "one of its sections cannot be decompressed");
-	*out = data ? data : packed;
-	*bytes = size;
-	if (data)
-		free(packed);
-	if (err)
-		free(*out);
-	return err;
+	*section = (struct braid_dat_input){ .dat = dat, .end = size };
+	section->memory = packed ?
+		braid_dat_take_packed(&in, packed_bytes, size,
+				      "one of its sections cannot be decompressed") :
+		braid_dat_take_new(&in, size);
+	return in.err;
 }
 
 static int take_section(struct braid_trace_dat *dat, u32 id)
 {
-	struct braid_dat_input in = { .dat = dat };
-	u8 *data;
+	struct braid_dat_input in;
 	int err;
 
 	if (!dat->places[id])
 		return id == BRAID_DAT_HEADER_INFO ?
 		       braid_dat_broken(dat, "header_page is missing") : 0;
-	err = load_section(dat, dat->places[id], id, &data, &in.end);
+	err = load_section(dat, dat->places[id], id, &in);
 	if (err)
 		return err;
-	in.memory = data;
 	switch (id) {
 	case BRAID_DAT_HEADER_INFO:
-		err = braid_dat_take_header(&in);
+		braid_dat_take_header(&in);
 		break;
 	case BRAID_DAT_FTRACE_EVENTS:
 	case BRAID_DAT_EVENT_FORMATS:
-		err = braid_dat_take_formats(&in, id == BRAID_DAT_FTRACE_EVENTS);
+		braid_dat_take_formats(&in, id == BRAID_DAT_FTRACE_EVENTS);
 		break;
 	case BRAID_DAT_KALLSYMS:
-		err = braid_dat_take_kallsyms(&in);
+		braid_dat_take_kallsyms(&in);
 		break;
 	case BRAID_DAT_PRINTK:
-		err = braid_dat_take_printk(&in);
+		braid_dat_take_printk(&in);
 		break;
 	case BRAID_DAT_CMDLINES:
-		err = braid_dat_take_comms(&in);
+		braid_dat_take_comms(&in);
 		break;
 	}
-	free(data);
-	return err;
+	free((void *)in.memory);
+	return in.err;
 }
 
 static int check_compression(struct braid_dat_input *in)
 {
 	char name[64], version[64];
 
-	if (braid_dat_take_string(in, name, sizeof(name)) ||
-	    braid_dat_take_string(in, version, sizeof(version)))
-		return -EBADMSG;
+	braid_dat_take_string(in, name, sizeof(name));
+	braid_dat_take_string(in, version, sizeof(version));
 	in->dat->zlib = !strcmp(name, "zlib");
-	if (in->dat->zlib || !strcmp(name, "none") || !strcmp(name, "zstd"))
-		return 0;
+	if (in->err || in->dat->zlib || !strcmp(name, "none") || !strcmp(name, "zstd"))
+		return in->err;
 	braid_text_clean(name);
 	return braid_fail(-EOPNOTSUPP, "'%s' is compressed by %s; none, zlib and zstd can be read",
 			  in->dat->path, name);
@@ -244,25 +221,22 @@ static int check_compression(struct braid_dat_input *in)
 static int read_version_7(struct braid_dat_input *in)
 {
 	struct braid_trace_dat *dat = in->dat;
-	struct braid_dat_input options = { .dat = dat };
+	struct braid_dat_input options;
 	u32 turns = 0, id;
-	u8 *data;
 	u64 next;
-	int err;
+	int err = check_compression(in);
 
-	err = check_compression(in);
-	if (!err)
-		err = braid_dat_take_number(in, 8, &next);
+	next = err ? 0 : braid_dat_number(in, 8);
+	err = err ?: in->err;
 	while (!err && next) {
 		if (++turns > MAX_OPTION_SECTIONS)
 			return braid_dat_broken(dat, "its options have no end");
-		err = load_section(dat, next, BRAID_DAT_DONE, &data, &options.end);
+		err = load_section(dat, next, BRAID_DAT_DONE, &options);
 		if (err)
 			break;
-		options.memory = data;
-		options.at = 0;
-		err = take_options(&options, &next);
-		free(data);
+		next = take_options(&options);
+		err = options.err;
+		free((void *)options.memory);
 	}
 	for (id = BRAID_DAT_HEADER_INFO; id < BRAID_DAT_IDS && !err; id++)
 		err = take_section(dat, id);
@@ -277,33 +251,22 @@ static int read_version_6(struct braid_dat_input *in)
 	struct braid_trace_dat *dat = in->dat;
 	struct braid_dat_buffer *top = &dat->buffers[0];
 	char word[10];
-	u64 number = 0;
-	int err;
 
 	dat->nr_buffers = 1;
-	err = braid_dat_take_header(in);
-	if (!err)
-		err = braid_dat_take_formats(in, true);
-	if (!err)
-		err = braid_dat_take_formats(in, false);
-	if (!err)
-		err = braid_dat_take_kallsyms(in);
-	if (!err)
-		err = braid_dat_take_printk(in);
-	if (!err)
-		err = braid_dat_take_comms(in);
-	if (!err)
-		err = braid_dat_take_number(in, 4, &number);
-	dat->nr_cpus = number;
-	if (!err)
-		err = braid_dat_take(in, word, sizeof(word));
-	if (!err && !memcmp(word, "options", 7)) {
-		err = take_options(in, &number);
+	braid_dat_take_header(in);
+	braid_dat_take_formats(in, true);
+	braid_dat_take_formats(in, false);
+	braid_dat_take_kallsyms(in);
+	braid_dat_take_printk(in);
+	braid_dat_take_comms(in);
+	dat->nr_cpus = braid_dat_number(in, 4);
+	top->at = in->at;
+	braid_dat_take(in, word, sizeof(word));
+	if (!memcmp(word, "options", 7)) {
+		take_options(in);
 		top->at = in->at;
-	} else if (!err) {
-		top->at = in->at - sizeof(word);
 	}
-	return err;
+	return in->err;
 }
 
 /* Both ------------------------------------------------------------------------------------ */
@@ -313,13 +276,15 @@ static int read_head(struct braid_dat_input *in)
 {
 	char magic[sizeof(BRAID_TRACE_DAT_MAGIC) - 1], version[8];
 	struct braid_trace_dat *dat = in->dat;
-	u64 big, wide, page;
+	u64 big, wide;
 
-	if (braid_dat_take(in, magic, sizeof(magic)) ||
-	    braid_dat_take_string(in, version, sizeof(version)) ||
-	    braid_dat_take_number(in, 1, &big) || braid_dat_take_number(in, 1, &wide) ||
-	    braid_dat_take_number(in, 4, &page))
-		return -EBADMSG;
+	braid_dat_take(in, magic, sizeof(magic));
+	braid_dat_take_string(in, version, sizeof(version));
+	big = braid_dat_number(in, 1);
+	wide = braid_dat_number(in, 1);
+	dat->page_bytes = braid_dat_number(in, 4);
+	if (in->err)
+		return in->err;
 	braid_text_clean(version);
 	if (strcmp(version, "6") && strcmp(version, "7"))
 		return braid_fail(-EOPNOTSUPP, "'%s' is a trace.dat of version %s; 6 and 7 can be read",
@@ -328,7 +293,6 @@ static int read_head(struct braid_dat_input *in)
 		return braid_fail(-EOPNOTSUPP, "'%s' is from a machine that is not 64-bit little-endian",
 				  dat->path);
 	dat->sections = version[0] == '7';
-	dat->page_bytes = page;
 	return 0;
 }
 

@@ -26,6 +26,7 @@ struct braid_dat_input {
 	const u8 *memory;	/* NULL: the file */
 	u64 at;
 	u64 end;
+	int err;		/* the first failure, with braid_fail(); after it all that is taken is 0 */
 };
 
 /* Pages that were compressed together; the latest one of each ring. */
@@ -117,46 +118,58 @@ void braid_trace_dat_close(struct braid_trace_dat *dat);
 /* trace_dat_bytes.c: complains of a file that is not what it says. Return: -EBADMSG. */
 int braid_dat_broken(const struct braid_trace_dat *dat, const char *what);
 
-/* Takes bytes, a little-endian number of 2, 4 or 8 bytes, a string with its NUL. 0 or -errno. */
-int braid_dat_take(struct braid_dat_input *in, void *to, u64 bytes);
-int braid_dat_take_number(struct braid_dat_input *in, u32 bytes, u64 *number);
-int braid_dat_take_string(struct braid_dat_input *in, char *to, size_t size);
+/* Likewise, unless something failed before. Return: in->err. */
+int braid_dat_refuse(struct braid_dat_input *in, const char *what);
+
+/* The file from a place on. */
+struct braid_dat_input braid_dat_at(struct braid_trace_dat *dat, u64 at);
+
+/* Takes bytes; a little-endian number of 1, 2, 4 or 8 bytes; a string with its NUL. */
+void braid_dat_take(struct braid_dat_input *in, void *to, u64 bytes);
+u64 braid_dat_number(struct braid_dat_input *in, u32 bytes);
+void braid_dat_take_string(struct braid_dat_input *in, char *to, size_t size);
+
+/* Takes bytes into new memory, with a NUL after them; NULL: it failed. */
+void *braid_dat_take_new(struct braid_dat_input *in, u64 bytes);
+
+/* What they unpack to, exactly @bytes; else it fails with @what. */
+void *braid_dat_take_packed(struct braid_dat_input *in, u64 packed_bytes, u64 bytes,
+			    const char *what);
+
+#define BRAID_DAT_PLACE_SHIFT	3	/* extents are at multiples of 8, pages anywhere */
+
+/* The lengths of a compressed chunk, which are before it. */
+void braid_dat_take_lengths(struct braid_dat_input *in, u64 *packed, u64 *bytes);
+
+/* Reads a page. Return: 0; -EBADMSG, or another -errno, with braid_fail(). */
+int braid_dat_load(struct braid_trace_dat *dat, const struct braid_extent *extent, void *to,
+		   u32 bytes);
 
 /* The clock that the file is of: its first buffer's with events in it. */
 const char *braid_dat_clock(const struct braid_trace_dat *dat);
 
-/* trace_dat_tables.c: what one section holds. Return: 0, or -errno with braid_fail(). */
-int braid_dat_take_header(struct braid_dat_input *in);
-int braid_dat_take_formats(struct braid_dat_input *in, bool ftrace);
-int braid_dat_take_kallsyms(struct braid_dat_input *in);
-int braid_dat_take_printk(struct braid_dat_input *in);
-int braid_dat_take_comms(struct braid_dat_input *in);
+/* trace_dat_tables.c: takes what one section holds; failures are in->err. */
+void braid_dat_take_header(struct braid_dat_input *in);
+void braid_dat_take_formats(struct braid_dat_input *in, bool ftrace);
+void braid_dat_take_kallsyms(struct braid_dat_input *in);
+void braid_dat_take_printk(struct braid_dat_input *in);
+void braid_dat_take_comms(struct braid_dat_input *in);
+
+/* Takes an option; gives each ring its losses. Return: 0, or -errno with braid_fail(). */
+int braid_dat_take_stats(struct braid_trace_dat *dat, const char *text);
+void braid_dat_spread_stats(struct braid_trace_dat *dat);
 
 /* trace_dat_pages.c: indexes the pages. Return: 0, or -errno with braid_fail(). */
 int braid_dat_index_buffer(struct braid_trace_dat *dat, u32 number);
 
-#define BRAID_DAT_PLACE_SHIFT	3	/* extents are at multiples of 8, pages anywhere */
-
-/* trace_dat_unpack.c: decompresses to exactly @bytes. Return: whether it did. */
-bool braid_dat_unpack(const struct braid_trace_dat *dat, void *to, u32 bytes, const void *packed,
-		      u32 packed_bytes);
-
-/* trace_dat_load.c: reads a page. Return: 0; -EBADMSG, or another -errno, with braid_fail(). */
-int braid_dat_load(struct braid_trace_dat *dat, const struct braid_extent *extent, void *to,
-		   u32 bytes);
-
-/* trace_dat_time.c: takes an option. Return: 0, or -errno with braid_fail(). */
+/* trace_dat_time.c: takes an option. */
 int braid_dat_take_offset(struct braid_trace_dat *dat, const char *text, s64 unit);
-int braid_dat_take_scale(struct braid_dat_input *in);
-int braid_dat_take_shifts(struct braid_dat_input *in);
+void braid_dat_take_scale(struct braid_dat_input *in);
+void braid_dat_take_shifts(struct braid_dat_input *in);
 void braid_dat_free_shifts(struct braid_dat_times *times);
 
 /* The time of a stamp, which counts ticks or ns. Return: false: out of range. */
 bool braid_dat_time(const struct braid_dat_times *times, bool ticks, u32 cpu, u64 stamp, u64 *ns);
-
-/* trace_dat_stats.c: takes an option; gives each ring its losses. */
-int braid_dat_take_stats(struct braid_trace_dat *dat, const char *text);
-void braid_dat_spread_stats(struct braid_trace_dat *dat);
 
 /* trace_dat_clock.c: sets each buffer's clock name; "": unknown. */
 void braid_dat_name_clocks(struct braid_trace_dat *dat);

@@ -7,7 +7,6 @@
 #include "host_agent/trace/trace_dat.h"
 #include "host_agent/util/array.h"
 #include "host_agent/util/error.h"
-#include "host_agent/util/io.h"
 
 /* A ring of a buffer's CPU. NULL: out of memory. */
 static struct braid_capture_ring *trace_dat_pages_add_ring(struct braid_trace_dat *dat, u32 buffer,
@@ -53,31 +52,24 @@ static int add_pages(struct braid_trace_dat *dat, struct braid_capture_ring *rin
 /* A number of chunks, then each with its two lengths. */
 static int add_chunks(struct braid_trace_dat *dat, struct braid_capture_ring *ring, u64 at)
 {
-	struct braid_dat_input in = { .dat = dat, .at = at, .end = dat->file_bytes };
-	u64 nr, packed, bytes, place, most = 0;
-	int err;
+	struct braid_dat_input in = braid_dat_at(dat, at);
+	u64 nr = braid_dat_number(&in, 4), packed, bytes, place, most = 0;
 
-	err = at > in.end ? braid_dat_broken(dat, "it is truncated") :
-			    braid_dat_take_number(&in, 4, &nr);
-	while (!err && nr--) {
+	while (!in.err && nr--) {
 		place = in.at;
-		err = braid_dat_take_number(&in, 4, &packed);
-		if (!err)
-			err = braid_dat_take_number(&in, 4, &bytes);
-		if (err)
-			return err;
-		if (packed > in.end - in.at || bytes > BRAID_DAT_MAX_CHUNK)
-			return braid_dat_broken(dat, "invalid compression of its pages");
+		braid_dat_take_lengths(&in, &packed, &bytes);
+		if (in.err)
+			return in.err;
 		in.at += packed;
 		most = bytes > most ? bytes : most;
-		err = add_pages(dat, ring, place, bytes, true);
+		in.err = add_pages(dat, ring, place, bytes, true);
 	}
 	dat->cache_bytes += most;
 	/* Each ring keeps its current chunk while merging, so that none is unpacked twice. */
-	if (!err && dat->cache_bytes > BRAID_DAT_MAX_CACHE)
+	if (!in.err && dat->cache_bytes > BRAID_DAT_MAX_CACHE)
 		return braid_fail(-EFBIG, "'%s' needs more than %u MiB of memory to be unpacked; 'trace-cmd convert --compression none -i FILE -o OUT' makes one that does not",
 				  dat->path, BRAID_DAT_MAX_CACHE >> 20);
-	return err;
+	return in.err;
 }
 
 static int add_cpu(struct braid_trace_dat *dat, u32 buffer, const struct braid_dat_cpu *cpu,
@@ -110,52 +102,44 @@ static int add_cpu(struct braid_trace_dat *dat, u32 buffer, const struct braid_d
 static int index_table(struct braid_trace_dat *dat, u32 number)
 {
 	struct braid_dat_buffer *b = &dat->buffers[number];
-	struct braid_dat_input in = { .dat = dat, .at = b->at, .end = dat->file_bytes };
+	struct braid_dat_input in = braid_dat_at(dat, b->at);
 	struct braid_dat_cpu cpu = { 0 };
 	char word[10];
-	int err;
 
-	if (in.at > in.end)
-		return braid_dat_broken(dat, "it is truncated");
-	err = braid_dat_take(&in, word, sizeof(word));
-	if (!err && !memcmp(word, "latency", 7))
+	braid_dat_take(&in, word, sizeof(word));
+	if (!in.err && !memcmp(word, "latency", 7))
 		return braid_fail(-EOPNOTSUPP, "'%s' holds the text of a latency tracer, and no events",
 				  dat->path);
-	if (!err && memcmp(word, "flyrecord", 9))
-		return braid_dat_broken(dat, "no pages at the expected offset");
+	if (memcmp(word, "flyrecord", 9))
+		return braid_dat_refuse(&in, "no pages at the expected offset");
 	if (dat->nr_cpus > BRAID_MAX_CPUS)
 		return braid_dat_broken(dat, "it has too many CPUs");
 	b->nr_cpus = dat->nr_cpus;
-	for (; cpu.cpu < b->nr_cpus && !err; cpu.cpu++) {
-		err = braid_dat_take_number(&in, 8, &cpu.at);
-		if (!err)
-			err = braid_dat_take_number(&in, 8, &cpu.bytes);
-		if (!err)
-			err = add_cpu(dat, number, &cpu, false);
+	for (; cpu.cpu < b->nr_cpus && !in.err; cpu.cpu++) {
+		cpu.at = braid_dat_number(&in, 8);
+		cpu.bytes = braid_dat_number(&in, 8);
+		in.err = in.err ?: add_cpu(dat, number, &cpu, false);
 	}
-	return err;
+	return in.err;
 }
 
 /* Version 7: a section whose header states whether they are compressed. */
 static int index_section(struct braid_trace_dat *dat, const struct braid_dat_buffer *b, u32 number)
 {
-	struct braid_dat_input in = { .dat = dat, .at = b->at, .end = dat->file_bytes };
+	struct braid_dat_input in;
 	u64 id, flags;
 	u32 k;
-	int err;
 
 	if (!b->nr_cpus)
 		return 0;
-	if (in.at > in.end)
-		return braid_dat_broken(dat, "it is truncated");
-	err = braid_dat_take_number(&in, 2, &id);
-	if (!err)
-		err = braid_dat_take_number(&in, 2, &flags);
-	if (!err && id != BRAID_DAT_BUFFER)
-		err = braid_dat_broken(dat, "no pages at the expected offset");
-	for (k = 0; k < b->nr_cpus && !err; k++)
-		err = add_cpu(dat, number, &b->cpus[k], flags & BRAID_DAT_COMPRESSED);
-	return err;
+	in = braid_dat_at(dat, b->at);
+	id = braid_dat_number(&in, 2);
+	flags = braid_dat_number(&in, 2);
+	if (id != BRAID_DAT_BUFFER)
+		braid_dat_refuse(&in, "no pages at the expected offset");
+	for (k = 0; k < b->nr_cpus && !in.err; k++)
+		in.err = add_cpu(dat, number, &b->cpus[k], flags & BRAID_DAT_COMPRESSED);
+	return in.err;
 }
 
 int braid_dat_index_buffer(struct braid_trace_dat *dat, u32 number)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Data of a trace.dat besides its pages: formats, symbols, names of tasks. */
+/* Data of a trace.dat besides its pages: formats, symbols, names of tasks, counts of losses. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,145 +12,100 @@
 
 #define MAX_FORMAT	(1u << 20)	/* bytes of one */
 
-/* The next bytes as text, with a NUL after it; free() it. */
-static int trace_dat_tables_take_text(struct braid_dat_input *in, u64 bytes, u64 max, char **out)
+/* The next bytes as text, with a NUL after it, to be freed; NULL: it failed. */
+static char *take_text(struct braid_dat_input *in, u64 bytes, u64 max)
 {
-	char *text = NULL;
-	int err;
-
 	if (bytes > max || bytes > in->end - in->at)
-		return braid_dat_broken(in->dat, "a text in it is too long");
-	text = malloc(bytes + 1);
-	if (!text)
-		return braid_out_of_memory();
-	err = braid_dat_take(in, text, bytes);
-	if (err) {
-		free(text);
-		return err;
-	}
-	text[bytes] = 0;
-	*out = text;
-	return 0;
+		braid_dat_refuse(in, "a text in it is too long");
+	return braid_dat_take_new(in, bytes);
 }
 
 /* "header_page", NUL, bytes, text; and the same of "header_event". */
-static int take_named(struct braid_dat_input *in, const char *name, char **text)
+static char *take_named(struct braid_dat_input *in, const char *name)
 {
 	char there[16];
-	u64 bytes;
-	int err = braid_dat_take(in, there, strlen(name) + 1);
 
-	if (!err && memcmp(there, name, strlen(name) + 1))
-		err = braid_dat_broken(in->dat, "header_page is missing");
-	if (!err)
-		err = braid_dat_take_number(in, 8, &bytes);
-	return err ? err : trace_dat_tables_take_text(in, bytes, MAX_FORMAT, text);
+	braid_dat_take(in, there, strlen(name) + 1);
+	if (memcmp(there, name, strlen(name) + 1))
+		braid_dat_refuse(in, "header_page is missing");
+	return take_text(in, braid_dat_number(in, 8), MAX_FORMAT);
 }
 
-int braid_dat_take_header(struct braid_dat_input *in)
+void braid_dat_take_header(struct braid_dat_input *in)
 {
-	char *page = NULL, *event = NULL;
-	int err = take_named(in, "header_page", &page);
+	char *page = take_named(in, "header_page"), *event = take_named(in, "header_event");
 
-	if (!err)
-		err = take_named(in, "header_event", &event);
 	/* That of all 64-bit kernels since 2.6.37; kbuffer knows no other from it. */
-	if (!err && (!strstr(page, "commit;\toffset:8;\tsize:8;") ||
-		     !strstr(page, "data;\toffset:16;") || !strstr(event, "27 bits")))
-		err = braid_fail(-EOPNOTSUPP, "'%s' has pages that are not those of a 64-bit kernel",
-				 in->dat->path);
+	if (!in->err && (!strstr(page, "commit;\toffset:8;\tsize:8;") ||
+			 !strstr(page, "data;\toffset:16;") || !strstr(event, "27 bits")))
+		in->err = braid_fail(-EOPNOTSUPP, "'%s' has pages that are not those of a 64-bit kernel",
+				     in->dat->path);
 	free(page);
 	free(event);
-	return err;
 }
 
-static int take_format(struct braid_dat_input *in, const char *system)
+static void take_system(struct braid_dat_input *in, const char *system)
 {
-	char *text = NULL;
-	u64 bytes;
-	int err = braid_dat_take_number(in, 8, &bytes);
-
-	if (!err)
-		err = trace_dat_tables_take_text(in, bytes, MAX_FORMAT, &text);
-	if (err)
-		return err;
-	err = braid_capture_add_format(in->dat->stream, system, text, bytes);
-	free(text);
-	return err ? braid_out_of_memory() : 0;
-}
-
-static int take_system(struct braid_dat_input *in, const char *system)
-{
-	u64 nr = 0;
-	int err = braid_dat_take_number(in, 4, &nr);
+	u64 nr = braid_dat_number(in, 4), bytes;
+	char *text;
 
 	/* Each takes eight bytes at least, so the input ends it. */
-	while (!err && nr--)
-		err = take_format(in, system);
-	return err;
+	while (!in->err && nr--) {
+		bytes = braid_dat_number(in, 8);
+		text = take_text(in, bytes, MAX_FORMAT);
+		if (text && braid_capture_add_format(in->dat->stream, system, text, bytes))
+			in->err = braid_out_of_memory();
+		free(text);
+	}
 }
 
-int braid_dat_take_formats(struct braid_dat_input *in, bool ftrace)
+void braid_dat_take_formats(struct braid_dat_input *in, bool ftrace)
 {
 	char system[56];
-	u64 nr = 0;
-	int err;
+	u64 nr;
 
-	if (ftrace)
-		return take_system(in, "ftrace");
-	err = braid_dat_take_number(in, 4, &nr);
-	while (!err && nr--) {
-		err = braid_dat_take_string(in, system, sizeof(system));
-		if (!err)
-			err = take_system(in, system);
+	if (ftrace) {
+		take_system(in, "ftrace");
+		return;
 	}
-	return err;
+	nr = braid_dat_number(in, 4);
+	while (!in->err && nr--) {
+		braid_dat_take_string(in, system, sizeof(system));
+		take_system(in, system);
+	}
 }
 
-int braid_dat_take_kallsyms(struct braid_dat_input *in)
+void braid_dat_take_kallsyms(struct braid_dat_input *in)
 {
 	struct braid_stream *s = &in->dat->stream->stream;
-	u64 bytes;
-	int err = braid_dat_take_number(in, 4, &bytes);
+	u64 bytes = braid_dat_number(in, 4);
 
-	if (err || !bytes || s->kallsyms)
-		return err;
-	err = trace_dat_tables_take_text(in, bytes, BRAID_MAX_KALLSYMS, &s->kallsyms);
-	if (!err)
+	if (!bytes || s->kallsyms)
+		return;
+	s->kallsyms = take_text(in, bytes, BRAID_MAX_KALLSYMS);
+	if (s->kallsyms)
 		s->kallsyms_bytes = strlen(s->kallsyms);
-	return err;
 }
 
 /* Formats of trace_printk() and other constant texts, as tracefs has them in printk_formats. */
-int braid_dat_take_printk(struct braid_dat_input *in)
+void braid_dat_take_printk(struct braid_dat_input *in)
 {
-	char *text = NULL;
-	u64 bytes;
-	int err = braid_dat_take_number(in, 4, &bytes);
+	u64 bytes = braid_dat_number(in, 4);
+	char *text = bytes ? take_text(in, bytes, BRAID_DAT_MAX_SECTION) : NULL;
 
-	if (err || !bytes)
-		return err;
-	err = trace_dat_tables_take_text(in, bytes, BRAID_DAT_MAX_SECTION, &text);
-	if (err)
-		return err;
-	err = braid_capture_keep_printk(in->dat->stream, text, bytes);
+	if (text && braid_capture_keep_printk(in->dat->stream, text, bytes))
+		in->err = braid_out_of_memory();
 	free(text);
-	return err ? braid_out_of_memory() : 0;
 }
 
 /* Lines "PID NAME", as tracefs has them in saved_cmdlines. */
-int braid_dat_take_comms(struct braid_dat_input *in)
+void braid_dat_take_comms(struct braid_dat_input *in)
 {
 	struct braid_capture_stream *s = in->dat->stream;
-	char *text = NULL, *line, *next, *name;
-	u64 bytes;
-	int err = braid_dat_take_number(in, 8, &bytes);
+	char *text = take_text(in, braid_dat_number(in, 8), BRAID_DAT_MAX_SECTION);
+	char *line, *next, *name;
 
-	if (!err)
-		err = trace_dat_tables_take_text(in, bytes, BRAID_DAT_MAX_SECTION, &text);
-	if (err)
-		return err;
-	for (line = text; line && *line && !err; line = next) {
+	for (line = text; line && *line && !in->err; line = next) {
 		struct braid_comm comm = { 0 };
 
 		next = strchr(line, '\n');
@@ -160,9 +116,77 @@ int braid_dat_take_comms(struct braid_dat_input *in)
 			continue;
 		strncpy(comm.comm, name + 1, sizeof(comm.comm) - 1);
 		braid_text_clean(comm.comm);
-		err = braid_array_push(s->stream.comms, s->stream.nr_comms, s->comms_capacity,
-				       comm);
+		if (braid_array_push(s->stream.comms, s->stream.nr_comms, s->comms_capacity, comm))
+			in->err = braid_out_of_memory();
 	}
 	free(text);
-	return err ? braid_out_of_memory() : 0;
+}
+
+/* What the kernel counted as lost of each CPU: tracefs' stats -------------------------------- */
+
+/* "KEY: NUMBER" at a line's start. Return: the number, 0: it is not there. */
+static u64 number_of(const char *text, const char *key)
+{
+	size_t n = strlen(key);
+	const char *line;
+
+	for (line = text; line; line = strchr(line, '\n')) {
+		line += *line == '\n';
+		if (!strncmp(line, key, n) && line[n] == ':')
+			return strtoull(line + n + 1, NULL, 10);
+	}
+	return 0;
+}
+
+/* Options name an instance once, before those of its CPUs; the top buffer's come first. */
+int braid_dat_take_stats(struct braid_trace_dat *dat, const char *text)
+{
+	struct braid_dat_lost lost = { 0 };
+	const char *name = strstr(text, "Buffer: "), *cpu = strstr(text, "CPU: ");
+
+	if (name) {
+		snprintf(dat->stats_of, sizeof(dat->stats_of), "%.*s",
+			 (int)strcspn(name + 8, "\n"), name + 8);
+		braid_text_clean(dat->stats_of);
+	}
+	if (!cpu)
+		return 0;
+	memcpy(lost.buffer, dat->stats_of, sizeof(lost.buffer));
+	lost.cpu = strtoul(cpu + 5, NULL, 10);
+	if (__builtin_add_overflow(number_of(text, "overrun"), number_of(text, "commit overrun"),
+				   &lost.events) ||
+	    __builtin_add_overflow(lost.events, number_of(text, "dropped events"), &lost.events) ||
+	    lost.events > INT64_MAX)
+		return braid_dat_broken(dat, "its number of lost events is impossible");
+	if (braid_array_push(dat->lost, dat->nr_lost, dat->lost_capacity, lost))
+		return braid_out_of_memory();
+	return 0;
+}
+
+static int by_cpu(const void *a, const void *b)
+{
+	const struct braid_dat_lost *x = a, *y = b;
+
+	return strcmp(x->buffer, y->buffer) ?: braid_compare(x->cpu, y->cpu);
+}
+
+void braid_dat_spread_stats(struct braid_trace_dat *dat)
+{
+	const struct braid_dat_lost *found;
+	struct braid_dat_lost key;
+	size_t k;
+
+	if (!dat->nr_lost)
+		return;
+	qsort(dat->lost, dat->nr_lost, sizeof(*dat->lost), by_cpu);
+	for (k = 0; k < dat->stream->stream.nr_rings; k++) {
+		struct braid_capture_ring *ring =
+			(struct braid_capture_ring *)dat->stream->stream.rings[k];
+
+		memcpy(key.buffer, dat->buffers[ring->ring.buffer].name, sizeof(key.buffer));
+		key.cpu = ring->ring.cpu;
+		found = bsearch(&key, dat->lost, dat->nr_lost, sizeof(*dat->lost), by_cpu);
+		if (found)
+			ring->stated_lost = found->events;
+	}
 }

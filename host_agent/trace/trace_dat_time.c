@@ -25,53 +25,42 @@ int braid_dat_take_offset(struct braid_trace_dat *dat, const char *text, s64 uni
 	return 0;
 }
 
-int braid_dat_take_scale(struct braid_dat_input *in)
+void braid_dat_take_scale(struct braid_dat_input *in)
 {
 	struct braid_dat_times *times = &in->dat->times;
-	u64 multiplier, shift;
 
-	if (braid_dat_take_number(in, 4, &multiplier) || braid_dat_take_number(in, 4, &shift))
-		return -EBADMSG;
-	if (shift > MAX_FRACTION)
-		return braid_dat_broken(in->dat, "the rate of its clock is impossible");
-	times->multiplier = multiplier;
-	times->shift = shift;
-	return 0;
+	times->multiplier = braid_dat_number(in, 4);
+	times->shift = braid_dat_number(in, 4);
+	if (times->shift > MAX_FRACTION)
+		braid_dat_refuse(in, "the rate of its clock is impossible");
 }
 
 /* Shifts of a guest's clock to the host's -------------------------------------------------- */
 
 /* One number of each of a CPU's samples: all times are together, then all offsets, ... */
-static int take_column(struct braid_dat_input *in, struct braid_dat_shifts *cpu, size_t member)
+static void take_column(struct braid_dat_input *in, struct braid_dat_shifts *cpu, size_t member)
 {
 	u32 k;
 
-	for (k = 0; k < cpu->nr; k++) {
-		u64 *number = (u64 *)((u8 *)&cpu->at[k] + member);
-
-		if (braid_dat_take_number(in, 8, number))
-			return -EBADMSG;
-	}
-	return 0;
+	for (k = 0; k < cpu->nr; k++)
+		*(u64 *)((u8 *)&cpu->at[k] + member) = braid_dat_number(in, 8);
 }
 
-static int take_cpu(struct braid_dat_input *in, struct braid_dat_shifts *cpu)
+static void take_cpu(struct braid_dat_input *in, struct braid_dat_shifts *cpu)
 {
-	u64 nr;
+	u64 nr = braid_dat_number(in, 4);
 
-	if (braid_dat_take_number(in, 4, &nr))
-		return -EBADMSG;
 	if (nr > (in->end - in->at) / (3 * sizeof(u64)))
-		return braid_dat_broken(in->dat, "the shift of its times is truncated");
-	cpu->at = calloc(nr + 1, sizeof(*cpu->at));
-	if (!cpu->at)
-		return braid_out_of_memory();
+		braid_dat_refuse(in, "the shift of its times is truncated");
+	cpu->at = in->err ? NULL : calloc(nr + 1, sizeof(*cpu->at));
+	if (!in->err && !cpu->at)
+		in->err = braid_out_of_memory();
+	if (in->err)
+		return;
 	cpu->nr = nr;
-	if (take_column(in, cpu, offsetof(struct braid_dat_shift, time)) ||
-	    take_column(in, cpu, offsetof(struct braid_dat_shift, offset)) ||
-	    take_column(in, cpu, offsetof(struct braid_dat_shift, scale)))
-		return -EBADMSG;
-	return 0;
+	take_column(in, cpu, offsetof(struct braid_dat_shift, time));
+	take_column(in, cpu, offsetof(struct braid_dat_shift, offset));
+	take_column(in, cpu, offsetof(struct braid_dat_shift, scale));
 }
 
 static int trace_dat_time_by_time(const void *a, const void *b)
@@ -82,47 +71,46 @@ static int trace_dat_time_by_time(const void *a, const void *b)
 }
 
 /* In order of time, each time once. */
-static int sort_cpu(struct braid_trace_dat *dat, struct braid_dat_shifts *cpu)
+static void sort_cpu(struct braid_dat_input *in, struct braid_dat_shifts *cpu)
 {
 	u32 k, nr = 0;
 
 	for (k = 0; k < cpu->nr; k++)
 		if (cpu->at[k].fraction > MAX_FRACTION || cpu->at[k].time > INT64_MAX)
-			return braid_dat_broken(dat, "the shift of its times is impossible");
+			braid_dat_refuse(in, "the shift of its times is impossible");
 	qsort(cpu->at, cpu->nr, sizeof(*cpu->at), trace_dat_time_by_time);
 	for (k = 0; k < cpu->nr; k++)
 		if (!nr || cpu->at[nr - 1].time != cpu->at[k].time)
 			cpu->at[nr++] = cpu->at[k];
 	cpu->nr = nr;
-	return 0;
 }
 
-int braid_dat_take_shifts(struct braid_dat_input *in)
+void braid_dat_take_shifts(struct braid_dat_input *in)
 {
 	struct braid_dat_times *times = &in->dat->times;
-	u64 peer, flags, nr;
+	u64 flags, nr;
 	u32 k;
-	int err = 0;
 
 	braid_dat_free_shifts(times);
-	if (braid_dat_take_number(in, 8, &peer) || braid_dat_take_number(in, 4, &flags) ||
-	    braid_dat_take_number(in, 4, &nr))
-		return -EBADMSG;
+	braid_dat_number(in, 8);	/* the peer's trace */
+	flags = braid_dat_number(in, 4);
+	nr = braid_dat_number(in, 4);
 	if (nr > BRAID_MAX_CPUS)
-		return braid_dat_broken(in->dat, "it has too many CPUs");
-	times->cpus = calloc(nr + 1, sizeof(*times->cpus));
-	if (!times->cpus)
-		return braid_out_of_memory();
+		braid_dat_refuse(in, "it has too many CPUs");
+	times->cpus = in->err ? NULL : calloc(nr + 1, sizeof(*times->cpus));
+	if (!in->err && !times->cpus)
+		in->err = braid_out_of_memory();
+	if (in->err)
+		return;
 	times->nr_cpus = nr;
 	times->interpolate = flags & INTERPOLATE;
-	for (k = 0; k < nr && !err; k++)
-		err = take_cpu(in, &times->cpus[k]);
+	for (k = 0; k < nr && !in->err; k++)
+		take_cpu(in, &times->cpus[k]);
 	/* Those of trace-cmd 2.9 end here. */
-	for (k = 0; k < nr && !err && in->at < in->end; k++)
-		err = take_column(in, &times->cpus[k], offsetof(struct braid_dat_shift, fraction));
-	for (k = 0; k < nr && !err; k++)
-		err = sort_cpu(in->dat, &times->cpus[k]);
-	return err;
+	for (k = 0; k < nr && !in->err && in->at < in->end; k++)
+		take_column(in, &times->cpus[k], offsetof(struct braid_dat_shift, fraction));
+	for (k = 0; k < nr && !in->err; k++)
+		sort_cpu(in, &times->cpus[k]);
 }
 
 void braid_dat_free_shifts(struct braid_dat_times *times)
