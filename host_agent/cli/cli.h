@@ -182,16 +182,6 @@ int braid_cli_confine_for(char *const *word);
  */
 void braid_cli_capture_head(struct braid_chunk_file *head);
 
-/**
- * braid_parse_u64 - read a decimal number that an option was given
- * @text: all of it must be digits
- * @max: the largest allowed
- * @value: set on success
- *
- * Return: 0, or -EINVAL with braid_fail().
- */
-int braid_parse_u64(const char *text, u64 max, u64 *value);
-
 #define BRAID_USUAL_REGION_BYTES	(16ull << 20)
 
 /**

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "host_agent/cli/trace_options.h"
-#include "host_agent/library/words.h"
 #include "tracebraid/tracebraid.h"
 
 struct analyze {
@@ -26,36 +25,23 @@ static int take_window(const struct braid_option *o, void *to, const char *value
 }
 
 static const struct braid_option options[] = {
-	{ 'n', "top", "COUNT", .take = braid_trace_take, .help =
-	  "maximum rows of each table. Default: 10. In JSON and CSV it limits only the tables of "
-	  "longest episodes, waits and stalls" },
-	{ 'j', "json", NULL, .take = braid_trace_take, .help = "one JSON object; times and durations in ns" },
-	{ 0, "csv", NULL, .take = braid_trace_take, .help =
-	  "comma-separated values; the first line names the columns" },
+	BRAID_TRACE_ANALYSIS("top", braid_trace_take),
+	BRAID_TRACE_ANALYSIS("json", braid_trace_take),
+	BRAID_TRACE_ANALYSIS("csv", braid_trace_take),
 	{ 'o', "output", "OUT", BRAID_STRING(ANALYZE, out),
 	  "write to OUT instead of standard output" },
 	{ 0, "against", "OTHER", BRAID_STRING(ANALYZE, against),
 	  "compare with the capture OTHER: show what differs, and whether significantly" },
-	{ 0, "against-since", "TIME", .take = take_window, .help =
-	  "compare with OTHER from TIME on; without --against, OTHER is FILE: two times of one capture. "
-	  "--since and --until are then of FILE only" },
-	{ 0, "against-until", "TIME", .take = take_window, .help = "compare with OTHER up to TIME" },
-	{ 0, "stream", "NAME", .take = braid_trace_take, .help = "only this guest",
-	  .values = "@stream" },
-	{ 0, "cpu", "N", .take = braid_trace_take, .help = "only this vCPU of each guest" },
-	{ 0, "task", "PID", .take = braid_trace_take,
-	  .help = "only while this task of a guest is current on its vCPU" },
-	{ 0, "by", "WHAT", .take = braid_trace_take, .help =
-	  "group rows by vcpu (default), task, syscall or function of the guest, or by guest",
-	  .values = BRAID_WORDS_BY },
-	{ 0, "folded", NULL, .take = braid_trace_take, .help =
-	  "print stacks for flamegraph.pl and speedscope; of --by, only function has an effect" },
-	{ 0, "weight", "WHAT", .take = braid_trace_take, .help =
-	  "weight of a folded stack: time in ns (default) or count", .values = BRAID_WORDS_WEIGHT },
-	{ 0, "since", "TIME", .take = braid_trace_take, .help =
-	  "from TIME on: seconds as the report shows them, +SECONDS from the first event, or "
-	  BRAID_TRACE_TIMES },
-	{ 0, "until", "TIME", .take = braid_trace_take, .help = "up to TIME, in the same formats" },
+	BRAID_TRACE_ANALYSIS("against-since", take_window),
+	BRAID_TRACE_ANALYSIS("against-until", take_window),
+	BRAID_TRACE_ANALYSIS("stream", braid_trace_take),
+	BRAID_TRACE_ANALYSIS("cpu", braid_trace_take),
+	BRAID_TRACE_ANALYSIS("task", braid_trace_take),
+	BRAID_TRACE_ANALYSIS("by", braid_trace_take),
+	BRAID_TRACE_ANALYSIS("folded", braid_trace_take),
+	BRAID_TRACE_ANALYSIS("weight", braid_trace_take),
+	BRAID_TRACE_ANALYSIS("since", braid_trace_take),
+	BRAID_TRACE_ANALYSIS("until", braid_trace_take),
 	{ 0 },
 };
 

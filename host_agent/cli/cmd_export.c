@@ -18,15 +18,11 @@ struct export {
 	  .values = "@form" }
 #define OUTPUT(help)	{ 'o', "output", "OUT", BRAID_STRING(struct export, out), help }
 
-#define STATES \
-	{ 0, "states", NULL, .take = braid_trace_take, .help = \
-	  "trace.dat and ctf: add vCPUs' states as events of a buffer 'tracebraid'" }
-
 static const struct braid_option export_options[] = {
 	TO("see below"),
 	OUTPUT("the output file or folder; -: standard output, for forms of one file"),
-	STATES,
-	BRAID_TRACE_CPUS,
+	BRAID_TRACE_OPTION("states", braid_trace_take),
+	BRAID_TRACE_OPTION("cpus", braid_trace_take),
 	{ 0 },
 };
 
@@ -45,8 +41,8 @@ const struct braid_cli_command braid_command_export = {
 static const struct braid_option merge_options[] = {
 	TO("write another format than text, see `tracebraid export --help`"),
 	OUTPUT("write to OUT instead of standard output"),
-	STATES,
-	BRAID_TRACE_CPUS,
+	BRAID_TRACE_OPTION("states", braid_trace_take),
+	BRAID_TRACE_OPTION("cpus", braid_trace_take),
 	{ 0 },
 };
 

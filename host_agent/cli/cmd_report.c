@@ -23,29 +23,23 @@ static int take_lines(const struct braid_option *o, void *to, const char *value)
 
 static int take_around(const struct braid_option *o, void *to, const char *value)
 {
-	return braid_pattern_check(value) ?: braid_trace_select(o, to, value);
+	return braid_pattern_check(value) ?: braid_trace_take(o, to, value);
 }
 
 static const struct braid_option options[] = {
 	{ 'j', "json", NULL, BRAID_FLAG(REPORT, json), "one JSON object per line" },
 	{ 'o', "output", "OUT", BRAID_STRING(REPORT, out),
 	  "write to OUT instead of standard output" },
-	{ 0, "around", "EVENT", .take = take_around, .help =
-	  "only 10 ms before and after each EVENT, a GLOB as of --event, of any stream",
-	  .values = "@event" },
-	{ 0, "uncertain", NULL, .take = braid_trace_take, .help =
-	  "mark with ~ each event that may have happened before an event printed above it, because "
-	  "their error bounds overlap. The last line counts such events, marked or not; "
-	  "filtered-out events are not considered" },
-	{ 0, "no-header", NULL, .take = braid_trace_take, .help =
-	  "print only the lines of the timeline" },
-	{ 'n', "lines", "COUNT", BRAID_TAKE(take_lines, u64, REPORT, trace.max_lines), .help =
-	  "stop after COUNT lines", .least = 1 },
+	BRAID_TRACE_OPTION("around", take_around),
+	BRAID_TRACE_OPTION("uncertain", braid_trace_take),
+	BRAID_TRACE_OPTION("no-header", braid_trace_take),
+	{ .name = "lines", BRAID_TAKE(take_lines, u64, REPORT, trace.max_lines), .least = 1,
+	  .of = BRAID_LIBRARY_EXPORT },
 	{ 0, "stats", NULL, BRAID_FLAG(REPORT, stats),
 	  "event counts; how long each CPU, task and vCPU ran, waited and slept; time in guests, "
 	  "exits by reason, steal; losses. With --json as one object. Lists what could not be "
 	  "determined" },
-	BRAID_TRACE_CPUS,
+	BRAID_TRACE_OPTION("cpus", braid_trace_take),
 	{ 0 },
 };
 

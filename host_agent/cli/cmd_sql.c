@@ -8,7 +8,7 @@
 #include "host_agent/cli/cli.h"
 #include "host_agent/cli/sql_command.h"
 #include "host_agent/export/export.h"
-#include "host_agent/library/words.h"
+#include "host_agent/library/options.h"
 #include "host_agent/util/error.h"
 
 struct sql {

@@ -172,20 +172,6 @@ void braid_cli_capture_head(struct braid_chunk_file *head)
 	braid_host_clock_pair(&head->start_host_ns, &head->start_realtime_ns);
 }
 
-int braid_parse_u64(const char *text, u64 max, u64 *value)
-{
-	unsigned long long n;
-	char *end;
-
-	errno = 0;
-	n = strtoull(text, &end, 10);
-	if (errno || end == text || *end || *text < '0' || *text > '9' || n > max)
-		return braid_fail(-EINVAL, "'%s' is not a number from 0 to %llu", text,
-				  (unsigned long long)max);
-	*value = n;
-	return 0;
-}
-
 int braid_parse_region_size(const char *text, u64 *bytes)
 {
 	if (braid_text_size(text, MIB, bytes) && *bytes >= LEAST_REGION_MIB * MIB &&

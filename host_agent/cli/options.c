@@ -7,7 +7,7 @@
 
 #include "host_agent/cli/cli.h"
 #include "host_agent/cli/options.h"
-#include "host_agent/util/array.h"
+#include "host_agent/library/options.h"
 #include "host_agent/util/error.h"
 #include "host_agent/util/text.h"
 
@@ -23,31 +23,36 @@ static const struct braid_option help_option[] = {
 	{ 0 },
 };
 
-/* NULL: there are fewer. */
-static const struct braid_option *option_by_number(const struct braid_cli_command *c, size_t k)
+bool braid_option_by_number(const struct braid_cli_command *c, size_t number, struct braid_option *o)
 {
 	const struct braid_option *const tables[] = { c->options, c->common, help_option };
-	const struct braid_option *o;
+	const struct braid_option *row;
 	size_t t;
 
 	for (t = 0; t < 3; t++)
-		for (o = tables[t]; o && o->name; o++)
-			if (!k--)
-				return o;
-	return NULL;
+		for (row = tables[t]; row && row->name; row++) {
+			if (number--)
+				continue;
+			*o = row->of ? *braid_library_option(row->name, strlen(row->name), row->of) : *row;
+			o->take = row->take;
+			o->at = row->at;
+			o->least = row->least ? row->least : o->least;
+			return true;
+		}
+	return false;
 }
 
 /* @got: a letter, or BY_NAME and a number. */
-static const struct braid_option *option_of(const struct braid_cli_command *c, int got)
+static bool option_of(const struct braid_cli_command *c, int got, struct braid_option *o)
 {
-	const struct braid_option *o;
 	size_t k;
 
 	if (got >= BY_NAME)
-		return option_by_number(c, got - BY_NAME);
-	for (k = 0; (o = option_by_number(c, k)) && o->letter != got; k++)
-		;
-	return o;
+		return braid_option_by_number(c, got - BY_NAME, o);
+	for (k = 0; braid_option_by_number(c, k, o); k++)
+		if (o->letter == got)
+			return true;
+	return false;
 }
 
 static bool takes_next_word(const struct braid_option *o)
@@ -62,40 +67,6 @@ static int argument_kind(const struct braid_option *o)
 }
 
 /* Values ------------------------------------------------------------------------------------ */
-
-int braid_take_flag(const struct braid_option *o, void *to, const char *value)
-{
-	(void)o, (void)value;
-	*(bool *)to = true;
-	return 0;
-}
-
-int braid_take_string(const struct braid_option *o, void *to, const char *value)
-{
-	(void)o;
-	*(const char **)to = value;
-	return 0;
-}
-
-int braid_take_list(const struct braid_option *o, void *to, const char *value)
-{
-	struct braid_option_list *list = to;
-
-	(void)o;
-	return braid_array_push(list->items, list->nr, list->capacity, value) ?
-	       braid_out_of_memory() : 0;
-}
-
-int braid_take_count(const struct braid_option *o, void *to, const char *value)
-{
-	u64 most = o->most ? o->most : INT64_MAX, got;
-
-	if (braid_parse_u64(value, most, &got) || got < o->least)
-		return braid_fail(-EINVAL, "expected a number from %llu to %llu",
-				  (unsigned long long)o->least, (unsigned long long)most);
-	*(u64 *)to = got;
-	return 0;
-}
 
 int braid_take_duration(const struct braid_option *o, void *to, const char *value)
 {
@@ -114,25 +85,6 @@ int braid_take_duration(const struct braid_option *o, void *to, const char *valu
 		return braid_fail(-EINVAL, "expected a duration, such as 10, 10s, 500ms, 2m or 1h");
 	*(double *)to = seconds;
 	return 0;
-}
-
-int braid_take_word(const struct braid_option *o, void *to, const char *value)
-{
-	const char *named;
-	int err = braid_take_named(o, &named, value);
-
-	if (!err)
-		*(unsigned int *)to = braid_text_one_of(o->values, value);
-	return err;
-}
-
-int braid_take_named(const struct braid_option *o, void *to, const char *value)
-{
-	char list[BRAID_TEXT_LIST];
-
-	if (braid_text_one_of(o->values, value) < 0)
-		return braid_fail(-EINVAL, "expected %s", braid_text_list(o->values, list));
-	return braid_take_string(o, to, value);
 }
 
 int braid_take_region_size(const struct braid_option *o, void *to, const char *value)
@@ -203,7 +155,7 @@ static void print_option(const struct braid_option *o)
 
 static void print_help(const struct braid_cli_command *c)
 {
-	const struct braid_option *o;
+	struct braid_option o;
 	const char *usage, *end, *help, *form;
 	size_t k;
 
@@ -214,8 +166,8 @@ static void print_help(const struct braid_cli_command *c)
 	}
 	print_paragraphs(c->text);
 	putchar('\n');
-	for (k = 0; (o = option_by_number(c, k)); k++)
-		print_option(o);
+	for (k = 0; braid_option_by_number(c, k, &o); k++)
+		print_option(&o);
 	if (c->form)
 		printf("\n%s:\n", c->forms ? c->forms : "Forms");
 	for (k = 0; c->form && (form = c->form(k, &help)); k++)
@@ -242,18 +194,17 @@ static void describe_lines(const char *what, const char *text)
 
 void braid_options_describe(const struct braid_cli_command *c)
 {
-	const struct braid_option *o;
+	struct braid_option o;
 	const char *help, *form;
 	size_t k;
 
 	describe_lines("summary", c->summary);
 	describe_lines("usage", c->usage);
 	describe_lines("text", c->text);
-	for (k = 0; (o = option_by_number(c, k)); k++) {
-		printf(o->letter ? "option\t-%c" : "option\t", o->letter);
-		printf("\t--%s\t%s%s\t%s\t%s\n", o->name,
-		       o->argument && *o->argument != '[' ? "=" : "", o->argument ? o->argument : "",
-		       o->values ? o->values : "", o->help);
+	for (k = 0; braid_option_by_number(c, k, &o); k++) {
+		printf(o.letter ? "option\t-%c" : "option\t", o.letter);
+		printf("\t--%s\t%s%s\t%s\t%s\n", o.name, o.argument && *o.argument != '[' ? "=" : "",
+		       o.argument ? o.argument : "", o.values ? o.values : "", o.help);
 	}
 	for (k = 0; c->form && (form = c->form(k, &help)); k++)
 		printf("form\t%s\t%s\n", form, help);
@@ -275,17 +226,17 @@ static void make_table(const struct braid_cli_command *c, struct getopt_table *t
 	static const char *const marks[] = {
 		[no_argument] = "", [required_argument] = ":", [optional_argument] = "::",
 	};
-	const struct braid_option *o;
+	struct braid_option o;
 	char *at = t->letters;
 	size_t k;
 
 	memset(t, 0, sizeof(*t));
 	at = stpcpy(at, c->stops ? "+:" : ":");
-	for (k = 0; k < MAX_OPTIONS && (o = option_by_number(c, k)); k++) {
-		t->names[k] = (struct option){ o->name, argument_kind(o), NULL, BY_NAME + k };
-		if (o->letter) {
-			*at++ = o->letter;
-			at = stpcpy(at, marks[argument_kind(o)]);
+	for (k = 0; k < MAX_OPTIONS && braid_option_by_number(c, k, &o); k++) {
+		t->names[k] = (struct option){ o.name, argument_kind(&o), NULL, BY_NAME + k };
+		if (o.letter) {
+			*at++ = o.letter;
+			at = stpcpy(at, marks[argument_kind(&o)]);
 		}
 	}
 }
@@ -293,15 +244,15 @@ static void make_table(const struct braid_cli_command *c, struct getopt_table *t
 /* @word: "--name", perhaps with a value. */
 static int refuse_name(const struct braid_cli_command *c, const char *word)
 {
-	const struct braid_option *o;
+	struct braid_option o;
 	char name[64];
 	struct braid_text_near near = { .word = name };
 	size_t k;
 
 	snprintf(name, sizeof(name), "%.*s", (int)strcspn(word, "="), word);
 	memmove(name, name + 2, strlen(name) - 1);
-	for (k = 0; (o = option_by_number(c, k)); k++)
-		braid_text_nearer(&near, o->name);
+	for (k = 0; braid_option_by_number(c, k, &o); k++)
+		braid_text_nearer(&near, o.name);
 	if (near.nearest)
 		return braid_fail(-EINVAL, "%s: unknown option '%s'; did you mean '--%s'?", c->name,
 				  word, near.nearest);
@@ -312,15 +263,16 @@ static int refuse_name(const struct braid_cli_command *c, const char *word)
 /* What getopt did not understand. @got: ':': a value is missing. */
 static int options_refuse(const struct braid_cli_command *c, int got, const char *word)
 {
-	const struct braid_option *o = optopt ? option_of(c, optopt) : NULL;
 	char letter[3] = { '-', optopt };
+	struct braid_option o;
+	bool known = optopt && option_of(c, optopt, &o);
 
 	if (optopt && optopt < BY_NAME)
 		word = letter;
-	if (got == ':' && o)
-		return braid_fail(-EINVAL, "%s: '%s' needs a value: %s", c->name, word, o->argument);
-	if (o)
-		return braid_fail(-EINVAL, "%s: '%s': --%s takes no value", c->name, word, o->name);
+	if (got == ':' && known)
+		return braid_fail(-EINVAL, "%s: '%s' needs a value: %s", c->name, word, o.argument);
+	if (known)
+		return braid_fail(-EINVAL, "%s: '%s': --%s takes no value", c->name, word, o.name);
 	if (!optopt)
 		return refuse_name(c, word);
 	if (braid_habit(c->name, optopt))
@@ -343,7 +295,7 @@ static int refuse_value(const struct braid_cli_command *c, const struct braid_op
 
 int braid_options_parse(const struct braid_cli_command *c, void *state, int argc, char **argv)
 {
-	const struct braid_option *o;
+	struct braid_option o;
 	struct getopt_table t;
 	unsigned int nr;
 	int got, err;
@@ -355,16 +307,16 @@ int braid_options_parse(const struct braid_cli_command *c, void *state, int argc
 	while ((got = getopt_long(argc, argv, t.letters, t.names, NULL)) != -1) {
 		if (got == '?' || got == ':')
 			return options_refuse(c, got, argv[optind - 1]);
-		o = option_of(c, got);
-		if (o == help_option) {
+		option_of(c, got, &o);
+		if (!o.take) {
 			print_help(c);
 			return 1;
 		}
-		if (takes_next_word(o))
+		if (takes_next_word(&o))
 			optarg = optind < argc && *argv[optind] != '-' ? argv[optind++] : NULL;
-		err = o->take(o, (char *)state + o->at, optarg);
+		err = o.take(&o, (char *)state + o.at, optarg);
 		if (err)
-			return refuse_value(c, o, optarg, err);
+			return refuse_value(c, &o, optarg, err);
 	}
 	nr = argc - optind;
 	if (c->expected && (nr < c->least || nr > c->most))

@@ -7,56 +7,13 @@
 #define BRAID_CLI_OPTIONS_H
 
 #include <getopt.h>	/* optind */
-#include <stdbool.h>
-#include <stddef.h>
 
-#include "tracebraid/types.h"
+#include "host_agent/util/option.h"
 
-struct braid_option;
-
-/*
- * Parses @value (NULL: the option has none) into @to. Return: 0, or -errno with braid_fail(). Its text
- * says only what is wrong with the value; the caller prepends the command and the option.
- */
-typedef int braid_option_take(const struct braid_option *o, void *to, const char *value);
-
-struct braid_option {
-	char letter;			/* 0: only a name */
-	const char *name;
-	const char *argument;		/* NULL: none; "[=EVENTS]": may be left out; "[GLOB]": the
-					   next word, unless that is an option */
-	braid_option_take *take;
-	size_t at;			/* its destination in the command's state */
-	const char *help;
-	const char *values;		/* for completion: words, and "@KIND"s of names */
-	u64 least, most;		/* of a count; no most: INT64_MAX */
-};
-
-braid_option_take braid_take_flag;	/* a bool, which becomes true */
-braid_option_take braid_take_string;
-braid_option_take braid_take_count;	/* a u64 */
 braid_option_take braid_take_duration;	/* seconds, a double */
-braid_option_take braid_take_word;	/* an unsigned int: which of ->values */
-braid_option_take braid_take_named;	/* a const char *: one of ->values */
-braid_option_take braid_take_list;	/* one more of a struct braid_option_list */
 braid_option_take braid_take_region_size;	/* a u64: bytes */
 
-struct braid_option_list {
-	const char **items;
-	size_t nr, capacity;
-};
-
-/* Function and destination of an option, for members of the right type only. */
-#define BRAID_TAKE(function, kind, type, member) \
-	.take = function, .at = offsetof(type, member) + \
-	0 * sizeof(char[__builtin_types_compatible_p(kind, __typeof__(((type *)0)->member)) ? 1 : -1])
-#define BRAID_FLAG(type, member)	BRAID_TAKE(braid_take_flag, bool, type, member)
-#define BRAID_STRING(type, member)	BRAID_TAKE(braid_take_string, const char *, type, member)
-#define BRAID_LIST(type, member) \
-	BRAID_TAKE(braid_take_list, struct braid_option_list, type, member)
-#define BRAID_COUNT(type, member)	BRAID_TAKE(braid_take_count, u64, type, member)
 #define BRAID_DURATION(type, member)	BRAID_TAKE(braid_take_duration, double, type, member)
-#define BRAID_WORD(type, member)	BRAID_TAKE(braid_take_word, unsigned int, type, member)
 
 /* Options of several commands. */
 #define BRAID_OPTION_CONNECT(type, member, more) \
@@ -77,7 +34,8 @@ struct braid_cli_command {
 	int (*run)(int argc, char **argv);	/* argv[0] is the name; returns the exit code */
 	const char *usage;		/* what follows the name; a line for each form */
 	const char *text;		/* paragraphs, a line each, as is ->notes */
-	const struct braid_option *options;	/* the last one has no name */
+	/* The last one has no name. One with ->of is the library's: only ->take, ->at and ->least are here. */
+	const struct braid_option *options;
 	const struct braid_option *common;	/* likewise: shown after them; or NULL */
 	const char *notes;		/* NULL: none */
 	const char *status;		/* what it exits with; NULL: 0 and 1 */
@@ -89,6 +47,16 @@ struct braid_cli_command {
 	const char *(*form)(size_t k, const char **help);
 	const char *forms;		/* what they are called, if not "Forms" */
 };
+
+/**
+ * braid_option_by_number - an option of a command, with all that the library says of it
+ * @c: the command
+ * @number: from 0; --help is the last one, which nothing takes
+ * @o: filled
+ *
+ * Return: false: there are fewer.
+ */
+bool braid_option_by_number(const struct braid_cli_command *c, size_t number, struct braid_option *o);
 
 /**
  * braid_options_parse - take a command's options, and check the number of its operands

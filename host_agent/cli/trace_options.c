@@ -8,7 +8,6 @@
 
 #include "host_agent/cli/trace_options.h"
 #include "host_agent/control/control.h"
-#include "host_agent/library/words.h"
 #include "host_agent/util/array.h"
 #include "host_agent/util/cleanup.h"
 #include "host_agent/util/error.h"
@@ -33,14 +32,7 @@ int braid_trace_take(const struct braid_option *o, void *to, const char *value)
 {
 	struct braid_trace_options *t = to;
 
-	return trace_options_add(&t->words, o->name, value);
-}
-
-int braid_trace_select(const struct braid_option *o, void *to, const char *value)
-{
-	struct braid_trace_options *t = to;
-
-	t->selects = true;
+	t->selects |= !!(o->of & BRAID_LIBRARY_LIMITS);
 	return trace_options_add(&t->words, o->name, value);
 }
 
@@ -71,7 +63,7 @@ static int trace_options_take_event(const struct braid_option *o, void *to, cons
 
 	/* Several are separated by commas, as for record. */
 	while (!err && (one = strsep(&at, ",")))
-		err = braid_pattern_check(one) ?: braid_trace_select(o, to, one);
+		err = braid_pattern_check(one) ?: braid_trace_take(o, to, one);
 	return err;
 }
 
@@ -86,39 +78,21 @@ static int take_filter(const struct braid_option *o, void *to, const char *text)
 #define TRACE	struct braid_trace_options
 
 const struct braid_option braid_trace_common[] = {
-	{ 0, "clock", "CLOCK", .take = braid_trace_take, .help =
-	  "show times of CLOCK: host (default), or realtime, to compare captures of several hosts; "
-	  "error bounds then refer to that clock. A report shows realtime as a date in UTC, "
-	  "2026-01-31T12:00:00.500000000Z; JSON has the date in \"time\", and the ns since 1970",
-	  .values = BRAID_WORDS_CLOCK },
+	BRAID_TRACE_OPTION("clock", braid_trace_take),
 	{ 0, "clock-source", "SOURCE", .take = take_clock_source, .help =
 	  "convert guests' times only by SOURCE: kvm, exchange, pairs, nominal or windows (the "
 	  "exchange, made tighter by the host's kvm_entry and kvm_exit events); auto (default) "
 	  "selects the best except windows", .values = BRAID_WORDS_SOURCE },
-	{ 0, "stream", "NAME", .take = braid_trace_select, .help = "only this guest, or 'host'",
-	  .values = "@stream" },
-	{ 0, "cpu", "N", .take = braid_trace_select, .help = "only this CPU of each stream" },
-	{ 'B', "buffer", "NAME", .take = braid_trace_select,
-	  .help = "only guests' buffers of this name" },
-	{ 'e', "event", "GLOB", .take = trace_options_take_event,
-	  .help = "only events SYSTEM:EVENT, or sub-events of that name; several are separated by commas; "
-	  "may be repeated",
-	  .values = "@event" },
-	{ 'F', "filter", "FILTER", .take = take_filter, .help =
-	  "only events that match FILTER, 'EVENTS: EXPRESSION' as in trace-cmd: "
-	  "'sched_switch: prev_prio < 100 && next_comm ~ \"q*\"'. EVENTS are regular expressions "
-	  "EVENT or SYSTEM/EVENT, separated by commas; fields are compared by == != < > <= >= & "
-	  "(bits), strings by == != ~ (glob) =~ !~ (regular expression), joined by && || ! (); "
-	  "CPU and COMM can be used like fields. With several filters, one must match" },
+	BRAID_TRACE_OPTION("stream", braid_trace_take),
+	BRAID_TRACE_OPTION("cpu", braid_trace_take),
+	BRAID_TRACE_OPTION("buffer", braid_trace_take),
+	BRAID_TRACE_OPTION("event", trace_options_take_event),
+	BRAID_TRACE_OPTION("filter", take_filter),
 	{ 'v', "invert", NULL, BRAID_FLAG(TRACE, invert), "invert the filters that follow" },
-	{ 0, "pid", "PID", .take = braid_trace_select,
-	  .help = "only events of this task; may be repeated" },
-	{ 0, "comm", "GLOB", .take = braid_trace_select,
-	  .help = "only events of tasks of that name; may be repeated" },
-	{ 0, "since", "TIME", .take = braid_trace_select, .help =
-	  "from TIME on: seconds as the report shows them, +SECONDS from the first event, or "
-	  BRAID_TRACE_TIMES },
-	{ 0, "until", "TIME", .take = braid_trace_select, .help = "up to TIME, in the same formats" },
+	BRAID_TRACE_OPTION("pid", braid_trace_take),
+	BRAID_TRACE_OPTION("comm", braid_trace_take),
+	BRAID_TRACE_OPTION("since", braid_trace_take),
+	BRAID_TRACE_OPTION("until", braid_trace_take),
 	{ 0 },
 };
 

@@ -6,6 +6,7 @@
 #include <signal.h>
 
 #include "host_agent/cli/cli.h"
+#include "host_agent/library/options.h"
 
 struct tracebraid_trace;
 
@@ -14,19 +15,11 @@ extern const struct braid_option braid_trace_common[];
 
 braid_option_take braid_trace_take_form;	/* a const char *: the name of one */
 
-/* Keep an option as a word for libtracebraid; ->at is 0. The second one limits which events there are. */
-braid_option_take braid_trace_take;
-braid_option_take braid_trace_select;
+braid_option_take braid_trace_take;	/* keeps an option of the library as a word for it; ->at is 0 */
 
-/* For commands that write a form. */
-#define BRAID_TRACE_CPUS \
-	{ 0, "cpus", "N", .take = braid_trace_take, .help = \
-	  "use N CPUs, where the format can; by default all that the command may run on" }
-
-/* The end of the help for --since. */
-#define BRAID_TRACE_TIMES \
-	"-SECONDS from the recording's end; or wall time, '2026-01-31 12:00:00.5' or, of the " \
-	"recording's day, 12:00:00.5: in this time zone, or in UTC with a Z appended"
+/* Options of the library, of exports and of analyses. */
+#define BRAID_TRACE_OPTION(name_, take_)	{ .name = name_, .take = take_, .of = BRAID_LIBRARY_EXPORT }
+#define BRAID_TRACE_ANALYSIS(name_, take_)	{ .name = name_, .take = take_, .of = BRAID_LIBRARY_TABLES }
 
 #define BRAID_TRACE_STATUS	"0 on success, 1 on error, and 2 if no event matches the selection."
 #define BRAID_TRACE_NOTHING	2	/* the exit code */

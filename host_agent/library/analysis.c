@@ -8,7 +8,6 @@
 #include "host_agent/analyze/analysis.h"
 #include "host_agent/export/export.h"
 #include "host_agent/library/private.h"
-#include "host_agent/library/words.h"
 #include "host_agent/util/error.h"
 #include "host_agent/walk/analysis.h"
 
@@ -67,25 +66,28 @@ static int check_takes(const struct braid_analysis *analysis, enum braid_analysi
 			  braid_analysis_names(option, names));
 }
 
-static int check_by(const struct braid_analysis *analysis, const struct braid_library_select *s)
+static int check_limited(const struct braid_analysis *analysis, const char *const *words)
 {
+	const char *by = braid_library_word(words, "by");
 	size_t k;
+	int err = check_takes(analysis, BRAID_ANALYSIS_ONE_TASK, braid_library_word(words, "task"));
 
-	for (k = 0; s->by_word && k < sizeof(limited) / sizeof(*limited); k++)
-		if (!strcmp(limited[k].name, s->by_word + strlen(braid_library_dashes(s->by_word))))
-			return check_takes(analysis, limited[k].option, s->by_word);
-	return 0;
+	for (k = 0; by && !err && k < sizeof(limited) / sizeof(*limited); k++)
+		if (!strcmp(limited[k].name, by + strlen(braid_library_dashes(by))))
+			err = check_takes(analysis, limited[k].option, by);
+	return err ?: check_takes(analysis, BRAID_ANALYSIS_FOLDED, braid_library_word(words, "folded"));
 }
 
 /* Which of them cannot be combined. */
-static int check_combination(const struct braid_library_select *s, bool compares)
+static int check_combination(const struct braid_library_select *s, const char *const *words,
+			     bool compares)
 {
 	const char *dashes = braid_library_dashes(s->word ?: "");
 
 	if (s->folded && (s->json || s->csv))
 		return braid_fail(-EINVAL, "%sfolded cannot be combined with %sjson or %scsv", dashes, dashes, dashes);
-	if (s->by_count && !s->folded)
-		return braid_fail(-EINVAL, "%.63s needs %sfolded", s->weight_word, dashes);
+	if (s->weight && !s->folded)
+		return braid_fail(-EINVAL, "%.63s needs %sfolded", braid_library_word(words, "weight"), dashes);
 	if (compares && (s->by || s->folded))
 		return braid_fail(-EINVAL, "%sby and %sfolded do not apply to a comparison", dashes, dashes);
 	if ((s->against[0].kind || s->against[1].kind) && !compares)
@@ -102,7 +104,6 @@ static int choose(struct braid_library_select *s, struct braid_analysis_options 
 {
 	int err = braid_library_parse(s, options, use);
 	char names[BRAID_ANALYSIS_NAMES];
-	const char *folded = *braid_library_dashes(s->word ?: "") ? "--folded" : "folded";
 
 	*analysis = err ? NULL : braid_analysis_by_name(name);
 	if (!*analysis)
@@ -110,18 +111,16 @@ static int choose(struct braid_library_select *s, struct braid_analysis_options 
 	if (compares && !braid_analysis_takes(*analysis, BRAID_ANALYSIS_COMPARES))
 		return braid_fail(-EINVAL, "%s cannot compare two captures; %s can", name,
 				  braid_analysis_names(BRAID_ANALYSIS_COMPARES, names));
-	if (check_takes(*analysis, BRAID_ANALYSIS_ONE_TASK, s->task_word) || check_by(*analysis, s) ||
-	    check_takes(*analysis, BRAID_ANALYSIS_FOLDED, s->folded ? folded : NULL) ||
-	    check_combination(s, compares))
+	if (check_limited(*analysis, options) || check_combination(s, options, compares))
 		return -EINVAL;
 	*wants = (struct braid_analysis_options){
 		.top = s->top ?: DEFAULT_TOP, .stream = s->options.stream,
 		.one_cpu = s->options.one_cpu, .cpu = s->options.cpu,
-		.one_task = s->task_word, .task = s->task,
+		.one_task = braid_library_word(options, "task"), .task = s->task,
 		.by_task = s->by == BRAID_BY_TASK, .by_guest = s->by == BRAID_BY_GUEST,
 		.by_call = s->by == BRAID_BY_SYSCALL,
 		.by_function = s->by == BRAID_BY_FUNCTION,
-		.folded = s->folded, .by_count = s->by_count, .compares = (*analysis)->compares,
+		.folded = s->folded, .by_count = s->weight == BRAID_WEIGHT_COUNT, .compares = (*analysis)->compares,
 		.form = s->json ? BRAID_TABLE_JSON : s->csv ? BRAID_TABLE_CSV : BRAID_TABLE_TEXT,
 	};
 	return 0;

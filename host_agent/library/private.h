@@ -16,6 +16,7 @@
 #ifndef BRAID_LIBRARY_PRIVATE_H
 #define BRAID_LIBRARY_PRIVATE_H
 
+#include "host_agent/library/options.h"
 #include "host_agent/trace/vcpu.h"
 #include "host_agent/walk/walk.h"
 #include "tracebraid/tracebraid.h"
@@ -37,39 +38,28 @@ struct tracebraid_trace {
 	struct braid_walk_totals totals;
 };
 
-struct braid_library_list {
-	char **items;
-	size_t nr, capacity;
-};
-
-/* What options are for. */
-enum braid_library_use {
-	BRAID_LIBRARY_WALK = 1,
-	BRAID_LIBRARY_EXPORT = 2,
-	BRAID_LIBRARY_ANALYSIS = 4,
-	BRAID_LIBRARY_TABLES = 8,	/* an analysis that is written to a file */
-};
-
 /* A selection, with all that its options point to. */
 struct braid_library_select {
 	struct braid_walk_options options;
-	struct braid_library_list strings;	/* copies of values, that the others point to */
-	struct braid_library_list events, comms;
+	struct braid_option_list strings;	/* copies of values, that the others point to */
+	struct braid_option_list events, comms;
 	struct braid_walk_filter *filters;
 	s32 *pids;
 	size_t filters_capacity, pids_capacity;
-	const char *word;		/* that is being taken, as the caller wrote it */
-	/* Of analyses; words are NULL if they were not given: */
+	const char *word;		/* the last one, as the caller wrote it; NULL: none */
+	unsigned int clock;		/* 1: realtime */
+	u64 cpus;			/* 0: not given */
+	/* Of analyses: */
 	u64 top;			/* 0: not given */
-	const char *task_word;
-	u32 task;
-	const char *by_word;
-	enum { BRAID_BY_VCPU, BRAID_BY_TASK, BRAID_BY_SYSCALL, BRAID_BY_FUNCTION, BRAID_BY_GUEST } by;
-	bool json, csv, folded, by_count;
+	u64 task;
+	unsigned int by, weight;	/* which of the options' words: */
+	bool json, csv, folded;
 	struct braid_walk_moment against[2];	/* from, to, of the trace that is compared with; NONE: as
 						   ->options has it */
-	const char *weight_word;	/* with ->by_count */
 };
+
+enum { BRAID_BY_VCPU, BRAID_BY_TASK, BRAID_BY_SYSCALL, BRAID_BY_FUNCTION, BRAID_BY_GUEST };
+enum { BRAID_WEIGHT_TIME, BRAID_WEIGHT_COUNT };
 
 /**
  * braid_library_parse - parse options
@@ -90,6 +80,9 @@ int braid_library_parse(struct braid_library_select *s, const char *const *words
  */
 int braid_library_select(struct braid_library_select *s, const struct braid_source *source,
 			 const char *const *words, enum braid_library_use use);
+
+/** braid_library_word - the last word of an option, as the caller wrote it; NULL: it is not among them */
+const char *braid_library_word(const char *const *words, const char *name);
 
 /** braid_library_dashes - what a word begins with, "--" or "", for errors that name other words */
 const char *braid_library_dashes(const char *word);

@@ -1,296 +1,221 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Selections: the options of commands, as words. */
+/* The options of walks, exports and analyses, and how they are taken from words. */
 #include <errno.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "host_agent/library/options.h"
 #include "host_agent/library/private.h"
-#include "host_agent/library/words.h"
 #include "host_agent/util/array.h"
 #include "host_agent/util/error.h"
 #include "host_agent/walk/moment.h"
 #include "host_agent/walk/select.h"
 
-#define NR(list)	(sizeof(list) / sizeof(*(list)))
 #define MOST_TOP	10000
 #define MOST_CPU	65535
 #define MOST_CPUS	256
 
-/* An option with a value. @text lives with the selection. Return: 0, or -errno with braid_fail(). */
-struct option {
-	const char *name;
-	unsigned int of;	/* what takes it */
-	int (*take)(struct braid_library_select *s, const char *text);
-};
+#define SELECT	struct braid_library_select
 
-/* One without, and the bool that it sets. */
-struct flag {
-	const char *name;
-	unsigned int of;
-	size_t at;
-};
-
-/* The word as the caller wrote it is what an error is about. */
-static int select_refuse(const struct braid_library_select *s, const char *why)
+static int take_cpu(const struct braid_option *o, void *to, const char *text)
 {
-	return braid_fail(-EINVAL, "%.80s: %s", s->word, why);
-}
-
-static int select_take_number(struct braid_library_select *s, const char *text, u64 least, u64 most,
-			      u64 *value)
-{
-	char *end;
-
-	errno = 0;
-	*value = strtoull(text, &end, 10);
-	if (*text >= '0' && *text <= '9' && !*end && !errno && *value >= least && *value <= most)
-		return 0;
-	return braid_fail(-EINVAL, "%.80s: expected a number from %llu to %llu", s->word,
-			  (unsigned long long)least, (unsigned long long)most);
-}
-
-/* Return: which of @words @text is, or -EINVAL with braid_fail(). */
-static int take_one_of(struct braid_library_select *s, const char *text, const char *words)
-{
-	int which = braid_text_one_of(words, text);
-	char list[BRAID_TEXT_LIST];
-
-	return which >= 0 ? which : braid_fail(-EINVAL, "%.80s: expected %s", s->word,
-					       braid_text_list(words, list));
-}
-
-static int select_add(struct braid_library_list *list, const char *text)
-{
-	return braid_array_push(list->items, list->nr, list->capacity, (char *)text) ?
-	       braid_out_of_memory() : 0;
-}
-
-static int take_stream(struct braid_library_select *s, const char *text)
-{
-	s->options.stream = text;
-	return 0;
-}
-
-static int take_buffer(struct braid_library_select *s, const char *text)
-{
-	s->options.buffer = text;
-	return 0;
-}
-
-static int take_cpu(struct braid_library_select *s, const char *text)
-{
+	struct braid_library_select *s = to;
 	u64 value;
-	int err = select_take_number(s, text, 0, MOST_CPU, &value);
+	int err = braid_take_count(o, &value, text);
 
 	s->options.one_cpu = true;
-	s->options.cpu = value;
+	s->options.cpu = err ? 0 : value;
 	return err;
 }
 
-static int select_take_event(struct braid_library_select *s, const char *text)
+static int take_pid(const struct braid_option *o, void *to, const char *text)
 {
-	return select_add(&s->events, text);
-}
-
-static int take_around(struct braid_library_select *s, const char *text)
-{
-	s->options.around = text;
-	return 0;
-}
-
-static int take_comm(struct braid_library_select *s, const char *text)
-{
-	return select_add(&s->comms, text);
-}
-
-static int add_filter(struct braid_library_select *s, const char *text, bool invert)
-{
-	struct braid_walk_filter filter = { .text = text, .invert = invert };
-
-	return braid_array_push(s->filters, s->options.nr_filters, s->filters_capacity, filter) ?
-	       braid_out_of_memory() : 0;
-}
-
-static int take_filter(struct braid_library_select *s, const char *text)
-{
-	return add_filter(s, text, false);
-}
-
-static int take_filter_not(struct braid_library_select *s, const char *text)
-{
-	return add_filter(s, text, true);
-}
-
-static int take_pid(struct braid_library_select *s, const char *text)
-{
+	struct braid_library_select *s = to;
 	u64 value;
-	int err = select_take_number(s, text, 0, INT32_MAX, &value);
+	int err = braid_take_count(o, &value, text);
 
 	if (!err && braid_array_push(s->pids, s->options.nr_pids, s->pids_capacity, (s32)value))
 		err = braid_out_of_memory();
 	return err;
 }
 
-static int take_moment(struct braid_library_select *s, struct braid_walk_moment *m,
-		       const char *text)
+/* "filter" and "filter-not". */
+static int take_filter(const struct braid_option *o, void *to, const char *text)
 {
-	return braid_moment_parse(m, text) ?
-	       select_refuse(s, "not a time: expected SECONDS, +SECONDS, -SECONDS or, as wall time, 2026-01-31T12:00:00 or 12:00:00") :
+	struct braid_library_select *s = to;
+	struct braid_walk_filter filter = { .text = text, .invert = strcmp(o->name, "filter") };
+
+	return braid_array_push(s->filters, s->options.nr_filters, s->filters_capacity, filter) ?
+	       braid_out_of_memory() : 0;
+}
+
+static int take_moment(const struct braid_option *o, void *to, const char *text)
+{
+	(void)o;
+	return braid_moment_parse(to, text) ?
+	       braid_fail(-EINVAL, "not a time: expected SECONDS, +SECONDS, -SECONDS or, as wall time, 2026-01-31T12:00:00 or 12:00:00") :
 	       0;
 }
 
-static int take_since(struct braid_library_select *s, const char *text)
-{
-	return take_moment(s, &s->options.from, text);
-}
+#define MOMENT(member)	BRAID_TAKE(take_moment, struct braid_walk_moment, SELECT, member)
 
-static int take_until(struct braid_library_select *s, const char *text)
-{
-	return take_moment(s, &s->options.to, text);
-}
+#define EXPORT		BRAID_LIBRARY_EXPORT
+#define ITEMS		(BRAID_LIBRARY_WALK | EXPORT)
+#define ANY		(ITEMS | ANALYSES)
+#define ANALYSES	(BRAID_LIBRARY_ANALYSIS | TABLES)
+#define TABLES		BRAID_LIBRARY_TABLES
+#define LIMITS		BRAID_LIBRARY_LIMITS
 
-static int take_against_since(struct braid_library_select *s, const char *text)
-{
-	return take_moment(s, &s->against[0], text);
-}
-
-static int take_against_until(struct braid_library_select *s, const char *text)
-{
-	return take_moment(s, &s->against[1], text);
-}
-
-static int take_clock(struct braid_library_select *s, const char *text)
-{
-	int which = take_one_of(s, text, BRAID_WORDS_CLOCK);
-
-	s->options.realtime = which == 1;
-	return which < 0 ? which : 0;
-}
-
-static int take_lines(struct braid_library_select *s, const char *text)
-{
-	return select_take_number(s, text, 0, UINT64_MAX, &s->options.max_lines);
-}
-
-static int take_cpus(struct braid_library_select *s, const char *text)
-{
-	u64 value;
-	int err = select_take_number(s, text, 1, MOST_CPUS, &value);
-
-	s->options.cpus = value;
-	return err;
-}
-
-static int take_top(struct braid_library_select *s, const char *text)
-{
-	return select_take_number(s, text, 1, MOST_TOP, &s->top);
-}
-
-static int take_task(struct braid_library_select *s, const char *text)
-{
-	u64 value;
-	int err = select_take_number(s, text, 0, INT32_MAX, &value);
-
-	s->task_word = s->word;
-	s->task = value;
-	return err;
-}
-
-static int take_by(struct braid_library_select *s, const char *text)
-{
-	int which = take_one_of(s, text, BRAID_WORDS_BY);
-
-	s->by = which;
-	s->by_word = s->word;
-	return which < 0 ? which : 0;
-}
-
-static int take_weight(struct braid_library_select *s, const char *text)
-{
-	int which = take_one_of(s, text, BRAID_WORDS_WEIGHT);
-
-	s->weight_word = s->word;
-	s->by_count = which == 1;
-	return which < 0 ? which : 0;
-}
-
-#define ITEMS	(BRAID_LIBRARY_WALK | BRAID_LIBRARY_EXPORT)
-#define ANY	(ITEMS | BRAID_LIBRARY_ANALYSIS | BRAID_LIBRARY_TABLES)
-#define ANALYSES	(BRAID_LIBRARY_ANALYSIS | BRAID_LIBRARY_TABLES)
-
-static const struct option options[] = {
-	{ "stream", ANY, take_stream },
-	{ "cpu", ANY, take_cpu },
-	{ "buffer", ITEMS, take_buffer },
-	{ "event", ITEMS, select_take_event },
-	{ "filter", ITEMS, take_filter },
-	{ "filter-not", ITEMS, take_filter_not },
-	{ "pid", ITEMS, take_pid },
-	{ "comm", ITEMS, take_comm },
-	{ "since", ANY, take_since },
-	{ "until", ANY, take_until },
-	{ "clock", ITEMS, take_clock },
-	{ "lines", ITEMS, take_lines },
-	{ "around", BRAID_LIBRARY_EXPORT, take_around },
-	{ "cpus", BRAID_LIBRARY_EXPORT, take_cpus },
-	{ "top", ANALYSES, take_top },
-	{ "task", ANALYSES, take_task },
-	{ "by", ANALYSES, take_by },
-	{ "against-since", BRAID_LIBRARY_TABLES, take_against_since },
-	{ "against-until", BRAID_LIBRARY_TABLES, take_against_until },
-	{ "weight", BRAID_LIBRARY_TABLES, take_weight },
+static const struct braid_option options[] = {
+	{ 0, "clock", "CLOCK", BRAID_WORD(SELECT, clock),
+	  "show times of CLOCK: host (default), or realtime, to compare captures of several hosts; "
+	  "error bounds then refer to that clock. A report shows realtime as a date in UTC, "
+	  "2026-01-31T12:00:00.500000000Z; JSON has the date in \"time\", and the ns since 1970",
+	  .values = "host realtime", .of = ITEMS },
+	{ 0, "stream", "NAME", BRAID_STRING(SELECT, options.stream), "only this guest, or 'host'",
+	  .values = "@stream", .of = ITEMS | LIMITS },
+	{ 0, "stream", "NAME", BRAID_STRING(SELECT, options.stream), "only this guest",
+	  .values = "@stream", .of = ANALYSES },
+	{ 0, "cpu", "N", .take = take_cpu, .help = "only this CPU of each stream", .most = MOST_CPU,
+	  .of = ITEMS | LIMITS },
+	{ 0, "cpu", "N", .take = take_cpu, .help = "only this vCPU of each guest", .most = MOST_CPU,
+	  .of = ANALYSES },
+	{ 'B', "buffer", "NAME", BRAID_STRING(SELECT, options.buffer),
+	  "only guests' buffers of this name", .of = ITEMS | LIMITS },
+	{ 'e', "event", "GLOB", BRAID_LIST(SELECT, events),
+	  "only events SYSTEM:EVENT, or sub-events of that name; several are separated by commas; "
+	  "may be repeated", .values = "@event", .of = ITEMS | LIMITS },
+	{ 'F', "filter", "FILTER", .take = take_filter, .help =
+	  "only events that match FILTER, 'EVENTS: EXPRESSION' as in trace-cmd: "
+	  "'sched_switch: prev_prio < 100 && next_comm ~ \"q*\"'. EVENTS are regular expressions "
+	  "EVENT or SYSTEM/EVENT, separated by commas; fields are compared by == != < > <= >= & "
+	  "(bits), strings by == != ~ (glob) =~ !~ (regular expression), joined by && || ! (); "
+	  "CPU and COMM can be used like fields. With several filters, one must match",
+	  .of = ITEMS | LIMITS },
+	{ 0, "filter-not", "FILTER", .take = take_filter, .help = "only events that do not match FILTER",
+	  .of = ITEMS | LIMITS },
+	{ 0, "pid", "PID", .take = take_pid, .help = "only events of this task; may be repeated",
+	  .most = INT32_MAX, .of = ITEMS | LIMITS },
+	{ 0, "comm", "GLOB", BRAID_LIST(SELECT, comms),
+	  "only events of tasks of that name; may be repeated", .of = ITEMS | LIMITS },
+	{ 0, "since", "TIME", MOMENT(options.from),
+	  "from TIME on: seconds as the report shows them, +SECONDS from the first event, or "
+	  "-SECONDS from the recording's end; or wall time, '2026-01-31 12:00:00.5' or, of the "
+	  "recording's day, 12:00:00.5: in this time zone, or in UTC with a Z appended",
+	  .of = ANY | LIMITS },
+	{ 0, "until", "TIME", MOMENT(options.to), "up to TIME, in the same formats", .of = ANY | LIMITS },
+	{ 'n', "lines", "COUNT", BRAID_COUNT(SELECT, options.max_lines), "stop after COUNT lines",
+	  .most = UINT64_MAX, .of = ITEMS },
+	{ 0, "around", "EVENT", BRAID_STRING(SELECT, options.around),
+	  "only 10 ms before and after each EVENT, a GLOB as of --event, of any stream",
+	  .values = "@event", .of = EXPORT | LIMITS },
+	{ 0, "uncertain", NULL, BRAID_FLAG(SELECT, options.uncertain),
+	  "mark with ~ each event that may have happened before an event printed above it, because "
+	  "their error bounds overlap. The last line counts such events, marked or not; "
+	  "filtered-out events are not considered", .of = EXPORT },
+	{ 0, "no-header", NULL, BRAID_FLAG(SELECT, options.no_header),
+	  "print only the lines of the timeline", .of = EXPORT },
+	{ 0, "states", NULL, BRAID_FLAG(SELECT, options.states),
+	  "trace.dat and ctf: add vCPUs' states as events of a buffer 'tracebraid'", .of = EXPORT },
+	{ 0, "cpus", "N", BRAID_COUNT(SELECT, cpus),
+	  "use N CPUs, where the format can; by default all that the command may run on",
+	  .least = 1, .most = MOST_CPUS, .of = EXPORT },
+	{ 'n', "top", "COUNT", BRAID_COUNT(SELECT, top),
+	  "maximum rows of each table. Default: 10. In JSON and CSV it limits only the tables of "
+	  "longest episodes, waits and stalls", .least = 1, .most = MOST_TOP, .of = ANALYSES },
+	{ 'j', "json", NULL, BRAID_FLAG(SELECT, json), "one JSON object; times and durations in ns",
+	  .of = TABLES },
+	{ 0, "csv", NULL, BRAID_FLAG(SELECT, csv),
+	  "comma-separated values; the first line names the columns", .of = TABLES },
+	{ 0, "against-since", "TIME", MOMENT(against[0]),
+	  "compare with OTHER from TIME on; without --against, OTHER is FILE: two times of one capture. "
+	  "--since and --until are then of FILE only", .of = TABLES },
+	{ 0, "against-until", "TIME", MOMENT(against[1]), "compare with OTHER up to TIME", .of = TABLES },
+	{ 0, "task", "PID", BRAID_COUNT(SELECT, task),
+	  "only while this task of a guest is current on its vCPU", .most = INT32_MAX, .of = ANALYSES },
+	{ 0, "by", "WHAT", BRAID_WORD(SELECT, by),
+	  "group rows by vcpu (default), task, syscall or function of the guest, or by guest",
+	  .values = "vcpu task syscall function guest", .of = ANALYSES },
+	{ 0, "folded", NULL, BRAID_FLAG(SELECT, folded),
+	  "print stacks for flamegraph.pl and speedscope; of --by, only function has an effect",
+	  .of = TABLES },
+	{ 0, "weight", "WHAT", BRAID_WORD(SELECT, weight),
+	  "weight of a folded stack: time in ns (default) or count", .values = "time count", .of = TABLES },
+	{ 0 },
 };
 
-#define FLAG(member)	offsetof(struct braid_library_select, member)
+const struct braid_option *braid_library_option(const char *name, size_t bytes, unsigned int use)
+{
+	const struct braid_option *o;
 
-static const struct flag flags[] = {
-	{ "uncertain", BRAID_LIBRARY_EXPORT, FLAG(options.uncertain) },
-	{ "no-header", BRAID_LIBRARY_EXPORT, FLAG(options.no_header) },
-	{ "states", BRAID_LIBRARY_EXPORT, FLAG(options.states) },
-	{ "json", BRAID_LIBRARY_TABLES, FLAG(json) },
-	{ "csv", BRAID_LIBRARY_TABLES, FLAG(csv) },
-	{ "folded", BRAID_LIBRARY_TABLES, FLAG(folded) },
-};
+	for (o = options; o->name; o++)
+		if (o->of & use && strlen(o->name) == bytes && !memcmp(o->name, name, bytes))
+			return o;
+	return NULL;
+}
 
 const char *braid_library_dashes(const char *word)
 {
 	return strncmp(word, "--", 2) ? "" : "--";
 }
 
-/* @text: of the word. Return: 0, or -ENOMEM with braid_fail(). */
-static int take_value(struct braid_library_select *s, const struct option *o, const char *text)
+const char *braid_library_word(const char *const *words, const char *name)
+{
+	const char *found = NULL, *at;
+	size_t n = strlen(name);
+
+	for (; words && *words; words++) {
+		at = *words + strlen(braid_library_dashes(*words));
+		if (!strncmp(at, name, n) && (!at[n] || at[n] == '='))
+			found = *words;
+	}
+	return found;
+}
+
+/* Why a word is refused follows the word as the caller wrote it. @err: with braid_fail(). */
+static int select_refuse(const char *word, int err)
+{
+	char why[512];
+
+	if (err == -ENOMEM)
+		return err;
+	snprintf(why, sizeof(why), "%s", braid_failure());
+	return braid_fail(err, "%.80s: %s", word, why);
+}
+
+/* @text: of the word. Return: 0, or -errno with braid_fail(). */
+static int take_value(struct braid_library_select *s, const struct braid_option *o, const char *text)
 {
 	char *copy = strdup(text);
 
 	if (!copy)
 		return braid_out_of_memory();
-	if (select_add(&s->strings, copy)) {
+	if (braid_take_list(o, &s->strings, copy)) {
 		free(copy);
 		return -ENOMEM;
 	}
-	return o->take(s, copy);
+	return o->take(o, (char *)s + o->at, copy);
 }
 
 static int select_take(struct braid_library_select *s, const char *word, enum braid_library_use use)
 {
 	const char *name = word + strlen(braid_library_dashes(word));
-	size_t k, n = strcspn(name, "=");
+	size_t n = strcspn(name, "=");
+	const struct braid_option *o = braid_library_option(name, n, use);
+	int err;
 
 	s->word = word;
-	for (k = 0; k < NR(options); k++)
-		if (options[k].of & use && strlen(options[k].name) == n && !memcmp(options[k].name, name, n))
-			return name[n] ? take_value(s, &options[k], name + n + 1) :
-					 select_refuse(s, "value missing");
-	for (k = 0; k < NR(flags); k++) {
-		if (!(flags[k].of & use) || strlen(flags[k].name) != n || memcmp(flags[k].name, name, n))
-			continue;
-		*(bool *)((char *)s + flags[k].at) = true;
-		return name[n] ? select_refuse(s, "takes no value") : 0;
-	}
-	return braid_fail(-EINVAL, "'%.63s' is not an option of %s: expected OPTION=VALUE, such as %s", word,
-			  use == BRAID_LIBRARY_WALK ? "a walk" : use == BRAID_LIBRARY_EXPORT ? "an export" :
-			  "an analysis", use & ITEMS ? "event=sched:*" : "stream=guest1");
+	if (!o)
+		return braid_fail(-EINVAL, "'%.63s' is not an option of %s: expected OPTION=VALUE, such as %s", word,
+				  use == BRAID_LIBRARY_WALK ? "a walk" : use == BRAID_LIBRARY_EXPORT ? "an export" :
+				  "an analysis", use & ITEMS ? "event=sched:*" : "stream=guest1");
+	if (!name[n] != !o->argument)
+		err = braid_fail(-EINVAL, o->argument ? "value missing" : "takes no value");
+	else
+		err = o->argument ? take_value(s, o, name + n + 1) : o->take(o, (char *)s + o->at, NULL);
+	return err ? select_refuse(word, err) : 0;
 }
 
 int braid_library_parse(struct braid_library_select *s, const char *const *words,
@@ -301,9 +226,11 @@ int braid_library_parse(struct braid_library_select *s, const char *const *words
 	memset(s, 0, sizeof(*s));
 	for (; words && *words && !err; words++)
 		err = select_take(s, *words, use);
-	s->options.events = s->events.items;
+	s->options.realtime = s->clock;
+	s->options.cpus = s->cpus;
+	s->options.events = (char *const *)s->events.items;
 	s->options.nr_events = s->events.nr;
-	s->options.comms = s->comms.items;
+	s->options.comms = (char *const *)s->comms.items;
 	s->options.nr_comms = s->comms.nr;
 	s->options.filters = s->filters;
 	s->options.pids = s->pids;
@@ -319,7 +246,7 @@ int braid_library_select(struct braid_library_select *s, const struct braid_sour
 void braid_library_select_free(struct braid_library_select *s)
 {
 	while (s->strings.nr)
-		free(s->strings.items[--s->strings.nr]);
+		free((char *)s->strings.items[--s->strings.nr]);
 	free(s->strings.items);
 	free(s->events.items);
 	free(s->comms.items);

@@ -8,7 +8,6 @@
 
 #include "host_agent/export/text/line.h"
 #include "host_agent/library/private.h"
-#include "host_agent/library/words.h"
 #include "host_agent/util/error.h"
 #include "host_agent/util/version.h"
 #include "host_agent/walk/analysis.h"

@@ -213,21 +213,16 @@ static bool refuses(const struct braid_cli_command *c, const struct braid_option
 /* A value that no option takes, and 0 where it is not a number of anything: one shape for all. */
 static void refused_values(void)
 {
-	const struct braid_cli_command *c;
-	const struct braid_option *o, *tables[2];
-	size_t k, t, nr = 0;
+	struct braid_option o;
+	size_t k, n, nr = 0;
 
 	for (k = 0; k < NR_COMMANDS; k++) {
-		c = commands[k];
-		tables[0] = c->options, tables[1] = c->common;
-		for (t = 0; t < 2; t++) {
-			for (o = tables[t]; o && o->name; o++) {
-				if (!o->argument || takes_any_text(c, o))
-					continue;
-				nr++;
-				CHECK(refuses(c, o, !strcmp(o->name, "region") ? "x,name=" : "x =y"));
-				CHECK(o->letter != 'n' || refuses(c, o, "0"));
-			}
+		for (n = 0; braid_option_by_number(commands[k], n, &o); n++) {
+			if (!o.argument || takes_any_text(commands[k], &o))
+				continue;
+			nr++;
+			CHECK(refuses(commands[k], &o, !strcmp(o.name, "region") ? "x,name=" : "x =y"));
+			CHECK(o.letter != 'n' || refuses(commands[k], &o, "0"));
 		}
 	}
 	CHECK(nr > 40);
@@ -409,60 +404,18 @@ static void words(void)
 		CHECK(is_word(keys, k, braid_top_key_name(k)));
 }
 
-/* What the library says of an option of export or analyze; "": it takes it. */
-static const char *taken(const char *word, bool analyzes)
+/* Marks a letter and a name; false: one is a duplicate or empty. */
+static bool unique(const struct braid_option *o, bool letters[128], const char **names, size_t nr)
 {
-	const char *const words[] = { word, NULL };
-
-	return !(analyzes ? tracebraid_analyze_check("steal", words, false) :
-			    tracebraid_export_check("ctf", "out", words)) ? "" : braid_failure();
-}
-
-/* The library has each option that is handed on to it, and takes each of its words. */
-static void handed_on(const struct braid_option *o, bool analyzes)
-{
-	char word[64];
-	const char *at;
-	u32 n;
-
-	for (; o->name; o++) {
-		if (o->take != braid_trace_take && o->take != braid_trace_select)
-			continue;
-		snprintf(word, sizeof(word), o->argument ? "--%s=1" : "--%s", o->name);
-		CHECK(!strstr(taken(word, analyzes), "is not an option"));
-		for (at = o->values; at && *at && *at != '@'; at += n + (at[n] == ' ')) {
-			n = strcspn(at, " ");
-			snprintf(word, sizeof(word), "--%s=%.*s", o->name, (int)n, at);
-			CHECK(!strstr(taken(word, analyzes), "expected"));
-		}
-	}
-}
-
-static void library(void)
-{
-	handed_on(braid_trace_common, false);
-	handed_on(braid_command_report.options, false);
-	handed_on(braid_command_export.options, false);
-	handed_on(braid_command_analyze.options, true);
-}
-
-/* Marks the letters and names of a table; false: one is a duplicate or empty. */
-static bool unique(const struct braid_option *o, bool letters[128], const char **names, size_t *nr)
-{
+	bool used = o->letter && letters[(int)o->letter];
 	size_t k;
 
-	for (; o && o->name; o++) {
-		for (k = 0; k < *nr; k++)
-			if (!strcmp(names[k], o->name))
-				return false;
-		names[(*nr)++] = o->name;
-		if ((o->letter && letters[(int)o->letter]) || !o->take || !*o->help)
+	for (k = 0; k < nr; k++)
+		if (!strcmp(names[k], o->name))
 			return false;
-		if (!strcmp(o->name, "json") && o->letter != 'j')
-			return false;
-		letters[(int)o->letter] = true;
-	}
-	return true;
+	letters[(int)o->letter] = true;
+	names[nr] = o->name;
+	return !used && *o->help && !(!strcmp(o->name, "json") && o->letter != 'j');
 }
 
 static void tables(void)
@@ -471,11 +424,11 @@ static void tables(void)
 	size_t k, i, nr;
 
 	for (k = 0; k < NR_COMMANDS; k++) {
-		bool letters[128] = { ['h'] = true };
+		bool letters[128] = { false };
+		struct braid_option o;
 
-		nr = 0;
-		CHECK(unique(commands[k]->options, letters, names, &nr));
-		CHECK(unique(commands[k]->common, letters, names, &nr));
+		for (nr = 0; braid_option_by_number(commands[k], nr, &o); nr++)
+			CHECK(unique(&o, letters, names, nr) && !o.take == !strcmp(o.name, "help"));
 		CHECK_EQ(RUN_COMMAND(commands[k]->run, commands[k]->name, "--help"), EXIT_SUCCESS);
 		CHECK(fits(printed, 80));
 		for (i = 0; i < nr; i++)
@@ -499,7 +452,6 @@ int main(void)
 	RUN(quoted_names);
 	RUN(printing);
 	RUN(words);
-	RUN(library);
 	RUN(tables);
 	free(state.list.items);
 	return VERDICT();
