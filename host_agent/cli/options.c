@@ -23,7 +23,8 @@ static const struct braid_option help_option[] = {
 	{ 0 },
 };
 
-bool braid_option_by_number(const struct braid_cli_command *c, size_t number, struct braid_option *o)
+bool braid_option_by_number(const struct braid_cli_command *c, size_t number,
+			    struct braid_option *o)
 {
 	const struct braid_option *const tables[] = { c->options, c->common, help_option };
 	const struct braid_option *row;
@@ -33,7 +34,7 @@ bool braid_option_by_number(const struct braid_cli_command *c, size_t number, st
 		for (row = tables[t]; row && row->name; row++) {
 			if (number--)
 				continue;
-			*o = row->of ? *braid_library_option(row->name, strlen(row->name), row->of) : *row;
+			*o = row->of ? *braid_library_option(row->name, row->of) : *row;
 			o->take = row->take;
 			o->at = row->at;
 			o->least = row->least ? row->least : o->least;

@@ -34,7 +34,7 @@ struct braid_cli_command {
 	int (*run)(int argc, char **argv);	/* argv[0] is the name; returns the exit code */
 	const char *usage;		/* what follows the name; a line for each form */
 	const char *text;		/* paragraphs, a line each, as is ->notes */
-	/* The last one has no name. One with ->of is the library's: only ->take, ->at and ->least are here. */
+	/* The last one has no name. One with ->of is the library's: its text is there. */
 	const struct braid_option *options;
 	const struct braid_option *common;	/* likewise: shown after them; or NULL */
 	const char *notes;		/* NULL: none */
@@ -56,7 +56,8 @@ struct braid_cli_command {
  *
  * Return: false: there are fewer.
  */
-bool braid_option_by_number(const struct braid_cli_command *c, size_t number, struct braid_option *o);
+bool braid_option_by_number(const struct braid_cli_command *c, size_t number,
+			    struct braid_option *o);
 
 /**
  * braid_options_parse - take a command's options, and check the number of its operands

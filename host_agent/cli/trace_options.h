@@ -15,11 +15,14 @@ extern const struct braid_option braid_trace_common[];
 
 braid_option_take braid_trace_take_form;	/* a const char *: the name of one */
 
-braid_option_take braid_trace_take;	/* keeps an option of the library as a word for it; ->at is 0 */
+/* Keeps an option of the library as a word for it; ->at is 0. */
+braid_option_take braid_trace_take;
 
 /* Options of the library, of exports and of analyses. */
-#define BRAID_TRACE_OPTION(name_, take_)	{ .name = name_, .take = take_, .of = BRAID_LIBRARY_EXPORT }
-#define BRAID_TRACE_ANALYSIS(name_, take_)	{ .name = name_, .take = take_, .of = BRAID_LIBRARY_TABLES }
+#define BRAID_TRACE_OPTION(name_, take_) \
+	{ .name = name_, .take = take_, .of = BRAID_LIBRARY_EXPORT }
+#define BRAID_TRACE_ANALYSIS(name_, take_) \
+	{ .name = name_, .take = take_, .of = BRAID_LIBRARY_TABLES }
 
 #define BRAID_TRACE_STATUS	"0 on success, 1 on error, and 2 if no event matches the selection."
 #define BRAID_TRACE_NOTHING	2	/* the exit code */

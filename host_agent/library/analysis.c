@@ -120,7 +120,8 @@ static int choose(struct braid_library_select *s, struct braid_analysis_options 
 		.by_task = s->by == BRAID_BY_TASK, .by_guest = s->by == BRAID_BY_GUEST,
 		.by_call = s->by == BRAID_BY_SYSCALL,
 		.by_function = s->by == BRAID_BY_FUNCTION,
-		.folded = s->folded, .by_count = s->weight == BRAID_WEIGHT_COUNT, .compares = (*analysis)->compares,
+		.folded = s->folded, .by_count = s->weight == BRAID_WEIGHT_COUNT,
+		.compares = (*analysis)->compares,
 		.form = s->json ? BRAID_TABLE_JSON : s->csv ? BRAID_TABLE_CSV : BRAID_TABLE_TEXT,
 	};
 	return 0;

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,8 +36,12 @@ static int follow_take(struct tracebraid_trace *trace)
 static int follow(struct tracebraid_trace *trace, const char *path, const char *clock_source)
 {
 	struct braid_source_options options;
-	int err = braid_library_options(trace, clock_source, &options);
+	char word[64];
+	const char *const words[] = { word, NULL };
+	int err;
 
+	snprintf(word, sizeof(word), "clock-source=%s", clock_source ?: "auto");
+	err = braid_library_options(trace, words, &options);
 	if (err)
 		return err;
 	if (options.clock == BRAID_CLOCK_WINDOWS)

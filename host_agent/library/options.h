@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The options of walks, exports and analyses: for who parses them, and for the command line, which shows them. */
+/* Options of walks, exports, analyses: the library parses them, the command line shows them. */
 #ifndef BRAID_LIBRARY_OPTIONS_H
 #define BRAID_LIBRARY_OPTIONS_H
 
@@ -11,21 +11,21 @@ enum braid_library_use {
 	BRAID_LIBRARY_EXPORT = 2,
 	BRAID_LIBRARY_ANALYSIS = 4,
 	BRAID_LIBRARY_TABLES = 8,	/* an analysis that is written to a file */
+	BRAID_LIBRARY_OPENING = 32,	/* opening captures */
 };
 
-#define BRAID_LIBRARY_LIMITS	16u	/* a further bit: it limits which events there are */
+#define BRAID_LIBRARY_LIMITS	16u	/* a further bit: limits which events there are */
 
 #define BRAID_WORDS_SOURCE	"auto kvm exchange pairs nominal windows"	/* by enum braid_clock_kind */
 
 /**
  * braid_library_option - find an option
- * @name: its name, without NUL
- * @bytes: of it
+ * @word: its name, perhaps after "--", perhaps before "=VALUE"
  * @use: enum braid_library_use
  *
  * Return: what the library parses it by, and the command line shows; NULL: there is none.
  */
-const struct braid_option *braid_library_option(const char *name, size_t bytes, unsigned int use);
+const struct braid_option *braid_library_option(const char *word, unsigned int use);
 
 /** braid_library_limited - an option that only some analyses take, from 0: "by=task"; NULL: no more */
 const char *braid_library_limited(size_t number);

@@ -81,7 +81,17 @@ int braid_library_parse(struct braid_library_select *s, const char *const *words
 int braid_library_select(struct braid_library_select *s, const struct braid_source *source,
 			 const char *const *words, enum braid_library_use use);
 
-/** braid_library_word - the last word of an option, as the caller wrote it; NULL: it is not among them */
+/** braid_library_find - the option of a word in a table, of those with a bit of @use; NULL: none */
+const struct braid_option *braid_library_find(const struct braid_option *table, const char *word,
+					      unsigned int use);
+
+/** braid_library_value - the value in a word; NULL: none */
+const char *braid_library_value(const char *word);
+
+/** braid_library_take - parse a word's value, or NULL. Return: 0, or -errno with braid_fail() */
+int braid_library_take(const struct braid_option *o, void *to, const char *word, const char *value);
+
+/** braid_library_word - the last word of an option, as the caller wrote it; NULL: none */
 const char *braid_library_word(const char *const *words, const char *name);
 
 /** braid_library_dashes - what a word begins with, "--" or "", for errors that name other words */
@@ -102,8 +112,12 @@ int braid_library_claim_walk(struct tracebraid_trace *trace);
 /** braid_library_trace_new - a trace without a source. NULL with braid_fail() */
 struct tracebraid_trace *braid_library_trace_new(void (*warn)(void *arg, const char *line), void *arg);
 
-/** braid_library_options - how to open its source; notes the clock source in @trace. Return: 0, or -EINVAL with braid_fail() */
-int braid_library_options(struct tracebraid_trace *trace, const char *clock_source,
+/**
+ * braid_library_options - how to open a source, by words; notes the clock source in @trace
+ *
+ * Return: 0, or -EINVAL with braid_fail().
+ */
+int braid_library_options(struct tracebraid_trace *trace, const char *const *words,
 			  struct braid_source_options *options);
 
 /** braid_library_warn - warn of something; as the trace was opened */

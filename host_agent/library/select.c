@@ -146,16 +146,6 @@ static const struct braid_option options[] = {
 	{ 0 },
 };
 
-const struct braid_option *braid_library_option(const char *name, size_t bytes, unsigned int use)
-{
-	const struct braid_option *o;
-
-	for (o = options; o->name; o++)
-		if (o->of & use && strlen(o->name) == bytes && !memcmp(o->name, name, bytes))
-			return o;
-	return NULL;
-}
-
 const char *braid_library_dashes(const char *word)
 {
 	return strncmp(word, "--", 2) ? "" : "--";
@@ -174,48 +164,61 @@ const char *braid_library_word(const char *const *words, const char *name)
 	return found;
 }
 
-/* Why a word is refused follows the word as the caller wrote it. @err: with braid_fail(). */
-static int select_refuse(const char *word, int err)
+const struct braid_option *braid_library_find(const struct braid_option *o, const char *word,
+					      unsigned int use)
+{
+	const char *name = word + strlen(braid_library_dashes(word));
+	size_t n = strcspn(name, "=");
+
+	while (o->name && (!(o->of & use) || strlen(o->name) != n || memcmp(o->name, name, n)))
+		o++;
+	return o->name ? o : NULL;
+}
+
+const struct braid_option *braid_library_option(const char *word, unsigned int use)
+{
+	return braid_library_find(options, word, use);
+}
+
+const char *braid_library_value(const char *word)
+{
+	const char *equals = strchr(word, '=');
+
+	return equals ? equals + 1 : NULL;
+}
+
+int braid_library_take(const struct braid_option *o, void *to, const char *word, const char *value)
 {
 	char why[512];
+	int err;
 
-	if (err == -ENOMEM)
+	if (!value != !o->argument)
+		err = braid_fail(-EINVAL, o->argument ? "value missing" : "takes no value");
+	else
+		err = o->take(o, (char *)to + o->at, value);
+	if (!err || err == -ENOMEM)
 		return err;
 	snprintf(why, sizeof(why), "%s", braid_failure());
 	return braid_fail(err, "%.80s: %s", word, why);
 }
 
-/* @text: of the word. Return: 0, or -errno with braid_fail(). */
-static int take_value(struct braid_library_select *s, const struct braid_option *o, const char *text)
+static int select_take(struct braid_library_select *s, const char *word,
+		       enum braid_library_use use)
 {
-	char *copy = strdup(text);
-
-	if (!copy)
-		return braid_out_of_memory();
-	if (braid_take_list(o, &s->strings, copy)) {
-		free(copy);
-		return -ENOMEM;
-	}
-	return o->take(o, (char *)s + o->at, copy);
-}
-
-static int select_take(struct braid_library_select *s, const char *word, enum braid_library_use use)
-{
-	const char *name = word + strlen(braid_library_dashes(word));
-	size_t n = strcspn(name, "=");
-	const struct braid_option *o = braid_library_option(name, n, use);
-	int err;
+	const struct braid_option *o = braid_library_option(word, use);
+	const char *value = braid_library_value(word);
+	char *copy = value ? strdup(value) : NULL;
 
 	s->word = word;
-	if (!o)
-		return braid_fail(-EINVAL, "'%.63s' is not an option of %s: expected OPTION=VALUE, such as %s", word,
-				  use == BRAID_LIBRARY_WALK ? "a walk" : use == BRAID_LIBRARY_EXPORT ? "an export" :
-				  "an analysis", use & ITEMS ? "event=sched:*" : "stream=guest1");
-	if (!name[n] != !o->argument)
-		err = braid_fail(-EINVAL, o->argument ? "value missing" : "takes no value");
-	else
-		err = o->argument ? take_value(s, o, name + n + 1) : o->take(o, (char *)s + o->at, NULL);
-	return err ? select_refuse(word, err) : 0;
+	if ((value && !copy) || (copy && braid_take_list(o, &s->strings, copy))) {
+		free(copy);
+		return braid_out_of_memory();
+	}
+	if (o)
+		return braid_library_take(o, s, word, copy);
+	return braid_fail(-EINVAL, "'%.63s' is not an option of %s: expected OPTION=VALUE, such as %s", word,
+			  use == BRAID_LIBRARY_WALK ? "a walk" : use == BRAID_LIBRARY_EXPORT ? "an export" :
+			  "an analysis", use & ITEMS ? "event=sched:*" : "stream=guest1");
 }
 
 int braid_library_parse(struct braid_library_select *s, const char *const *words,

@@ -71,27 +71,39 @@ static void warn_of_fault(void *arg, const struct braid_stream *stream, const ch
 	braid_text_free(&text);
 }
 
-/* By its name. Return: 0: the best that there is; a kind; or -EINVAL. */
-static int clock_source_of(const char *name)
-{
-	int kind = name ? braid_text_one_of(BRAID_WORDS_SOURCE, name) : 0;
-	char list[BRAID_TEXT_LIST];
+/* How to open captures. */
+struct opening {
+	unsigned int clock, all, quiet;		/* which of the words; the first one is the default */
+};
 
-	return kind >= 0 ? kind : braid_fail(-EINVAL, "clock-source=%.63s: expected %s", name,
-					     braid_text_list(BRAID_WORDS_SOURCE, list));
-}
+static const struct braid_option opening[] = {
+	{ 0, "clock-source", "SOURCE", BRAID_WORD(struct opening, clock), .values = BRAID_WORDS_SOURCE,
+	  .of = BRAID_LIBRARY_OPENING },
+	{ 0, "read", "WHAT", BRAID_WORD(struct opening, all), .values = "index all",
+	  .of = BRAID_LIBRARY_OPENING },
+	{ 0, "faults", "HOW", BRAID_WORD(struct opening, quiet), .values = "warn count",
+	  .of = BRAID_LIBRARY_OPENING },
+	{ 0 },
+};
 
-int braid_library_options(struct tracebraid_trace *trace, const char *clock_source,
+int braid_library_options(struct tracebraid_trace *trace, const char *const *words,
 			  struct braid_source_options *options)
 {
-	int clock = clock_source_of(clock_source);
+	const struct braid_option *option;
+	struct opening o = { 0 };
+	int err = 0;
 
+	for (; words && *words && !err; words++) {
+		option = braid_library_find(opening, *words, BRAID_LIBRARY_OPENING);
+		err = option ? braid_library_take(option, &o, *words, braid_library_value(*words)) :
+		      braid_fail(-EINVAL, "'%.63s' is not an option: expected clock-source=, read= or faults=", *words);
+	}
 	*options = (struct braid_source_options){
-		.force_clock = clock > 0, .clock = clock, .fault = warn_of_fault, .fault_arg = trace,
-		.say = warn_of, .say_arg = trace, .by_index = true,
+		.force_clock = o.clock > 0, .clock = o.clock, .fault = o.quiet ? NULL : warn_of_fault,
+		.fault_arg = trace, .say = warn_of, .say_arg = trace, .by_index = !o.all,
 	};
-	trace->clock = clock > 0 ? clock : 0;
-	return clock < 0 ? clock : 0;
+	trace->clock = o.clock;
+	return err;
 }
 
 struct tracebraid_trace *braid_library_trace_new(void (*warn)(void *arg, const char *line), void *arg)
@@ -120,58 +132,12 @@ int braid_library_keep_paths(struct tracebraid_trace *trace, const char *const *
 	return 0;
 }
 
-/* "OPTION=VALUE" with one of two values. Return: 0: another option; 1: the first one; 2; or -EINVAL. */
-static int either(const char *word, const char *option, const char *first, const char *second)
-{
-	const char *value = word + strlen(braid_library_dashes(word));
-	size_t n = strlen(option);
-
-	if (strncmp(value, option, n) || value[n] != '=')
-		return 0;
-	value += n + 1;
-	if (!strcmp(value, first) || !strcmp(value, second))
-		return 1 + !strcmp(value, second);
-	return braid_fail(-EINVAL, "%.80s: expected %s or %s", word, first, second);
-}
-
-static int take_words(struct tracebraid_trace *trace, const char *const *words,
-		      struct braid_source_options *options)
-{
-	static const char clock[] = "clock-source=";
-	const char *clock_source = NULL;
-	bool all = false, quiet = false;
-	int got, err;
-
-	for (; words && *words; words++) {
-		const char *word = *words + strlen(braid_library_dashes(*words));
-
-		got = 0;
-		if (!strncmp(word, clock, strlen(clock))) {
-			clock_source = word + strlen(clock);
-		} else if ((got = either(*words, "read", "index", "all"))) {
-			all = got == 2;
-		} else if ((got = either(*words, "faults", "warn", "count"))) {
-			quiet = got == 2;
-		} else {
-			got = braid_fail(-EINVAL, "'%.63s' is not an option: expected clock-source=, read= or faults=",
-					 *words);
-		}
-		if (got < 0)
-			return got;
-	}
-	err = braid_library_options(trace, clock_source, options);
-	options->by_index = !all;
-	if (quiet)
-		options->fault = NULL;
-	return err;
-}
-
 static int open_files(struct tracebraid_trace *trace, const char *const *paths, size_t nr,
 		      const char *const *words)
 {
 	struct braid_walk_options all = { 0 };
 	struct braid_source_options options;
-	int err = take_words(trace, words, &options);
+	int err = braid_library_options(trace, words, &options);
 
 	braid_library_report_progress(&all);
 	options.progress = all.progress;
