@@ -17,6 +17,7 @@ import multiprocessing
 import multiprocessing.connection
 import os
 import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -168,13 +169,19 @@ def console_tails(context, why):
             print("\n".join("    " + line for line in guest.console().splitlines()[-15:]))
 
 
+def cpu_time():
+    """Seconds of the CPUs that this process and what it started have taken, guests included."""
+    return sum(used.ru_utime + used.ru_stime for used in map(resource.getrusage,
+                                                             (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)))
+
+
 def report(the_case, kernel, seconds, result, keep):
     verdict, why, context = result
     head = f"{verdict:4} {the_case.name} [{kernel}]"
     if verdict == "skip":
         print(f"{head}: {why.splitlines()[0]}")
     else:
-        print(f"{head} {seconds:.1f} s")
+        print(f"{head} {seconds:.1f} s, {cpu_time():.1f} s of CPU")
     if verdict == "FAIL":
         print("\n".join("  " + line for line in why.rstrip().splitlines()))
         console_tails(context, why)
