@@ -43,15 +43,17 @@ struct task {
 	struct braid_text text;
 };
 
-struct braid_json_parts {
+struct json_parts {
 	struct braid_parts streams, rings, types;
 	struct task tasks[NR_TASKS];
 };
 
-void braid_json_parts_free(struct braid_json_parts *p)
+static void forget_parts(struct braid_line_export *x)
 {
+	struct json_parts *p = x->parts;
 	size_t k;
 
+	x->parts = NULL;
 	if (!p)
 		return;
 	braid_parts_free(&p->streams);
@@ -63,7 +65,7 @@ void braid_json_parts_free(struct braid_json_parts *p)
 }
 
 /* {"type":"event","stream":"guest1","ns": */
-static void put_stream_part(struct braid_json_parts *p, const struct braid_stream *stream,
+static void put_stream_part(struct json_parts *p, const struct braid_stream *stream,
 			    struct braid_text *out)
 {
 	struct braid_part *part = braid_parts_at(&p->streams, stream->number);
@@ -78,7 +80,7 @@ static void put_stream_part(struct braid_json_parts *p, const struct braid_strea
 }
 
 /* ,"cpu":0 and, unless it is the usual one, ,"buffer":"name" */
-static void put_ring_part(struct braid_json_parts *p, const struct braid_ring *ring,
+static void put_ring_part(struct json_parts *p, const struct braid_ring *ring,
 			  struct braid_text *out)
 {
 	struct braid_part *part = braid_parts_at(&p->rings, ring->order);
@@ -119,7 +121,7 @@ static void make_task(struct task *task, const struct braid_columns *columns,
 }
 
 /* ,"comm":"dd","pid":12 and of a vCPU's thread ,"guest":"guest1","vcpu":0 */
-static void put_task_part(struct braid_json_parts *p, const struct braid_columns *columns,
+static void put_task_part(struct json_parts *p, const struct braid_columns *columns,
 			  const struct braid_item *item, struct braid_text *out)
 {
 	s32 pid = braid_format_pid(item);
@@ -139,7 +141,7 @@ static void put_task_part(struct braid_json_parts *p, const struct braid_columns
 }
 
 /* ,"system":"sched","event":"sched_switch","fields": */
-static void put_type_part(struct braid_json_parts *p, const struct braid_event_type_info *info,
+static void put_type_part(struct json_parts *p, const struct braid_event_type_info *info,
 			  struct braid_text *out)
 {
 	struct braid_part *part = braid_parts_at(&p->types, info->number);
@@ -184,24 +186,25 @@ static void json_begin(struct braid_line_export *x, const char *type, const stru
 static void json_put_event(struct braid_line_export *x, const struct braid_item *item,
 			   const struct braid_event_type_info *info)
 {
+	struct json_parts *p = x->parts;
 	struct braid_text *t = &x->out;
 
-	if (!x->json)
-		x->json = calloc(1, sizeof(*x->json));
-	if (!x->json) {
+	if (!p)
+		p = x->parts = calloc(1, sizeof(*p));
+	if (!p) {
 		t->failed = true;
 		return;
 	}
-	put_stream_part(x->json, item->stream, t);
+	put_stream_part(p, item->stream, t);
 	braid_text_signed(t, x->walk.ns);
 	put_date(x);
-	put_ring_part(x->json, item->ring, t);
+	put_ring_part(p, item->ring, t);
 	put_bound(t, x->walk.bound_ns);
 	if (x->walk.options->uncertain && x->walk.uncertain)
 		braid_text_puts(t, ",\"uncertain\":true");
 	braid_json_u64(t, ",\"seq\":", item->seq);
-	put_task_part(x->json, x->columns, item, t);
-	put_type_part(x->json, info, t);
+	put_task_part(p, x->columns, item, t);
+	put_type_part(p, info, t);
 	braid_format_json_of(item, info, t);
 	braid_text_puts(t, ",\"text\":");
 	braid_format_quoted_of(item, info, t);
@@ -409,6 +412,7 @@ int braid_export_json(FILE *to, struct braid_source *source,
 		.grown = json_put_grown,
 		.late = put_late,
 		.hidden = put_hidden,
+		.forget = forget_parts,
 	};
 
 	return braid_line_run(&ops, to, source, options, totals);

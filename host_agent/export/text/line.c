@@ -140,10 +140,17 @@ static int line_put(struct braid_line_export *x)
 	return x->out.bytes >= FLUSH_BYTES && !x->waits ? line_flush(x) : 0;
 }
 
-static void free_parts(struct braid_line_export *x)
+static void forget_columns(struct braid_line_export *x)
 {
 	braid_columns_free(x->columns);
-	braid_json_parts_free(x->json);
+	x->columns = NULL;
+	if (x->ops->forget)
+		x->ops->forget(x);
+}
+
+static void free_parts(struct braid_line_export *x)
+{
+	forget_columns(x);
 	braid_text_free(&x->out);
 }
 
@@ -204,9 +211,7 @@ static int line_put_note(void *arg, const struct braid_item *item)
 /* For the present streams and formats. Return: 0, or -ENOMEM with braid_fail(). */
 static int make_columns(struct braid_line_export *x)
 {
-	braid_columns_free(x->columns);
-	braid_json_parts_free(x->json);
-	x->json = NULL;
+	forget_columns(x);
 	x->columns = braid_columns_new(x->walk.source);
 	x->generation = x->walk.source->generation;
 	x->nr_streams = x->walk.source->nr_streams;

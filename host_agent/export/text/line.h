@@ -9,7 +9,6 @@
 #include "host_agent/util/text.h"
 #include "host_agent/walk/walk.h"
 
-struct braid_json_parts;
 struct braid_line_ops;
 
 /* A line-by-line export under way. */
@@ -20,7 +19,7 @@ struct braid_line_export {
 	struct braid_text out;		/* text not yet written to @to */
 	bool waits;			/* @out is written as a whole: a part's */
 	struct braid_columns *columns;
-	struct braid_json_parts *json;	/* of JSON; NULL: none made yet */
+	void *parts;			/* of the form, by the columns' streams and types; zeroed at first */
 
 	/* Of a source that grows: */
 	u32 generation;			/* that the columns are of */
@@ -44,6 +43,8 @@ struct braid_line_ops {
 	void (*grown)(struct braid_line_export *x, const struct braid_stream *stream);
 	void (*late)(struct braid_line_export *x, u64 ns);
 	void (*hidden)(struct braid_line_export *x);
+	/* Frees x->parts; NULL: the form has none. */
+	void (*forget)(struct braid_line_export *x);
 };
 
 /* The accounting of a stream: the sum over its rings, of the recording alone. */
@@ -91,9 +92,6 @@ static inline void braid_json_u64(struct braid_text *t, const char *key, u64 val
 
 /** braid_json_vcpus - append ,"vcpus":[...]: the threads of a guest's vCPUs */
 void braid_json_vcpus(struct braid_text *t, const struct braid_stream *s);
-
-/** braid_json_parts_free - free what events' lines of JSON were made of; NULL is fine */
-void braid_json_parts_free(struct braid_json_parts *p);
 
 /** braid_json_head - append the data known before the first item, as lines of JSON */
 void braid_json_head(struct braid_line_export *x);
