@@ -14,7 +14,6 @@
 struct stat_walk {
 	const struct braid_mapping *m;
 	struct braid_superblock sb;
-	struct braid_account_scratch scratch;
 	struct braid_ring_account total;
 	struct braid_text out;
 	const char *buffer;	/* NULL: all */
@@ -95,7 +94,7 @@ static bool account(struct stat_walk *w, u32 buffer, u32 vcpu, struct braid_ring
 		memset(a, 0, sizeof(*a));
 		braid_mapping_ring(w->m, &w->sb, buffer, vcpu, &map);
 		*off = braid_ring_off(&map);
-		err = braid_ring_account(a, &map, w->m, w->sb.incarnation, &w->scratch, NULL, NULL);
+		err = braid_ring_account(a, &map, w->m, w->sb.incarnation, NULL, NULL);
 		if (braid_mapping_buffers_seq(w->m) == w->sb.buffers_seq)
 			break;
 		braid_mapping_buffers(w->m, &w->sb);

@@ -58,7 +58,6 @@ struct braid_top {
 	bool all;		/* new guests are shown too */
 	const char *buffer;	/* of the guests, the only one; NULL: all */
 	u64 scan_due_ns;	/* when to scan for guests, and for threads */
-	struct braid_account_scratch scratch;
 };
 
 /* top_sample.c. Each: 0, or -errno with braid_fail(). */

@@ -143,7 +143,7 @@ static int sample_rings(void *arg)
 			continue;
 		for (k = 0; k < desc->nr_rings && k < g->nr_vcpus; k++) {
 			braid_mapping_ring(g->m, &g->sb, buffer, k, &map);
-			if (!braid_ring_gauge(&a, &map, g->m, g->sb.incarnation, &s->top->scratch))
+			if (!braid_ring_gauge(&a, &map, g->m, g->sb.incarnation))
 				top_sample_add_ring(&g->vcpus[k], &map, &a);
 		}
 	}

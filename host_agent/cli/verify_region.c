@@ -21,7 +21,6 @@
 struct verify {
 	const struct braid_mapping *m;
 	struct braid_superblock sb;
-	struct braid_account_scratch scratch;
 	u8 known[BRAID_MAX_BUFFERS][IDS / 8];	/* ids that the directory has */
 	u32 buffer;				/* of the ring being walked */
 	bool in_ring;
@@ -171,7 +170,7 @@ static void check_ring(struct verify *v, u32 vcpu)
 	braid_mapping_ring(v->m, &v->sb, v->buffer, vcpu, &map);
 	verify_meta(v, &map, vcpu);
 	verify_slots(v, &map, vcpu);
-	if (braid_ring_account(&a, &map, v->m, v->sb.incarnation, &v->scratch, verify_event, v))
+	if (braid_ring_account(&a, &map, v->m, v->sb.incarnation, verify_event, v))
 		fault(v, "buffer %u vCPU %u: %s", v->buffer, vcpu, braid_failure());
 	else if (*a.fault)
 		fault(v, "buffer %u vCPU %u: %s", v->buffer, vcpu, a.fault);

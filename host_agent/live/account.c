@@ -10,10 +10,12 @@
 
 #define WALK_TRIES	4	/* an agent that drains at the same time moves the ring */
 
+/* A sub-buffer's data, copied. Not from the heap: a guard that jumps out of a walk would leak it. */
+static _Thread_local u64 copy[BRAID_MAX_SUBBUF_BYTES / 8];
+
 struct walk {
 	struct braid_ring_account *a;
 	const struct braid_ring_map *map;
-	struct braid_account_scratch *scratch;
 	braid_account_event_fn fn;
 	void *arg;
 	u64 expected;		/* sequence number of the next event */
@@ -52,7 +54,7 @@ static u64 count_events(struct walk *w, const struct braid_span *span, u32 bytes
 	struct braid_cursor c;
 	int ret;
 
-	braid_cursor_init(&c, w->scratch->words, bytes, span->time_stamp, w->map->flags);
+	braid_cursor_init(&c, copy, bytes, span->time_stamp, w->map->flags);
 	/* In the middle of a sub-buffer the times are not known: no order to check. */
 	while ((ret = braid_page_next(&c, &view)) > 0) {
 		if (!span->from_bytes) {
@@ -146,7 +148,7 @@ static int walk_ring(struct walk *w, struct braid_peek *p)
 		u32 bytes = span.to_bytes - span.from_bytes;
 
 		if (!is_reported(w, &span))
-			memcpy(w->scratch->words, span.data + span.from_bytes, bytes);
+			memcpy(copy, span.data + span.from_bytes, bytes);
 		/* Overwritten meanwhile: the next sub-buffer's number gives the loss. */
 		valid = braid_peek_valid(p, &span);
 		if (valid)
@@ -237,18 +239,17 @@ static int account(struct walk *w, const struct braid_mapping *m, u64 incarnatio
 
 int braid_ring_account(struct braid_ring_account *a, const struct braid_ring_map *map,
 		       const struct braid_mapping *m, u64 incarnation,
-		       struct braid_account_scratch *scratch, braid_account_event_fn fn, void *arg)
+		       braid_account_event_fn fn, void *arg)
 {
-	struct walk w = { .a = a, .map = map, .scratch = scratch, .fn = fn, .arg = arg };
+	struct walk w = { .a = a, .map = map, .fn = fn, .arg = arg };
 
 	return account(&w, m, incarnation);
 }
 
 int braid_ring_gauge(struct braid_ring_account *a, const struct braid_ring_map *map,
-		     const struct braid_mapping *m, u64 incarnation,
-		     struct braid_account_scratch *scratch)
+		     const struct braid_mapping *m, u64 incarnation)
 {
-	struct walk w = { .a = a, .map = map, .scratch = scratch, .quick = true };
+	struct walk w = { .a = a, .map = map, .quick = true };
 	int err = account(&w, m, incarnation);
 
 	*a->fault = 0;

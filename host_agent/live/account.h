@@ -5,11 +5,6 @@
 
 #include "host_agent/transport/transport.h"
 
-/* Private memory for the copy of one sub-buffer's data. */
-struct braid_account_scratch {
-	u64 words[BRAID_MAX_SUBBUF_BYTES / 8];
-};
-
 /* What a walk found. All counts are events since the ring's init. */
 struct braid_ring_account {
 	u64 written;
@@ -46,7 +41,6 @@ typedef void (*braid_account_event_fn)(void *arg, const struct braid_event_view 
  * @map: the ring
  * @m: its mapping
  * @incarnation: the region's
- * @scratch: private memory
  * @fn: called for each unread event, oldest first; may be NULL
  * @arg: handed to @fn
  *
@@ -59,7 +53,7 @@ typedef void (*braid_account_event_fn)(void *arg, const struct braid_event_view 
  */
 int braid_ring_account(struct braid_ring_account *a, const struct braid_ring_map *map,
 		       const struct braid_mapping *m, u64 incarnation,
-		       struct braid_account_scratch *scratch, braid_account_event_fn fn, void *arg);
+		       braid_account_event_fn fn, void *arg);
 
 /**
  * braid_ring_gauge - a fast version, by the guest's counts of its full sub-buffers
@@ -67,7 +61,6 @@ int braid_ring_account(struct braid_ring_account *a, const struct braid_ring_map
  * @map: the ring
  * @m: its mapping
  * @incarnation: the region's
- * @scratch: private memory
  *
  * Only the sub-buffer being written and the reader's one are copied and decoded. Must be called
  * under braid_guard_run().
@@ -75,8 +68,7 @@ int braid_ring_account(struct braid_ring_account *a, const struct braid_ring_map
  * Return: as braid_ring_account().
  */
 int braid_ring_gauge(struct braid_ring_account *a, const struct braid_ring_map *map,
-		     const struct braid_mapping *m, u64 incarnation,
-		     struct braid_account_scratch *scratch);
+		     const struct braid_mapping *m, u64 incarnation);
 
 /** braid_ring_off - what the guest says; must be called under braid_guard_run() */
 struct braid_ring_off braid_ring_off(const struct braid_ring_map *map);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* The reader role on a guest's rings: taken, lost, released, with the accounts of what was read. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,6 +18,100 @@ bool braid_live_settled(const struct braid_live_rings *r, const struct braid_liv
 	u32 seq = braid_mapping_buffers_seq(s->mapping);
 
 	return seq == s->sb.buffers_seq || seq == r->refused_seq;
+}
+
+/* Recording off in the guest: a time without events and losses -------------------------------- */
+
+static struct braid_live_off *off_of(const struct braid_live_rings *r,
+				     const struct braid_live_stream *s, u32 buffer, u32 vcpu)
+{
+	return &r->off[(size_t)buffer * s->sb.nr_vcpus + vcpu];
+}
+
+void braid_live_off_take(struct braid_live_rings *r, const struct braid_live_stream *s,
+			 const struct braid_live_ring *ring)
+{
+	struct braid_live_off *off = off_of(r, s, ring->buffer, ring->vcpu);
+	struct braid_ring_off now;
+
+	if (!s->o.window || !braid_live_takes(s) || s->stopped)
+		return;
+	now = braid_ring_off(&ring->reader.map);
+	if (!now.known)
+		return;
+	if (!off->known) {
+		off->times = now.now;
+	} else if (now.times < off->last_times || now.steps < off->last_steps) {
+		off->times += now.times;	/* of another buffer of the same name */
+		off->steps += now.steps;
+	} else {
+		off->times += now.times - off->last_times;
+		off->steps += now.steps - off->last_steps;
+	}
+	off->known = true;
+	off->last_times = now.times;
+	off->last_steps = now.steps;
+}
+
+/* Of a buffer's rings, those that were off. */
+struct span {
+	u32 nr;
+	struct braid_live_off least, most;
+};
+
+static struct span span_of(const struct braid_live_rings *r, const struct braid_live_stream *s,
+			   u32 buffer)
+{
+	struct span span = { .least = { .times = ~0ULL, .steps = ~0ULL } };
+	u32 vcpu;
+
+	for (vcpu = 0; vcpu < s->sb.nr_vcpus; vcpu++) {
+		const struct braid_live_off *off = off_of(r, s, buffer, vcpu);
+
+		if (!off->times)
+			continue;
+		span.nr++;
+		if (off->times < span.least.times)
+			span.least.times = off->times;
+		if (off->times > span.most.times)
+			span.most.times = off->times;
+		if (off->steps < span.least.steps)
+			span.least.steps = off->steps;
+		if (off->steps > span.most.steps)
+			span.most.steps = off->steps;
+	}
+	return span;
+}
+
+static int note_buffer(struct braid_live_stream *s, u32 buffer, const struct span *span)
+{
+	u64 least_ns = braid_ring_off_ns(span->least.steps, s->sb.counter_hz);
+	u64 most_ns = braid_ring_off_ns(span->most.steps, s->sb.counter_hz);
+	/* One switch of all rings turns off one after another. */
+	bool differ = span->least.times != span->most.times || most_ns - least_ns > 1000000;
+	char where[64] = "";
+
+	if (span->nr < s->sb.nr_vcpus)
+		snprintf(where, sizeof(where), " on %u of %u vCPUs", span->nr, s->sb.nr_vcpus);
+	return braid_live_note(s, "recording into buffer %s was off in the guest%s %s%llu time%s, for %s%.6f s: events of that time are neither recorded nor counted as lost",
+			       braid_live_buffer_name(s, buffer).text, where,
+			       differ ? "up to " : "", (unsigned long long)span->most.times,
+			       span->most.times == 1 ? "" : "s", differ ? "up to " : "",
+			       (double)most_ns / 1e9);
+}
+
+int braid_live_off_note(const struct braid_live_rings *r, struct braid_live_stream *s)
+{
+	struct span span;
+	u32 buffer;
+	int err = 0;
+
+	for (buffer = 0; buffer < s->sb.nr_buffers && r->off && !err; buffer++) {
+		span = span_of(r, s, buffer);
+		if (span.nr)
+			err = note_buffer(s, buffer, &span);
+	}
+	return err;
 }
 
 /* Role ------------------------------------------------------------------------------- */
@@ -246,12 +341,9 @@ static int region_rings_put_end(struct braid_live_rings *r, struct braid_live_st
 static int walk_ring(struct braid_live_stream *s, struct braid_live_ring *ring,
 		     struct braid_chunk_ring_end *end)
 {
-	/* Not from the heap: a guard that jumps out of the walk would leak it. */
-	static struct braid_account_scratch scratch;
 	struct braid_ring_account a;
 
-	if (braid_ring_account(&a, &ring->reader.map, s->mapping, s->sb.incarnation, &scratch, NULL,
-			       NULL))
+	if (braid_ring_account(&a, &ring->reader.map, s->mapping, s->sb.incarnation, NULL, NULL))
 		return 0;
 	if (*a.fault)
 		return braid_live_note(s, "ring %u of buffer %s does not add up: %s", ring->vcpu,
@@ -281,6 +373,40 @@ static void settle_lost(struct braid_live_rings *r, const struct braid_live_ring
 		r->lost += end->lost_within;
 }
 
+static u64 at_least_0(u64 difference)
+{
+	return (s64)difference > 0 ? difference : 0;
+}
+
+/* Splits a RING_END by start and stop; written, read, lost and left are filled in. */
+static void split_end(const struct braid_live_stream *s, const struct braid_live_ring *ring,
+		      struct braid_chunk_ring_end *end)
+{
+	const struct braid_reader *r = &ring->reader;
+	u64 first = r->next_seq - r->read - r->lost, last = first + end->written;
+	u64 start = end->first_seq, stop = last, read, next;
+
+	if (!braid_live_takes(s)) {	/* it ended before the recording began */
+		start = end->first_seq = last;
+		end->read_before = end->read;
+		end->lost_before = end->lost;
+	} else if (ring->from.set) {	/* it ended before all was skipped */
+		start = end->first_seq = ring->from.seq;
+		end->read_before = end->read;
+		end->lost_before = end->lost;
+	}
+	if (ring->to.set && (s64)(last - ring->to.seq) > 0)
+		stop = ring->to.seq;
+	read = end->read - end->read_before;
+	next = (s64)(r->next_seq - start) > 0 ? r->next_seq : start;
+	end->before = start - first;
+	end->after = at_least_0(last - stop);
+	end->left_within = at_least_0(stop - next);
+	if (end->left_within > end->left)
+		end->left_within = end->left;
+	end->lost_within = at_least_0(stop - start - read - end->left_within);
+}
+
 int braid_live_ring_end(struct braid_live_rings *r, struct braid_live_stream *s,
 			struct braid_live_ring *ring, bool walk)
 {
@@ -305,7 +431,7 @@ int braid_live_ring_end(struct braid_live_rings *r, struct braid_live_stream *s,
 	if (ret < 0)
 		return ret;
 	if (!guests)
-		braid_live_split(s, ring, &end);
+		split_end(s, ring, &end);
 	ret = guests && !ret ? 0 : region_rings_put_end(r, s, ring, &end);
 	settle_lost(r, ring, &end);
 	keep_unreported(r, s, ring);

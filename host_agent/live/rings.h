@@ -10,10 +10,9 @@
  *   loss that no page has reported by then is reported by the next part of the same ring.
  * - A turn reads at most BRAID_TURN_BYTES and looks at BRAID_TURN_RINGS rings; the next one goes on
  *   after them, so that each ring gets its share.
- * - region_drain.c uses region_window.c and region_buffers.c, these use region_rings.c, and that
- *   uses region_span.c and region_off.c. Functions that take the stream run under
- *   braid_guard_run(), except those that read no shared memory: braid_live_detach(), _lost(),
- *   _held_up(), _off_note(), _account() without a walk.
+ * - region_drain.c uses region_window.c and region_buffers.c, and these use region_rings.c.
+ * - Functions that take the stream run under braid_guard_run(), except those that read no shared
+ *   memory: braid_live_detach(), _lost(), _held_up(), _off_note(), _account() without a walk.
  */
 #ifndef BRAID_LIVE_RINGS_H
 #define BRAID_LIVE_RINGS_H
@@ -135,6 +134,19 @@ void braid_live_mark_start(struct braid_live_rings *r, struct braid_live_stream 
 /* Notes each ring's position as the recording's end. */
 void braid_live_mark_stop(struct braid_live_rings *r, struct braid_live_stream *s);
 
+/* Whether part of a span is before a mark; the rest is cut off. */
+bool braid_live_cut_span(const struct braid_live_mark *mark, struct braid_span *span);
+
+/* Events in the private copy of a span that is not its sub-buffer's last. */
+s64 braid_live_count_copy(const struct braid_live_ring *ring, const struct braid_span *span,
+			  const void *copy);
+
+/* All before the start is skipped: our part begins. */
+void braid_live_begin_window(struct braid_live_ring *ring);
+
+/* Events dropped after a final span: the part before the stop. */
+u64 braid_live_dropped(const struct braid_live_ring *ring, const struct braid_span *span);
+
 /* Skips a span before the start. Returns its bytes, or -EAGAIN. */
 s64 braid_live_skip(struct braid_live_rings *r, struct braid_live_stream *s,
 		    struct braid_live_ring *ring, const struct braid_span *span);
@@ -208,27 +220,6 @@ u64 braid_live_lost(const struct braid_live_rings *r, const struct braid_live_st
 u64 braid_live_complete(const struct braid_live_rings *r);
 
 void braid_live_rings_free(struct braid_live_rings *r);
-
-/* region_span.c -------------------------------------------------------------------- */
-
-/* Whether part of a span is before a mark; the rest is cut off. */
-bool braid_live_cut_span(const struct braid_live_mark *mark, struct braid_span *span);
-
-/* Events in the private copy of a span that is not its sub-buffer's last. */
-s64 braid_live_count_copy(const struct braid_live_ring *ring, const struct braid_span *span,
-			  const void *copy);
-
-/* All before the start is skipped: our part begins. */
-void braid_live_begin_window(struct braid_live_ring *ring);
-
-/* Events dropped after a final span: the part before the stop. */
-u64 braid_live_dropped(const struct braid_live_ring *ring, const struct braid_span *span);
-
-/* Splits a RING_END by start and stop; written, read, lost and left are filled in. */
-void braid_live_split(const struct braid_live_stream *s, const struct braid_live_ring *ring,
-		      struct braid_chunk_ring_end *end);
-
-/* region_off.c --------------------------------------------------------------------- */
 
 /* Takes what the guest says about a ring, while events are read. */
 void braid_live_off_take(struct braid_live_rings *r, const struct braid_live_stream *s,

@@ -90,7 +90,6 @@ static void *scribbler(void *arg)
 
 static void read_everything(void)
 {
-	static struct braid_account_scratch scratch;
 	struct braid_directory_copy copy;
 	struct braid_found *found;
 	struct braid_mapping *m;
@@ -113,7 +112,7 @@ static void read_everything(void)
 		for (k = 0; k < sb.nr_buffers; k++)
 			for (v = 0; v < sb.buffers[k].nr_rings; v++) {
 				braid_mapping_ring(m, &sb, k, v, &map);
-				braid_ring_account(&a, &map, m, sb.incarnation, &scratch, NULL, NULL);
+				braid_ring_account(&a, &map, m, sb.incarnation, NULL, NULL);
 			}
 	}
 	braid_mapping_close(m);
