@@ -89,18 +89,6 @@ bool braid_live_clock_idle(const struct braid_live_clock *clock,
 /* The last of all that; the stream is still there. Returns 0 or the capture's error. */
 int braid_live_clock_finish(struct braid_live_clock *clock, struct braid_live_stream *s);
 
-/*
- * region_vmclock.c: takes a poll sample that has a marker. Fills @last with the previous such
- * sample. Returns 1 when the marker has changed in between, which is put and noted, 0, or the
- * capture's error.
- */
-int braid_live_vmclock_take_poll(struct braid_live_vmclock *vm, struct braid_live_stream *s,
-				 const struct braid_round_trip *poll, u64 marker,
-				 struct braid_round_trip *last);
-
-/* region_vmclock.c: under the guard: puts what the page says, if that is new. @now: in any case. */
-int braid_live_vmclock_poll(struct braid_live_vmclock *vm, struct braid_live_stream *s, bool now);
-
 /* Releases exchange and KVM. */
 void braid_live_clock_end(struct braid_live_clock *clock, struct braid_live_stream *s);
 

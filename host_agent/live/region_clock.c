@@ -13,6 +13,7 @@
 #define POLL_PUT_NS	1000000000ULL	/* interval of ordinary poll samples in the capture */
 #define OFFSET_NS	1000000000ULL	/* interval for reading KVM's offsets */
 #define PAIR_NS		1000000000ULL
+#define VMCLOCK_NS	10000000000ULL	/* interval in the capture, where only the time goes on */
 #define FIRST_LIMIT_NS	400000000ULL	/* for the first burst, which bounds all events from below */
 #define MAX_TOUR	64		/* vCPUs probed one by one when KVM does not report their
 					   number */
@@ -45,6 +46,13 @@ static int put_round_trips(struct braid_live_stream *s, const struct braid_round
 					      (to - from) * sizeof(*samples));
 	}
 	return err;
+}
+
+static int put_mark(struct braid_live_stream *s, u32 kind, u64 from_ns, u64 to_ns)
+{
+	struct braid_clock_mark mark = { .kind = kind, .from_ns = from_ns, .to_ns = to_ns };
+
+	return braid_live_emit(s, BRAID_CHUNK_CLOCK_MARK, NULL, 0, &mark, sizeof(mark));
 }
 
 /* Writes the new samples. Returns 0 or the capture's error. */
@@ -100,19 +108,30 @@ static bool load_poll(struct braid_live_clock *clock, const struct braid_clock_c
 }
 
 /*
- * Whether vmclock's marker has changed since a former poll. That poll and this one show on which
- * sides of the disruption they are, so both are put. Returns 1, 0, or the capture's error.
+ * Whether vmclock's marker has changed since a former poll that had one. That poll and this one show
+ * on which sides of the disruption they are, so both are put. Returns 1, 0, or the capture's error.
  */
 static int take_marker(struct braid_live_clock *clock, struct braid_live_stream *s,
 		       const struct braid_round_trip *c, u64 marker)
 {
-	struct braid_round_trip former;
-	int err = braid_live_vmclock_take_poll(&clock->vmclock, s, c, marker, &former);
+	struct braid_live_vmclock *vm = &clock->vmclock;
+	struct braid_round_trip former = vm->poll;
+	u64 former_marker = vm->marker;
+	bool changed = vm->marked && marker != former_marker;
+	int err;
 
-	if (err != 1)
-		return err;
-	clock->offset_due_ns = 0;
-	err = clock->put_ns != former.s.h2_ns ? put_round_trips(s, &former, 1) : 0;
+	vm->poll = *c;
+	vm->marker = marker;
+	vm->marked = true;
+	if (!changed)
+		return 0;
+	vm->due_ns = clock->offset_due_ns = 0;
+	err = put_mark(s, BRAID_MARK_DISRUPTED, former.s.h1_ns, c->s.h2_ns);
+	if (!err)
+		err = braid_live_note(s, "the hypervisor disrupted the guest's counter, as by a migration or a restored snapshot: vmclock's marker changed from %llu to %llu",
+				      (unsigned long long)former_marker, (unsigned long long)marker);
+	if (!err && clock->put_ns != former.s.h2_ns)
+		err = put_round_trips(s, &former, 1);
 	return err ? err : 1;
 }
 
@@ -147,6 +166,46 @@ int braid_live_clock_take_poll(struct braid_live_clock *clock, struct braid_live
 	return err;
 }
 
+/* Wall time, and the page of vmclock --------------------------------------------------------- */
+
+/* Whether two pages differ in more than the time. */
+static bool differs(const struct braid_clock_vm *a, const struct braid_clock_vm *b)
+{
+	return a->marker != b->marker || a->generation != b->generation || a->flags != b->flags ||
+	       a->changes != b->changes || a->time_type != b->time_type || a->status != b->status;
+}
+
+/* Under the guard: puts what the page says, if that is new. @now: in any case. */
+static int poll_vmclock(struct braid_live_vmclock *vm, struct braid_live_stream *s, bool now)
+{
+	const struct braid_clock_cells *cells =
+		braid_mapping_section(s->mapping, &s->sb, BRAID_SECTION_CLOCK);
+	struct braid_clock_vm one = { .host_ns = braid_host_clock_ns() };
+	u32 seq = braid_load_acquire(&cells->vm_seq);			/* (K8) */
+
+	if (!seq || seq & 1 || seq == vm->seq)
+		return 0;
+	one.marker = braid_load(&cells->vm_marker);
+	one.counter = braid_load(&cells->vm_counter);
+	one.time_ns = braid_load(&cells->vm_time_ns);
+	one.bound_ns = braid_load(&cells->vm_bound_ns);
+	one.generation = braid_load(&cells->vm_generation);
+	one.flags = braid_load(&cells->vm_flags);
+	one.changes = braid_load(&cells->vm_changes);
+	one.time_type = braid_load(&cells->vm_time_type);
+	one.status = braid_load(&cells->vm_status);
+	braid_fence();							/* (K8) */
+	if (braid_load(&cells->vm_seq) != seq)
+		return 0;	/* it was being renewed: the next turn takes it */
+	vm->seq = seq;
+	if (!now && vm->taken && one.host_ns < vm->due_ns && !differs(&one, &vm->last))
+		return 0;
+	vm->taken = true;
+	vm->due_ns = one.host_ns + VMCLOCK_NS;
+	vm->last = one;
+	return braid_live_emit(s, BRAID_CHUNK_CLOCK_VM, NULL, 0, &one, sizeof(one));
+}
+
 /* A TSC that was unstable before the first pair is reported by `clock` and by reports. */
 static int note_unstable(struct braid_live_clock *clock, struct braid_live_stream *s, bool first,
 			 u32 flags)
@@ -166,7 +225,7 @@ int braid_live_clock_pair(struct braid_live_clock *clock, struct braid_live_stre
 	struct braid_clock_pair pair = { 0 };
 	u64 now_ns = braid_host_clock_ns();
 	bool first = !clock->wall_seq;
-	int err = braid_live_vmclock_poll(&clock->vmclock, s, now);
+	int err = poll_vmclock(&clock->vmclock, s, now);
 	u32 seq;
 
 	if (err || (!now && now_ns < clock->pair_due_ns))
@@ -300,13 +359,6 @@ static int open_kvm(struct braid_live_clock *clock, struct braid_live_stream *s)
 }
 
 /* Pauses --------------------------------------------------------------------------------------- */
-
-static int put_mark(struct braid_live_stream *s, u32 kind, u64 from_ns, u64 to_ns)
-{
-	struct braid_clock_mark mark = { .kind = kind, .from_ns = from_ns, .to_ns = to_ns };
-
-	return braid_live_emit(s, BRAID_CHUNK_CLOCK_MARK, NULL, 0, &mark, sizeof(mark));
-}
 
 /* A guest that does not poll, with no vCPU in KVM, twice in a row: it was paused. */
 static int watch_pause(struct braid_live_clock *clock, struct braid_live_stream *s)
