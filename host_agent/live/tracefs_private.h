@@ -59,19 +59,6 @@ struct braid_tracefs_source {
 	bool ended;
 };
 
-/* tracefs_base.c ------------------------------------------------------------------------- */
-
-/* Where tracefs is. 0 or -errno with braid_fail(). */
-int braid_host_tracefs(const char **root);
-
-/* Puts a chunk of the host's stream. */
-int braid_host_emit(struct braid_tracefs_source *s, u16 type, const void *head, u32 head_bytes,
-		    const void *body, u32 body_bytes);
-
-/* tracefs_text.c: writes 1 to the enable files of matching events. Returns their number. */
-u32 braid_host_switch_on(struct tracefs_instance *instance, const struct braid_pattern *patterns,
-			 size_t nr_patterns);
-
 /* tracefs_cpu.c ------------------------------------------------------------------------- */
 
 /* Opens every CPU of the instance. 0 or -errno with braid_fail(). */
@@ -86,6 +73,17 @@ int braid_host_cpu_drain(struct braid_tracefs_source *s, struct braid_host_cpu *
 			 bool rest);
 
 /* tracefs_text.c ------------------------------------------------------------------------ */
+
+/* Where tracefs is. 0 or -errno with braid_fail(). */
+int braid_host_tracefs(const char **root);
+
+/* Puts a chunk of the host's stream. */
+int braid_host_emit(struct braid_tracefs_source *s, u16 type, const void *head, u32 head_bytes,
+		    const void *body, u32 body_bytes);
+
+/* Writes 1 to the enable files of matching events. Returns their number. */
+u32 braid_host_switch_on(struct tracefs_instance *instance, const struct braid_pattern *patterns,
+			 size_t nr_patterns);
 
 /* Enables the matching events and writes their formats. -ENOENT: no match. */
 int braid_host_enable_events(struct braid_tracefs_source *s);

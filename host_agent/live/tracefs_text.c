@@ -8,6 +8,7 @@
 #include <unistd.h>
 #include <zstd.h>
 
+#include "host_agent/discover/discover.h"
 #include "host_agent/live/tracefs_private.h"
 #include "host_agent/util/cleanup.h"
 #include "host_agent/util/error.h"
@@ -15,6 +16,28 @@
 #define ZSTD_LEVEL	3
 #define FIRST_READ	(64u << 10)	/* files of /proc don't report their size */
 #define LARGEST_READ	(256u << 20)
+
+int braid_host_tracefs(const char **root)
+{
+	if (!braid_pids_of_host())
+		return braid_fail(-EXDEV, "the host cannot be recorded from another PID namespace: processes have other numbers there; run this in the host's (a container: --pid=host)");
+	*root = tracefs_tracing_dir();
+	if (!*root)
+		return braid_fail(-ENOENT, "the host cannot be recorded: tracefs is not mounted (mount -t tracefs nodev /sys/kernel/tracing)");
+	if (access(*root, R_OK | W_OK | X_OK))
+		return braid_fail(-EACCES, "the host cannot be recorded: no permission for %s; run as root",
+				  *root);
+	return 0;
+}
+
+/* Texts ---------------------------------------------------------------------------------- */
+
+int braid_host_emit(struct braid_tracefs_source *s, u16 type, const void *head, u32 head_bytes,
+		    const void *body, u32 body_bytes)
+{
+	return braid_capture_put(s->o.sink->capture, type, s->stream, head, head_bytes, body,
+				 body_bytes);
+}
 
 /* Reads a whole file, of /proc or tracefs too. NULL when it can't be; free(). */
 static char *read_file(const char *path, size_t *bytes)
@@ -115,8 +138,22 @@ int braid_host_put_texts(struct braid_tracefs_source *s)
 
 typedef int (*event_fn)(void *arg, const char *system, const char *event);
 
-/* Calls @fn for each event of the kernel until it returns non-zero. */
-static int for_each_event(event_fn fn, void *arg)
+static bool is_wanted(const struct braid_pattern *patterns, size_t nr, const char *system,
+		      const char *event)
+{
+	size_t k;
+
+	for (k = 0; k < nr; k++)
+		if (braid_pattern_matches(&patterns[k], system, event))
+			return true;
+	return !patterns;
+}
+
+/*
+ * Calls @fn for each event of the kernel that a pattern matches, NULL: for all, until it returns
+ * non-zero.
+ */
+static int for_each_event(const struct braid_pattern *patterns, size_t nr, event_fn fn, void *arg)
 {
 	char **systems = tracefs_event_systems(NULL), **events;
 	int i, j, ret = 0;
@@ -126,7 +163,8 @@ static int for_each_event(event_fn fn, void *arg)
 			continue;	/* what they describe is not switched as events are */
 		events = tracefs_system_events(NULL, systems[i]);
 		for (j = 0; events && events[j] && !ret; j++)
-			ret = fn(arg, systems[i], events[j]);
+			if (is_wanted(patterns, nr, systems[i], events[j]))
+				ret = fn(arg, systems[i], events[j]);
 		tracefs_list_free(events);
 	}
 	tracefs_list_free(systems);
@@ -141,14 +179,10 @@ struct enabling {
 static int enable_one(void *arg, const char *system, const char *event)
 {
 	struct enabling *e = arg;
-	bool wanted = false;
 	int bytes = 0, err;
 	char *format;
-	size_t k;
 
-	for (k = 0; k < e->s->o.nr_patterns; k++)
-		wanted |= braid_pattern_matches(&e->s->o.patterns[k], system, event);
-	if (!wanted || !tracefs_event_file_exists(e->s->instance, system, event, "enable"))
+	if (!tracefs_event_file_exists(e->s->instance, system, event, "enable"))
 		return 0;
 	format = tracefs_event_file_read(e->s->instance, system, event, "format", &bytes);
 	if (!format)
@@ -189,7 +223,7 @@ static int suggest(const struct braid_pattern *pattern)
 	l.dir = calloc(1, sizeof(*l.dir) + l.allocated);
 	if (!l.dir)
 		return braid_out_of_memory();
-	for_each_event(list_one, &l);
+	for_each_event(NULL, 0, list_one, &l);
 	copy.data = l.dir->data;
 	copy.bytes = l.used;
 	err = braid_directory_suggest(&copy, pattern, "the host");
@@ -199,38 +233,30 @@ static int suggest(const struct braid_pattern *pattern)
 
 struct switching {
 	struct tracefs_instance *instance;
-	const struct braid_pattern *patterns;
-	size_t nr_patterns;
 	u32 nr;
 };
 
 static int switch_one(void *arg, const char *system, const char *event)
 {
 	struct switching *x = arg;
-	size_t k;
 
-	for (k = 0; k < x->nr_patterns; k++) {
-		if (!braid_pattern_matches(&x->patterns[k], system, event))
-			continue;
-		x->nr += tracefs_event_file_write(x->instance, system, event, "enable", "1") >= 0;
-		break;
-	}
+	x->nr += tracefs_event_file_write(x->instance, system, event, "enable", "1") >= 0;
 	return 0;
 }
 
 u32 braid_host_switch_on(struct tracefs_instance *instance, const struct braid_pattern *patterns,
 			 size_t nr_patterns)
 {
-	struct switching x = { instance, patterns, nr_patterns, 0 };
+	struct switching x = { .instance = instance };
 
-	for_each_event(switch_one, &x);
+	for_each_event(patterns, nr_patterns, switch_one, &x);
 	return x.nr;
 }
 
 int braid_host_enable_events(struct braid_tracefs_source *s)
 {
 	struct enabling e = { .s = s };
-	int err = for_each_event(enable_one, &e);
+	int err = for_each_event(s->o.patterns, s->o.nr_patterns, enable_one, &e);
 
 	if (!err && !e.enabled)
 		err = braid_fail(-ENOENT, "the host has none of the requested events");
@@ -266,7 +292,7 @@ int braid_tracefs_check(const struct braid_pattern *patterns, size_t nr_patterns
 		err = check_clock(clock);
 
 	for (k = 0; k < nr_patterns && !err && !optional; k++)
-		if (!for_each_event(match_one, (void *)&patterns[k]))
+		if (!for_each_event(NULL, 0, match_one, (void *)&patterns[k]))
 			err = suggest(&patterns[k]);
 	return err;
 }
