@@ -15,10 +15,8 @@
 struct guest_ring {
 	struct braid_capture_ring base;
 	u32 flags;			/* BRAID_BUFFER_*, as the stream's first words were */
-	u32 allocated_bytes;			/* in buffer */
-	u8 *buffer;			/* a chunk: struct braid_chunk_page, then its bytes */
 
-	/* All below is where the cursor is. */
+	/* All below is where the cursor is: 0 at the start. */
 	struct braid_chunk_page page;	/* of the current extent */
 	u32 page_flags;			/* BRAID_BUFFER_* that hold for it */
 	struct braid_cursor cursor;
@@ -164,10 +162,10 @@ static bool same_extent(const struct braid_chunk_page *page, const struct braid_
 	       page->to_bytes == extent->to_bytes;
 }
 
-/* Begins the extent that was read into the buffer. */
+/* Begins the extent that was read. */
 static void begin_extent(struct guest_ring *g, bool placed)
 {
-	const u8 *data = g->buffer + BRAID_PAGE_DATA_AT;
+	const u8 *data = g->base.chunk + BRAID_PAGE_DATA_AT;
 	u32 skip, bytes;
 
 	if (g->page.from_bytes > g->covered_bytes && !g->lost_track) {
@@ -265,11 +263,7 @@ static int load_extent(struct guest_ring *g)
 		return err;
 	if (g->skipped && extent->from_bytes)
 		return 1;	/* no event of it could be placed */
-	err = braid_capture_room(&g->buffer, &g->allocated_bytes,
-				 BRAID_PAGE_DATA_AT + extent->to_bytes - extent->from_bytes);
-	if (err)
-		return err;
-	err = braid_capture_fetch(base, extent, g->buffer,
+	err = braid_capture_fetch(base, extent,
 				  sizeof(page) + extent->to_bytes - extent->from_bytes);
 	if (err == -EBADMSG) {
 		faulty(g, "%s", braid_failure());
@@ -277,7 +271,7 @@ static int load_extent(struct guest_ring *g)
 	}
 	if (err)
 		return err;
-	memcpy(&page, g->buffer + BRAID_PAGE_AT, sizeof(page));
+	memcpy(&page, base->chunk + BRAID_PAGE_AT, sizeof(page));
 	if (!same_extent(&page, extent)) {
 		faulty(g, "the capture changed while it was read");
 		return 1;
@@ -543,34 +537,8 @@ static void guest_rewind(struct braid_ring *ring)
 {
 	struct guest_ring *g = guest_ring(ring);
 
-	memset(&ring->walk, 0, sizeof(ring->walk));
-	memset(&g->base.at, 0, sizeof(g->base.at));
-	g->loaded = false;
-	g->opened = false;
-	g->lost_track = false;
-	g->position = 0;
-	g->dropped = 0;
-	g->unreported = 0;
-	g->unreported_damaged = 0;
-	g->base.epoch = 0;
-	g->any = false;
-	g->part = 0;
-	g->adrift = false;
-	g->skipped = false;
-	g->leaves_out = g->passed = false;
-	ring->left_out = NULL;
-	memset(&g->page, 0, sizeof(g->page));
-	ring->taken_ns = 0;
-}
-
-static void guest_free(struct braid_ring *ring)
-{
-	struct guest_ring *g = guest_ring(ring);
-
-	braid_extents_free(&g->base.extents);
-	free(g->base.parts);
-	free(g->buffer);
-	free(g);
+	braid_capture_rewind(&g->base, &g->page,
+			     sizeof(*g) - offsetof(struct guest_ring, page));
 }
 
 struct braid_capture_ring *braid_capture_guest_ring(struct braid_capture_stream *s, u32 buffer,
@@ -580,17 +548,12 @@ struct braid_capture_ring *braid_capture_guest_ring(struct braid_capture_stream 
 		.next = guest_next,
 		.skip = guest_skip,
 		.rewind = guest_rewind,
-		.free = guest_free,
 	};
-	struct guest_ring *g = calloc(1, sizeof(*g));
+	struct guest_ring *g = braid_capture_add_ring(s, sizeof(*g), cpu, &ops);
 
 	if (!g)
 		return NULL;
 	g->flags = s->superblock.buffers[buffer].flags;
 	g->base.ring.buffer = buffer;
-	if (!braid_capture_join(s, &g->base, cpu, &ops)) {
-		free(g);
-		return NULL;
-	}
 	return &g->base;
 }

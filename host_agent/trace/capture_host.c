@@ -16,10 +16,8 @@
 
 struct host_ring {
 	struct braid_capture_ring base;
-	u8 *buffer;			/* a chunk: struct braid_chunk_host_page, then the sub-buffer */
-	u32 allocated_bytes;
 
-	/* All below is where the cursor is. */
+	/* All below is where the cursor is: 0 at the start. */
 	const u8 *data;			/* of the current sub-buffer */
 	u32 bytes;			/* of it */
 	u32 at;				/* of the next event */
@@ -54,7 +52,7 @@ static void count_loss(struct host_ring *h, u32 page_bytes, u64 reported)
 	struct braid_ring_walk *walk = &h->base.ring.walk;
 
 	static_assert(BRAID_HOST_LOST_SOME == BRAID_LOST_SOME, "lost");
-	reported = braid_host_lost(h->buffer + PAGE_AT, page_bytes, reported);
+	reported = braid_host_lost(h->base.chunk + PAGE_AT, page_bytes, reported);
 	if (reported == BRAID_LOST_SOME) {
 		walk->some_lost = true;
 		h->unreported_some = true;
@@ -79,11 +77,7 @@ static int load_page(struct host_ring *h)
 		return err;
 	h->at = h->bytes = 0;
 	h->leaves_out = false;
-	err = braid_capture_room(&h->buffer, &h->allocated_bytes,
-				 PAGE_AT + extent->to_bytes);
-	if (err)
-		return err;
-	err = braid_capture_fetch(base, extent, h->buffer,
+	err = braid_capture_fetch(base, extent,
 				  sizeof(struct braid_chunk_host_page) + extent->to_bytes);
 	if (err == -EBADMSG) {
 		faulty(h, braid_failure());
@@ -92,8 +86,8 @@ static int load_page(struct host_ring *h)
 	if (err)
 		return err;
 	base->ring.walk.pages++;
-	memcpy(&h->time, h->buffer + PAGE_AT, sizeof(h->time));
-	memcpy(&commit, h->buffer + PAGE_AT + 8, sizeof(commit));
+	memcpy(&h->time, h->base.chunk + PAGE_AT, sizeof(h->time));
+	memcpy(&commit, h->base.chunk + PAGE_AT + 8, sizeof(commit));
 	if (h->skipped)
 		base->ring.walk.next_seq = extent->position;
 	h->skipped = false;
@@ -103,7 +97,7 @@ static int load_page(struct host_ring *h)
 		faulty(h, "its size is larger than its contents");
 		bytes = extent->to_bytes - BRAID_SUBBUF_HEADER_BYTES;
 	}
-	h->data = h->buffer + DATA_AT;
+	h->data = h->base.chunk + DATA_AT;
 	h->bytes = bytes;
 	return 1;
 }
@@ -308,28 +302,7 @@ static void host_rewind(struct braid_ring *ring)
 {
 	struct host_ring *h = host_ring(ring);
 
-	memset(&ring->walk, 0, sizeof(ring->walk));
-	memset(&h->base.at, 0, sizeof(h->base.at));
-	h->at = h->bytes = 0;
-	h->unreported = 0;
-	h->unreported_some = false;
-	h->any = h->skipped = false;
-	h->leaves_out = h->passed = false;
-	ring->left_out = NULL;
-	h->base.epoch = 0;
-	h->last_ns = 0;
-	h->span = 0;
-}
-
-static void host_free(struct braid_ring *ring)
-{
-	struct host_ring *h = host_ring(ring);
-
-	braid_extents_free(&h->base.extents);
-	free(h->base.parts);
-	free(h->base.left_out);
-	free(h->buffer);
-	free(h);
+	braid_capture_rewind(&h->base, &h->data, sizeof(*h) - offsetof(struct host_ring, data));
 }
 
 struct braid_capture_ring *braid_capture_host_ring(struct braid_capture_stream *s, u32 cpu)
@@ -338,15 +311,7 @@ struct braid_capture_ring *braid_capture_host_ring(struct braid_capture_stream *
 		.next = host_next,
 		.skip = host_skip,
 		.rewind = host_rewind,
-		.free = host_free,
 	};
-	struct host_ring *h = calloc(1, sizeof(*h));
 
-	if (!h)
-		return NULL;
-	if (!braid_capture_join(s, &h->base, cpu, &ops)) {
-		free(h);
-		return NULL;
-	}
-	return &h->base;
+	return braid_capture_add_ring(s, sizeof(struct host_ring), cpu, &ops);
 }

@@ -273,27 +273,17 @@ static void note_rewind(struct braid_ring *ring)
 	n->last_ns = INT64_MIN;
 }
 
-static void note_free(struct braid_ring *ring)
-{
-	free(ring);
-}
-
 struct braid_capture_ring *braid_capture_note_ring(struct braid_capture_stream *s)
 {
 	static const struct braid_ring_ops ops = {
 		.next = note_next,
 		.rewind = note_rewind,
-		.free = note_free,
 	};
-	struct note_ring *n = calloc(1, sizeof(*n));
+	struct note_ring *n = braid_capture_add_ring(s, sizeof(*n), BRAID_RING_NOTES, &ops);
 
 	if (!n)
 		return NULL;
 	n->stream = s;
 	n->last_ns = INT64_MIN;
-	if (!braid_capture_join(s, &n->base, BRAID_RING_NOTES, &ops)) {
-		free(n);
-		return NULL;
-	}
 	return &n->base;
 }

@@ -20,7 +20,7 @@ int braid_capture_add_pair(struct braid_capture_stream *s, u64 counter, u64 real
 
 /* A stamp is an absolute counter: the times of the events around it do not matter. */
 static int of_extent(struct braid_capture_stream *s, const struct braid_capture_ring *ring,
-		     const struct braid_extent *extent, const u8 *chunk)
+		     const struct braid_extent *extent)
 {
 	u32 flags = s->superblock.buffers[ring->ring.buffer].flags;
 	struct braid_chunk_page page;
@@ -28,9 +28,9 @@ static int of_extent(struct braid_capture_stream *s, const struct braid_capture_
 	struct braid_cursor c;
 	int err = 0;
 
-	memcpy(&page, chunk + BRAID_PAGE_AT, sizeof(page));
+	memcpy(&page, ring->chunk + BRAID_PAGE_AT, sizeof(page));
 	flags = braid_capture_page_flags(s->source, extent, &page, flags);
-	braid_cursor_init(&c, chunk + BRAID_PAGE_DATA_AT, extent->to_bytes - extent->from_bytes,
+	braid_cursor_init(&c, ring->chunk + BRAID_PAGE_DATA_AT, extent->to_bytes - extent->from_bytes,
 			  page.time_stamp, flags);
 	while (!err && braid_page_next(&c, &view) > 0)
 		if (view.type != BRAID_TYPE_DATA && view.external_ns)
@@ -41,25 +41,16 @@ static int of_extent(struct braid_capture_stream *s, const struct braid_capture_
 static int of_ring(struct braid_capture_stream *s, struct braid_capture_ring *ring)
 {
 	struct braid_extent_cursor at = { 0 };
-	u32 bytes, room = 0;
-	u8 *chunk = NULL;
 	int err = 0;
 
 	while (!err && (err = braid_extents_next(&ring->extents, &at)) > 0) {
-		bytes = at.extent.to_bytes - at.extent.from_bytes;
-		if (bytes > room || !chunk) {
-			free(chunk);
-			room = bytes;
-			chunk = malloc(BRAID_PAGE_DATA_AT + room);
-		}
-		err = chunk ? braid_capture_fetch(ring, &at.extent, chunk,
-						  sizeof(struct braid_chunk_page) + bytes) : -ENOMEM;
+		err = braid_capture_fetch(ring, &at.extent, sizeof(struct braid_chunk_page) +
+					  at.extent.to_bytes - at.extent.from_bytes);
 		if (!err)
-			err = of_extent(s, ring, &at.extent, chunk);
+			err = of_extent(s, ring, &at.extent);
 		else if (err == -EBADMSG)
 			err = 0;	/* the later walk reports it */
 	}
-	free(chunk);
 	return err == -ENOMEM ? braid_out_of_memory() : err;
 }
 

@@ -64,6 +64,9 @@ struct braid_capture_ring {
 	struct braid_span_ns *left_out;		/* of a host: what another capture holds; in order */
 	size_t nr_left_out;
 
+	u8 *chunk;				/* what braid_capture_fetch() read */
+	u32 chunk_bytes;			/* allocated */
+
 	/* Where the cursor is: */
 	struct braid_extent_cursor at;		/* the current extent */
 	u32 epoch;				/* of the clock; no later event is of an earlier one */
@@ -321,15 +324,19 @@ bool braid_capture_host_can_skip(const struct braid_capture_ring *ring);
 
 /* capture_ring.c ------------------------------------------------------------------- */
 
-/* Space for a chunk of any shape. Return: 0, or -ENOMEM with braid_fail(). */
-int braid_capture_room(u8 **buffer, u32 *allocated, u32 bytes);
-
 /* Counts an event that no RING_END accounts for; @part: the first that ends after it, moved on. */
 void braid_capture_find_part(struct braid_capture_ring *base, size_t *part, u64 seq);
 
-/* Adds a ring to its stream, before the notes' ring. Return: false when out of memory. */
-bool braid_capture_join(struct braid_capture_stream *s, struct braid_capture_ring *base, u32 cpu,
-			const struct braid_ring_ops *ops);
+/*
+ * Adds a ring to its stream, before the notes' ring: @bytes, all 0, which begin with struct
+ * braid_capture_ring. NULL: out of memory.
+ */
+void *braid_capture_add_ring(struct braid_capture_stream *s, size_t bytes, u32 cpu,
+			     const struct braid_ring_ops *ops);
+void braid_capture_free_ring(struct braid_capture_ring *ring);
+
+/* Back to the start; @bytes at @cursor are where the ring's own cursor is, and become 0. */
+void braid_capture_rewind(struct braid_capture_ring *ring, void *cursor, size_t bytes);
 
 /* Events of [from, to) that are in no known part: others read them. */
 u64 braid_capture_elsewhere(const struct braid_capture_ring *ring, u64 from, u64 to);
@@ -339,9 +346,9 @@ u32 braid_capture_page_flags(const struct braid_capture_source *cs,
 			     const struct braid_extent *extent,
 			     const struct braid_chunk_page *page, u32 stream_flags);
 
-/* Reads an extent's chunk: its header and @bytes of payload, which is all of it. */
+/* Reads an extent's chunk into ->chunk: its header and @bytes of payload, which is all of it. */
 int braid_capture_fetch(struct braid_capture_ring *ring, const struct braid_extent *extent,
-			void *to, u32 bytes);
+			u32 bytes);
 
 /* Whether times tell which of a ring's pages can be left out. */
 bool braid_capture_can_skip(const struct braid_capture_ring *ring);

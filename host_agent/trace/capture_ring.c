@@ -8,20 +8,6 @@
 #include "host_agent/util/array.h"
 #include "host_agent/util/error.h"
 
-int braid_capture_room(u8 **buffer, u32 *allocated, u32 bytes)
-{
-	u8 *grown;
-
-	if (bytes <= *allocated)
-		return 0;
-	grown = realloc(*buffer, bytes);
-	if (!grown)
-		return braid_out_of_memory();
-	*buffer = grown;
-	*allocated = bytes;
-	return 0;
-}
-
 int braid_stream_leave_out(struct braid_stream *stream, const u64 *ids)
 {
 	const size_t bytes = BRAID_LEFT_OUT_IDS / 8;
@@ -51,41 +37,72 @@ void braid_capture_find_part(struct braid_capture_ring *base, size_t *part, u64 
 	walk->outside++;
 }
 
-bool braid_capture_join(struct braid_capture_stream *s, struct braid_capture_ring *base, u32 cpu,
-			const struct braid_ring_ops *ops)
+void *braid_capture_add_ring(struct braid_capture_stream *s, size_t bytes, u32 cpu,
+			     const struct braid_ring_ops *ops)
 {
-	struct braid_stream *rings = &s->stream;
+	struct braid_capture_ring *base = calloc(1, bytes);
+	struct braid_stream *to = &s->stream;
 	size_t last;
 
+	if (!base || braid_array_push(to->rings, to->nr_rings, s->rings_capacity, &base->ring)) {
+		free(base);
+		return NULL;
+	}
 	base->source = s->source;
-	base->ring.stream = &s->stream;
+	base->ring.stream = to;
 	base->ring.cpu = cpu;
 	base->ring.ops = ops;
-	base->ring.item.stream = &s->stream;
+	base->ring.item.stream = to;
 	base->ring.item.ring = &base->ring;
-	if (braid_array_push(rings->rings, rings->nr_rings, s->rings_capacity, &base->ring))
-		return false;
-	last = rings->nr_rings - 1;
-	if (last && rings->rings[last - 1]->cpu == BRAID_RING_NOTES) {
-		rings->rings[last] = rings->rings[last - 1];
-		rings->rings[last - 1] = &base->ring;
+	last = to->nr_rings - 1;
+	if (last && to->rings[last - 1]->cpu == BRAID_RING_NOTES) {
+		to->rings[last] = to->rings[last - 1];
+		to->rings[last - 1] = &base->ring;
 	}
-	return true;
+	return base;
+}
+
+void braid_capture_rewind(struct braid_capture_ring *ring, void *cursor, size_t bytes)
+{
+	memset(cursor, 0, bytes);
+	memset(&ring->ring.walk, 0, sizeof(ring->ring.walk));
+	memset(&ring->at, 0, sizeof(ring->at));
+	ring->epoch = 0;
+	ring->ring.taken_ns = 0;
+	ring->ring.left_out = NULL;
+}
+
+void braid_capture_free_ring(struct braid_capture_ring *ring)
+{
+	braid_extents_free(&ring->extents);
+	free(ring->parts);
+	free(ring->left_out);
+	free(ring->chunk);
+	free(ring);
 }
 
 int braid_capture_fetch(struct braid_capture_ring *ring, const struct braid_extent *extent,
-			void *to, u32 bytes)
+			u32 bytes)
 {
 	struct braid_capture_source *cs = ring->source;
+	u32 room = sizeof(struct braid_chunk) + bytes;
+	u8 *grown;
 	int err;
 
+	if (room > ring->chunk_bytes) {
+		grown = realloc(ring->chunk, room);
+		if (!grown)
+			return braid_out_of_memory();
+		ring->chunk = grown;
+		ring->chunk_bytes = room;
+	}
 	cs->source.bytes_read += bytes;
 	if (cs->dats[extent->file])	/* its pages have no header of ours */
-		return braid_dat_load(cs->dats[extent->file], extent, (u8 *)to + BRAID_HOST_PAGE_AT,
-				      extent->to_bytes);
-	err = braid_capture_load(cs->readers[extent->file], extent->offset, to, bytes);
+		return braid_dat_load(cs->dats[extent->file], extent,
+				      ring->chunk + BRAID_HOST_PAGE_AT, extent->to_bytes);
+	err = braid_capture_load(cs->readers[extent->file], extent->offset, ring->chunk, bytes);
 	return err || !cs->files[extent->file].by_index ? err :
-	       braid_capture_check_page(ring, extent->file, to, bytes);
+	       braid_capture_check_page(ring, extent->file, ring->chunk, bytes);
 }
 
 bool braid_capture_can_skip(const struct braid_capture_ring *ring)

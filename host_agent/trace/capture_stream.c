@@ -528,7 +528,7 @@ void braid_capture_free_stream(struct braid_capture_stream *s)
 	size_t k;
 
 	for (k = 0; k < s->stream.nr_rings; k++)
-		s->stream.rings[k]->ops->free(s->stream.rings[k]);
+		braid_capture_free_ring((struct braid_capture_ring *)s->stream.rings[k]);
 	braid_capture_free_leaves(s);
 	for (k = 0; k < s->nr_blocks; k++)
 		free(s->blocks[k]);

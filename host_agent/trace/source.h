@@ -124,7 +124,6 @@ struct braid_ring_ops {
 	int (*next)(struct braid_ring *ring);
 	bool (*skip)(struct braid_ring *ring, s64 ns);	/* NULL: nothing is skipped */
 	void (*rewind)(struct braid_ring *ring);
-	void (*free)(struct braid_ring *ring);
 };
 
 /* An event's format, as defined in the stream. */
