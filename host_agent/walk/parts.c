@@ -59,6 +59,9 @@ struct parts {
 	size_t taken;			/* parts */
 	size_t written;
 	bool over;			/* no more are taken */
+	bool apart;			/* a thread makes what is made apart, or did */
+	int apart_err;			/* of that; valid when the threads have ended */
+	char apart_failure[1024];
 };
 
 /* Where all rings are: the items that are next. */
@@ -84,13 +87,19 @@ static u64 digest(const struct braid_source *source)
 
 /* Making ------------------------------------------------------------------------------------- */
 
+static int open_source(const struct parts *p, struct braid_source **source)
+{
+	int err = p->walk->options->reopen(p->walk->options->reopen_arg, source);
+
+	return err || braid_source_is_same(p->walk->source, *source) ? err :
+	       braid_fail(-ESTALE, "the capture was replaced while it was read");
+}
+
 static int maker_begin(struct maker *m)
 {
 	const struct parts *p = m->parts;
-	int err = p->walk->options->reopen(p->walk->options->reopen_arg, &m->source);
+	int err = open_source(p, &m->source);
 
-	if (!err && !braid_source_is_same(p->walk->source, m->source))
-		err = braid_fail(-ESTALE, "the capture was replaced while it was read");
 	if (err)
 		return err;
 	m->begun = true;
@@ -130,6 +139,8 @@ static int deliver_part(struct maker *m, size_t part)
 
 	while (!ret && (ret = braid_walk_next(w)) > 0)
 		ret = braid_walk_deliver(w, m->made.ops, m->made.arg, ret);
+	if (!ret && m->made.finish)
+		ret = m->made.finish(m->made.arg);
 	if (!ret && m->made.out->failed)
 		ret = braid_out_of_memory();
 	return ret;
@@ -193,6 +204,28 @@ static void finish_part(struct parts *p, struct slot *slot, int err)
 	pthread_mutex_unlock(&p->lock);
 }
 
+/* The first thread does it, and then makes parts, too. */
+static void make_apart(struct parts *p)
+{
+	struct braid_source *source = NULL;
+	bool mine;
+	int err;
+
+	pthread_mutex_lock(&p->lock);
+	mine = p->form->apart && !p->apart;
+	p->apart |= mine;
+	pthread_mutex_unlock(&p->lock);
+	if (!mine)
+		return;
+	err = open_source(p, &source);
+	if (!err)
+		err = p->form->apart(p->arg, source, &p->options);
+	if (err)
+		snprintf(p->apart_failure, sizeof(p->apart_failure), "%s", braid_failure());
+	p->apart_err = err;
+	braid_source_free(source);
+}
+
 /* A thread without a source takes no part. */
 static void *run_maker(void *arg)
 {
@@ -200,6 +233,7 @@ static void *run_maker(void *arg)
 	struct parts *p = m->parts;
 	size_t part;
 
+	make_apart(p);
 	if (!m->begun && maker_begin(m))
 		return NULL;
 	while (take_part(p, &part)) {
@@ -321,20 +355,27 @@ static int walk_rest(struct parts *p)
 
 /* The run ------------------------------------------------------------------------------------ */
 
-static void run_all(struct parts *p, int *err)
+/* Return: 1, or 0: no thread can be started; or -errno. */
+static int run_all(struct parts *p)
 {
 	size_t k, nr;
+	int err;
 
 	for (nr = 0; nr < p->nr_makers; nr++)
 		if (braid_thread_begin(&p->makers[nr].thread, run_maker, &p->makers[nr]))
 			break;
-	*err = nr ? join_parts(p) : 0;
+	err = nr ? join_parts(p) : 0;
 	pthread_mutex_lock(&p->lock);
 	p->over = true;
 	pthread_cond_broadcast(&p->moved);
 	pthread_mutex_unlock(&p->lock);
 	for (k = 0; k < nr; k++)
 		pthread_join(p->makers[k].thread, NULL);
+	if (!err && p->apart_err)
+		err = braid_fail(p->apart_err, "%s", p->apart_failure);
+	if (!err && nr && p->written < p->nr)
+		err = walk_rest(p);
+	return err ? err : nr > 0;
 }
 
 /* Twice the worst bound: no two events that are farther apart are in an uncertain order. */
@@ -426,7 +467,7 @@ static void parts_free(struct parts *p)
 	free(p->cuts);
 }
 
-int braid_parts_run(struct braid_walk *w, const struct braid_walk_ops *ops, void *arg,
+int braid_parts_try(struct braid_walk *w, const struct braid_walk_ops *ops, void *arg,
 		    const struct braid_parts_form *form)
 {
 	struct parts p = {
@@ -434,17 +475,23 @@ int braid_parts_run(struct braid_walk *w, const struct braid_walk_ops *ops, void
 		.look_ns = look_of(w->source), .nr = 1, .lock = PTHREAD_MUTEX_INITIALIZER,
 		.moved = PTHREAD_COND_INITIALIZER,
 	};
-	int err = 0;
+	int ret = 0;
 
 	if (w->options->cpus < 2 || !w->options->reopen || w->options->max_lines ||
 	    w->source->faults)
-		return braid_walk_run(w, ops, arg);
+		return 0;
 	p.options.progress = NULL;
 	/* Where that fails, the one walk says why, or does without. */
 	if (!parts_begin(&p) && p.nr > 1)
-		run_all(&p, &err);
-	if (!err && p.written < p.nr)
-		err = walk_rest(&p);
+		ret = run_all(&p);
 	parts_free(&p);
-	return err;
+	return ret;
+}
+
+int braid_parts_run(struct braid_walk *w, const struct braid_walk_ops *ops, void *arg,
+		    const struct braid_parts_form *form)
+{
+	int ret = braid_parts_try(w, ops, arg, form);
+
+	return ret < 0 ? ret : ret ? 0 : braid_walk_run(w, ops, arg);
 }
