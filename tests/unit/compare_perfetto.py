@@ -151,7 +151,8 @@ class Trace:
     def __init__(self, path):
         with open(path, "rb") as file:
             trace = load_schema()["p.Trace"].FromString(file.read())
-        self.own = {}  # classes of self-describing events: by machine and number
+        self.own = {}  # classes of self-describing events: by machine and number ...
+        self.described = {}  # ... and how they were described
         self.names = {}  # of machines
         self.events = collections.defaultdict(list)
         self.after_loss = collections.defaultdict(set)  # numbers of events
@@ -166,6 +167,13 @@ class Trace:
         self.keep_order()
         # From the host's clock to the timeline, which is the one that the report shows.
         self.shift = self.snapshots[0][TRACE_FILE] - self.snapshots[0][MONO_RAW]
+
+    def content(self):
+        """All that it says, whatever packets say it."""
+        return {"types": self.described, "names": self.names, "events": self.events,
+                "losses": self.after_loss, "stats": self.stats, "attributes": self.attributes,
+                "synced": self.synced, "clocks": self.snapshots, "functions": self.functions,
+                "tracks": self.tracks, "on tracks": self.on_track}
 
     def take(self, packet):
         """Reads one packet."""
@@ -199,9 +207,9 @@ class Trace:
                 for entry in entries if field.name != "kernel_symbols" else []:
                     assert entry.iid and (sequence, field.name, entry.iid) not in self.strings
                     self.strings[sequence, field.name, entry.iid] = entry.str.decode()
-            for symbol in packet.interned_data.kernel_symbols:
-                assert (machine, symbol.iid) not in self.functions
-                self.functions[machine, symbol.iid] = symbol.str.decode()
+            for symbol in packet.interned_data.kernel_symbols:  # perhaps again, in another part
+                name = symbol.str.decode()
+                assert self.functions.setdefault((machine, symbol.iid), name) == name
         elif packet.HasField("track_descriptor"):
             self.tracks[packet.track_descriptor.uuid] = (machine, packet.track_descriptor.name)
         elif packet.HasField("track_event"):
@@ -230,6 +238,11 @@ class Trace:
     def take_bundle(self, machine, bundle):
         """Reads the events of one CPU, and the descriptors of self-describing ones."""
         for own in bundle.generic_event_descriptors:
+            encoded = own.SerializeToString(deterministic=True)
+            if self.described.setdefault((machine, own.field_id), encoded) != encoded:
+                raise AssertionError(own)
+            if (machine, own.field_id) in self.own:  # again, in another part
+                continue
             described = descriptor_pb2.DescriptorProto.FromString(own.event_descriptor)
             file = descriptor_pb2.FileDescriptorProto(name=f"own{own.field_id}")
             file.package = f"own{machine}_{own.field_id}"
@@ -240,7 +253,6 @@ class Trace:
             pool.Add(file)
             found = pool.FindMessageTypeByName(f"{file.package}.{described.name}")
             factory = message_factory.MessageFactory(pool)
-            assert (machine, own.field_id) not in self.own
             self.own[machine, own.field_id] = (described.name, factory.GetPrototype(found))
         assert bundle.ftrace_clock == FTRACE_CLOCK_MONO_RAW and bundle.HasField("cpu")
         events = self.events[machine, bundle.cpu]

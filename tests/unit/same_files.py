@@ -3,6 +3,7 @@
 """
 Compares two files, or two folders of CTF, whose traces have UUIDs of their own: same_files.py A B
 Data of an HTML page is compared unpacked: ISA-L does not always pack the same bytes alike.
+Of Perfetto's traces, A.perfetto and B.perfetto, the content is compared: packets may come in another order.
 """
 
 import base64
@@ -10,6 +11,8 @@ import pathlib
 import re
 import sys
 import zlib
+
+import compare_perfetto
 
 
 def without_uuid(data, metadata):
@@ -30,11 +33,21 @@ def unpacked(page):
 
 def contents(path):
     """Bytes of each file, by its name below the path."""
+    if path.suffix == ".perfetto":
+        return compare_perfetto.Trace(path).content()
     files = [path] if path.is_file() else sorted(file for file in path.rglob("*") if file.is_file())
     data = {file.relative_to(path): file.read_bytes() for file in files}
     return {name: without_uuid(unpacked(bytes_), data.get(name.parent / "metadata", b""))
             for name, bytes_ in data.items()}
 
 
+def main():
+    """Compares; says where a content differs."""
+    one, other = (contents(pathlib.Path(path)) for path in sys.argv[1:])
+    for name in sorted(one.keys() | other.keys()):
+        if one.get(name) != other.get(name):
+            sys.exit(f"{name} differs")
+
+
 if __name__ == "__main__":
-    sys.exit(contents(pathlib.Path(sys.argv[1])) != contents(pathlib.Path(sys.argv[2])))
+    main()

@@ -8,7 +8,8 @@
 #include "host_agent/util/array.h"
 #include "host_agent/util/error.h"
 
-#define CLOCKS_NS	1000000000	/* interval between wall time packets */
+#define CLOCKS_NS	1000000000	/* between two snapshots of the clocks ... */
+#define MOST_CLOCKS	(1u << 15)	/* ... unless there would be more */
 #define NR_CLOCKS	3u	/* in a snapshot */
 
 /* Clocks ------------------------------------------------------------------------------------ */
@@ -45,26 +46,47 @@ static int put_clocks(struct braid_perfetto_out *o, s64 ns, s64 realtime_ns, boo
 	return braid_perfetto_packet(o, NULL, &packet);
 }
 
-int braid_perfetto_clocks(struct braid_perfetto_out *o, s64 ns)
+/* Until when the trace is known to be recorded. */
+static s64 recorded_until(const struct braid_source *source)
 {
-	const struct braid_source *source = o->walk->source;
+	s64 end_ns = 0;
+	size_t k;
 
-	if (ns < o->next_clocks_ns || !source->clocks.realtime.nr_tracks)
-		return 0;
-	o->next_clocks_ns = ns + CLOCKS_NS;
-	return put_clocks(o, ns, (s64)braid_clock_reading_at(&source->clocks.realtime, ns).value,
-			  false);
+	for (k = 0; k < source->nr_streams; k++)
+		if ((s64)source->streams[k]->end_ns > end_ns)
+			end_ns = source->streams[k]->end_ns;
+	for (k = 0; k < source->nr_windows; k++) {
+		const struct braid_window *w = &source->windows[k];
+		s64 stop_ns = w->stop_ns == INT64_MAX ? w->last_ns : w->stop_ns;
+
+		end_ns = stop_ns > end_ns ? stop_ns : end_ns;
+	}
+	return end_ns;
 }
 
-/* Wall time as the capture has it from its start, until more is known. */
-static int put_first_clocks(struct braid_perfetto_out *o)
+/*
+ * Wall time during the recording. trace_processor converts a packet's time when it reads it, by the
+ * snapshots before it in the file.
+ */
+static int put_all_clocks(struct braid_perfetto_out *o)
 {
 	const struct braid_source *source = o->walk->source;
-	s64 ns = source->head.start_host_ns, realtime_ns = source->head.start_realtime_ns;
+	const struct braid_clock *real = &source->clocks.realtime;
+	s64 ns = source->head.start_host_ns, end_ns = recorded_until(source), step_ns = CLOCKS_NS;
+	int err;
 
-	if (source->clocks.realtime.nr_tracks)
-		realtime_ns = (s64)braid_clock_reading_at(&source->clocks.realtime, ns).value;
-	return put_clocks(o, ns, realtime_ns, true);
+	if (!real->nr_tracks)
+		return put_clocks(o, ns, source->head.start_realtime_ns, true);
+	err = put_clocks(o, ns, (s64)braid_clock_reading_at(real, ns).value, true);
+	if (ns < 0 || end_ns < ns)
+		return err;
+	if ((end_ns - ns) / MOST_CLOCKS > step_ns)
+		step_ns = (end_ns - ns) / MOST_CLOCKS;
+	while (!err && end_ns - ns >= step_ns) {
+		ns += step_ns;
+		err = put_clocks(o, ns, (s64)braid_clock_reading_at(real, ns).value, false);
+	}
+	return err;
 }
 
 /* All times are of the host's clock: on other machines the clock of that name shows the same. */
@@ -341,7 +363,7 @@ int braid_perfetto_head(struct braid_perfetto_out *o, struct braid_perfetto_mach
 			const struct braid_vcpu_map *map)
 {
 	size_t k;
-	int err = put_first_clocks(o);
+	int err = put_all_clocks(o);
 
 	for (k = 0; !err && k < o->walk->source->nr_streams; k++)
 		if (machines[k].wanted)

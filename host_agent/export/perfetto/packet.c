@@ -21,22 +21,29 @@
 
 #define MARKS_BYTES	(8 * BRAID_VARINT_BYTES)	/* what says whose a packet is, at most */
 
+int braid_perfetto_write(FILE *to, const struct braid_text *packets)
+{
+	errno = 0;
+	if (!packets->bytes || fwrite(packets->data, 1, packets->bytes, to) == packets->bytes)
+		return 0;
+	return errno == EPIPE ? -EPIPE :
+	       braid_fail(errno ? -errno : -EIO, "cannot write the export: %s",
+			  strerror(errno ? errno : EIO));
+}
+
 int braid_perfetto_flush(struct braid_perfetto_out *o)
 {
-	if (o->bytes.failed)
-		return braid_out_of_memory();
-	errno = 0;
-	if (o->bytes.bytes && fwrite(o->bytes.data, 1, o->bytes.bytes, o->to) != o->bytes.bytes)
-		return errno == EPIPE ? -EPIPE :
-		       braid_fail(errno ? -errno : -EIO, "cannot write the export: %s",
-				  strerror(errno ? errno : EIO));
+	int err = o->bytes.failed ? braid_out_of_memory() : braid_perfetto_write(o->to, &o->bytes);
+
 	o->bytes.bytes = 0;
-	return 0;
+	return err;
 }
 
 int braid_perfetto_written(struct braid_perfetto_out *o)
 {
-	return o->bytes.failed || o->bytes.bytes >= FLUSH_BYTES ? braid_perfetto_flush(o) : 0;
+	if (o->bytes.failed)
+		return braid_out_of_memory();
+	return o->to && o->bytes.bytes >= FLUSH_BYTES ? braid_perfetto_flush(o) : 0;
 }
 
 /* A packet belongs to a machine, and to the sequence of its packets. */

@@ -8,6 +8,7 @@
 #include "host_agent/export/perfetto/perfetto.h"
 #include "host_agent/export/perfetto/wire.h"
 #include "host_agent/util/error.h"
+#include "host_agent/walk/parts.h"
 #include "host_agent/walk/select.h"
 
 #define BUNDLE_BYTES	(32u << 10)	/* of events, about */
@@ -17,14 +18,18 @@
 #define CLOCK_KEY	braid_wire_key(5, BRAID_WIRE_VARINT)	/* .ftrace_clock */
 #define DESCRIPTOR_KEY	braid_wire_key(11, BRAID_WIRE_BYTES)	/* .generic_event_descriptors */
 
-/* An export under way. */
+/*
+ * An export under way. On several CPUs parts of time have the events, each complete in itself: it
+ * describes event types and names functions anew. The tracks of vCPUs depend on all that precedes;
+ * one thread walks along the whole trace for them. Perfetto orders packets by their times.
+ */
 struct perfetto_export {
 	struct braid_walk walk;
 	struct braid_perfetto_out out;
 	struct braid_perfetto_machine *machines;	/* by stream */
 	struct braid_vcpu_map map;
 	struct braid_perfetto_types *types;
-	struct braid_perfetto_vcpus *vcpus;
+	struct braid_perfetto_vcpus *vcpus;	/* NULL, as ->states: another thread writes tracks */
 	struct braid_perfetto_states *states;
 };
 
@@ -75,14 +80,11 @@ static int perfetto_put_event(void *arg, const struct braid_item *item,
 	u32 cpu = item->ring->cpu;
 	struct braid_perfetto_bundle *b = &m->bundles[cpu];
 	struct braid_perfetto_type *type = braid_perfetto_type_of(x->types, info);
-	int err = type ? braid_perfetto_clocks(&x->out, item->host_ns) :
-			 braid_out_of_memory();
+	int err = type ? braid_perfetto_put_event(x->types, m, item, type) : braid_out_of_memory();
 
-	if (!err)
-		err = braid_perfetto_put_event(x->types, m, item, type);
 	if (!err && (b->nr == BRAID_PERFETTO_EVENTS || b->events.bytes >= BUNDLE_BYTES))
 		err = flush_bundle(x, m, cpu);
-	return err ? err : braid_perfetto_vcpu_event(x->vcpus, item, braid_perfetto_type_role(type));
+	return err;
 }
 
 static int perfetto_put_lost(void *arg, const struct braid_item *item)
@@ -103,8 +105,9 @@ static int perfetto_put_note(void *arg, const struct braid_item *item)
 	return braid_perfetto_note(&x->out, &x->machines[item->stream->number], item);
 }
 
-static int flush_bundles(struct perfetto_export *x)
+static int flush_bundles(void *arg)
 {
+	struct perfetto_export *x = arg;
 	size_t k;
 	u32 cpu;
 	int err = 0;
@@ -144,6 +147,7 @@ static int perfetto_prepare(struct perfetto_export *x)
 {
 	const struct braid_source *source = x->walk.source;
 	bool host = false;
+	u32 nr_formats = 0;
 	size_t k;
 	int err = 0;
 
@@ -156,16 +160,30 @@ static int perfetto_prepare(struct perfetto_export *x)
 		m->stream = source->streams[k];
 		m->id = m->stream->kind == BRAID_STREAM_HOST && !host ? 0 : m->stream->number + 1;
 		host |= !m->id;
+		m->first_format = nr_formats;
+		nr_formats += m->stream->nr_formats;
 		braid_stream_label(m->stream, m->name);
 		err = prepare_machine(x, m);
 	}
-		if (!err)
+	if (!err)
 		err = braid_vcpu_map_make(&x->map, source);
 	if (err)
 		return err;
 	x->types = braid_perfetto_types_new(&x->out);
-	x->vcpus = braid_perfetto_vcpus_new(&x->out, x->machines, &x->map);
-	return x->types && x->vcpus ? 0 : braid_out_of_memory();
+	return x->types ? 0 : braid_out_of_memory();
+}
+
+/* @x: zeros; perfetto_finish() it in any case. @to: NULL: it is one of a part. */
+static int perfetto_begin(struct perfetto_export *x, FILE *to, struct braid_source *source,
+			  const struct braid_walk_options *options,
+			  struct braid_walk_totals *totals)
+{
+	int err = braid_walk_begin(&x->walk, source, options, totals);
+
+	x->walk.no_order = true;
+	x->out.to = to;
+	x->out.walk = &x->walk;
+	return err ? err : perfetto_prepare(x);
 }
 
 static void free_machine(struct braid_perfetto_machine *m)
@@ -194,31 +212,143 @@ static void perfetto_finish(struct perfetto_export *x)
 	braid_vcpu_map_free(&x->map);
 	braid_text_free(&x->out.bytes);
 	braid_text_free(&x->out.text);
+	braid_walk_end(&x->walk);
+}
+
+/* Tracks of vCPUs ---------------------------------------------------------------------------- */
+
+static int put_tracks(void *arg, const struct braid_item *item,
+		      const struct braid_event_type_info *info)
+{
+	struct perfetto_export *x = arg;
+
+	return braid_perfetto_vcpu_event(x->vcpus, item, info);
+}
+
+static int put_event_and_tracks(void *arg, const struct braid_item *item,
+				const struct braid_event_type_info *info)
+{
+	int err = perfetto_put_event(arg, item, info);
+
+	return err ? err : put_tracks(arg, item, info);
+}
+
+/* All of the walk that also writes the tracks. */
+static int walk_tracks(struct perfetto_export *x, const struct braid_walk_ops *ops)
+{
+	int err;
+
+	x->vcpus = braid_perfetto_vcpus_new(&x->out, x->machines, &x->map);
+	err = x->vcpus ? 0 : braid_out_of_memory();
+	if (!err)
+		err = braid_perfetto_states_begin(&x->states, &x->walk, &x->out, x->machines);
+	if (!err)
+		err = braid_walk_run(&x->walk, ops, x);
+	return err ? err : braid_perfetto_states_end(x->states);
+}
+
+/* Several CPUs ------------------------------------------------------------------------------- */
+
+static const struct braid_walk_ops event_ops = {
+	.event = perfetto_put_event, .lost = perfetto_put_lost, .note = perfetto_put_note,
+};
+
+/* Goes on where the head ended: machines' sequences of packets are begun, and have tracks. */
+static void follow_head(struct perfetto_export *x, const struct perfetto_export *head)
+{
+	size_t k;
+
+	for (k = 0; k < head->walk.source->nr_streams; k++) {
+		x->machines[k].track = head->machines[k].track;
+		x->machines[k].begun = head->machines[k].begun;
+	}
+	x->out.last_track = head->out.last_track;
+}
+
+static int perfetto_begin_part(void *arg, struct braid_source *source,
+			       const struct braid_walk_options *options,
+			       struct braid_walk_totals *totals, struct braid_parts_maker *maker)
+{
+	struct perfetto_export *x = calloc(1, sizeof(*x));
+	int err;
+
+	maker->arg = x;
+	if (!x)
+		return braid_out_of_memory();
+	maker->walk = &x->walk;
+	maker->ops = &event_ops;
+	maker->out = &x->out.bytes;
+	maker->finish = flush_bundles;
+	err = perfetto_begin(x, NULL, source, options, totals);
+	if (!err)
+		follow_head(x, arg);
+	return err;
+}
+
+static void perfetto_end_part(struct braid_parts_maker *maker)
+{
+	if (maker->arg)
+		perfetto_finish(maker->arg);
+	free(maker->arg);
+}
+
+static int perfetto_write_part(void *arg, const struct braid_text *text)
+{
+	const struct perfetto_export *x = arg;
+
+	return braid_perfetto_write(x->out.to, text);
+}
+
+static int put_tracks_apart(void *arg, struct braid_source *source,
+			    const struct braid_walk_options *options)
+{
+	static const struct braid_walk_ops ops = { .event = put_tracks };
+	const struct perfetto_export *head = arg;
+	struct braid_walk_totals totals;
+	struct perfetto_export x = { .types = NULL };
+	int err = perfetto_begin(&x, head->out.to, source, options, &totals);
+
+	if (!err) {
+		follow_head(&x, head);
+		err = walk_tracks(&x, &ops);
+	}
+	if (!err)
+		err = braid_perfetto_flush(&x.out);
+	perfetto_finish(&x);
+	return err;
+}
+
+/* -------------------------------------------------------------------------------------------- */
+
+static int put_timeline(struct perfetto_export *x)
+{
+	static const struct braid_parts_form parts = {
+		.begin = perfetto_begin_part, .end = perfetto_end_part,
+		.write = perfetto_write_part, .apart = put_tracks_apart,
+	};
+	static const struct braid_walk_ops all_ops = {
+		.event = put_event_and_tracks, .lost = perfetto_put_lost, .note = perfetto_put_note,
+	};
+	int ret = braid_perfetto_flush(&x->out);
+
+	if (!ret)
+		ret = braid_parts_try(&x->walk, &event_ops, x, &parts);
+	if (!ret)
+		ret = walk_tracks(x, &all_ops);
+	return ret < 0 ? ret : flush_bundles(x);
 }
 
 int braid_export_perfetto(FILE *to, struct braid_source *source,
 			  const struct braid_walk_options *options,
 			  struct braid_walk_totals *totals)
 {
-	static const struct braid_walk_ops ops = {
-		.event = perfetto_put_event, .lost = perfetto_put_lost, .note = perfetto_put_note,
-	};
-	struct perfetto_export x = { .out = { .to = to, .walk = &x.walk } };
-	int err = braid_walk_begin(&x.walk, source, options, totals);
+	struct perfetto_export x = { .types = NULL };
+	int err = perfetto_begin(&x, to, source, options, totals);
 
-	x.walk.no_order = true;
-	if (!err)
-		err = perfetto_prepare(&x);
 	if (!err)
 		err = braid_perfetto_head(&x.out, x.machines, &x.map);
 	if (!err)
-		err = braid_perfetto_states_begin(&x.states, &x.walk, &x.out, x.machines);
-	if (!err)
-		err = braid_walk_run(&x.walk, &ops, &x);
-	if (!err)
-		err = flush_bundles(&x);
-	if (!err)
-		err = braid_perfetto_states_end(x.states);
+		err = put_timeline(&x);
 	if (!err)
 		err = braid_perfetto_tail(&x.out, x.machines);
 	if (!err)
@@ -227,6 +357,5 @@ int braid_export_perfetto(FILE *to, struct braid_source *source,
 		err = errno == EPIPE ? -EPIPE :
 		      braid_fail(-errno, "cannot write the export: %s", strerror(errno));
 	perfetto_finish(&x);
-	braid_walk_end(&x.walk);
 	return err;
 }

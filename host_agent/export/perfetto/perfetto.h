@@ -39,6 +39,7 @@ struct braid_perfetto_machine {
 	char name[BRAID_PERFETTO_MACHINE];	/* no other one's */
 	u32 id;					/* 0: the host */
 	u32 nr_cpus;				/* that have rings */
+	u32 first_format;			/* its number among those of all streams */
 	struct braid_perfetto_bundle *bundles;	/* by CPU */
 	struct braid_perfetto_task *tasks;	/* likewise */
 	u64 *functions;				/* addresses already written, sorted */
@@ -51,12 +52,11 @@ struct braid_perfetto_machine {
 
 /* The file under way, which all write to. */
 struct braid_perfetto_out {
-	FILE *to;
+	FILE *to;			/* NULL: all stays in @bytes */
 	const struct braid_walk *walk;
 	struct braid_text bytes;	/* not written to @to yet */
 	struct braid_text text;		/* scratch space of the caller that makes a packet */
 	u64 last_track;
-	s64 next_clocks_ns;		/* when to write the next wall time */
 };
 
 #define BRAID_PERFETTO_SET(message, field, value) \
@@ -64,7 +64,10 @@ struct braid_perfetto_out {
 
 /* Packets: packet.c --------------------------------------------------------------- */
 
-/** braid_perfetto_flush - hand all packets to the file. Return: 0, -EPIPE, or -errno with braid_fail() */
+/** braid_perfetto_write - write whole packets. Return: 0, -EPIPE, or -errno with braid_fail() */
+int braid_perfetto_write(FILE *to, const struct braid_text *packets);
+
+/** braid_perfetto_flush - hand all packets to the file. Return: likewise */
 int braid_perfetto_flush(struct braid_perfetto_out *o);
 
 /** braid_perfetto_written - flush if it is much. Return: likewise */
@@ -111,9 +114,6 @@ struct braid_perfetto_types *braid_perfetto_types_new(struct braid_perfetto_out 
 struct braid_perfetto_type *braid_perfetto_type_of(struct braid_perfetto_types *t,
 						   const struct braid_event_type_info *info);
 
-/** braid_perfetto_type_role - what they mean */
-const struct braid_role_info *braid_perfetto_type_role(const struct braid_perfetto_type *type);
-
 /**
  * braid_perfetto_put_event - append an event to its CPU's bundle
  * @t: the types
@@ -137,9 +137,6 @@ void braid_perfetto_types_free(struct braid_perfetto_types *t);
 /** braid_perfetto_head - machines, clocks, names */
 int braid_perfetto_head(struct braid_perfetto_out *o, struct braid_perfetto_machine *machines,
 			const struct braid_vcpu_map *map);
-
-/** braid_perfetto_clocks - write, periodically, the wall time at @ns */
-int braid_perfetto_clocks(struct braid_perfetto_out *o, s64 ns);
 
 /** braid_perfetto_tail - the accounting */
 int braid_perfetto_tail(struct braid_perfetto_out *o, struct braid_perfetto_machine *machines);
@@ -227,14 +224,14 @@ struct braid_perfetto_vcpus *braid_perfetto_vcpus_new(struct braid_perfetto_out 
  * braid_perfetto_vcpu_event - begin or end a slice at a host's kvm_entry or kvm_exit
  * @x: the vCPUs
  * @item: any event
- * @role: what it means
+ * @info: its type
  *
  * Notes what guests' CPUs run, too: a slice is named so.
  *
  * Return: 0, or -errno with braid_fail().
  */
 int braid_perfetto_vcpu_event(struct braid_perfetto_vcpus *x, const struct braid_item *item,
-			      const struct braid_role_info *role);
+			      const struct braid_event_type_info *info);
 
 /** braid_perfetto_guest_track - the host's track above a guest's vCPUs; as braid_perfetto_track() */
 int braid_perfetto_guest_track(struct braid_perfetto_out *o, struct braid_perfetto_machine *host,

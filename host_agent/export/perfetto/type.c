@@ -50,10 +50,10 @@ struct step {
 struct braid_perfetto_type {
 	const struct braid_event_type_info *info;
 	u64 key;		/* in FtraceEvent */
-	struct braid_role_info role;
 	bool planned;		/* what follows is found out */
 	bool as_text;		/* its fields can't be encoded one by one */
-	bool described;		/* it has no message there: it describes itself */
+	u32 own;		/* its number there, if it has no message: that of its format */
+	bool described;		/* it has none: it describes itself */
 	bool listed;		/* which was done */
 	ProtobufCBinaryData descriptor;
 	u32 nr_steps;
@@ -64,7 +64,6 @@ struct braid_perfetto_types {
 	struct braid_perfetto_out *out;
 	struct braid_perfetto_type **types;	/* by number; NULL: not met yet */
 	size_t nr;
-	struct braid_roles roles;
 	struct braid_text text;		/* scratch space */
 };
 
@@ -200,7 +199,7 @@ static int plan_own(struct braid_perfetto_type *type)
 {
 	u32 k;
 
-	if (type->nr_steps > MAX_OWN_STEPS || type->info->number >= MAX_OWN_FIELDS) {
+	if (type->nr_steps > MAX_OWN_STEPS || type->own >= MAX_OWN_FIELDS) {
 		type->as_text = true;
 		return 0;
 	}
@@ -209,12 +208,13 @@ static int plan_own(struct braid_perfetto_type *type)
 		begin_step(&type->steps[k], type->steps[k].field);
 		end_step(&type->steps[k], k + 1);
 	}
-	type->key = braid_wire_key(FIRST_OWN_FIELD + type->info->number, BRAID_WIRE_BYTES);
+	type->key = braid_wire_key(FIRST_OWN_FIELD + type->own, BRAID_WIRE_BYTES);
 	type->described = true;
 	return make_descriptor(type);
 }
 
-static int plan(struct braid_perfetto_type *type, const struct braid_layout *layout)
+static int plan(struct braid_perfetto_type *type, const struct braid_perfetto_machine *m,
+		const struct braid_layout *layout)
 {
 	const struct braid_field *f;
 	u32 nr = 0;
@@ -232,6 +232,7 @@ static int plan(struct braid_perfetto_type *type, const struct braid_layout *lay
 		type->as_text |= step->type == STEP_NUMBER && f->offset + step->size < sizeof(u64);
 	}
 	type->planned = true;
+	type->own = m->first_format + (u32)(type->info->format - m->stream->formats);
 	return type->as_text || plan_well_known(type) ? 0 : plan_own(type);
 }
 
@@ -239,7 +240,6 @@ static noinline struct braid_perfetto_type *add_type(struct braid_perfetto_types
 						     const struct braid_event_type_info *info)
 {
 	struct braid_perfetto_type *type, **grown;
-	const struct braid_role_info *role;
 	size_t nr = x->nr ? x->nr : 64;
 
 	while (nr <= info->number)
@@ -252,13 +252,10 @@ static noinline struct braid_perfetto_type *add_type(struct braid_perfetto_types
 		x->types = grown;
 		x->nr = nr;
 	}
-	role = braid_roles_find(&x->roles, info);
-	type = role ? calloc(1, sizeof(*type)) : NULL;
+	type = calloc(1, sizeof(*type));
 	x->types[info->number] = type;
-	if (!type)
-		return NULL;
-	type->info = info;
-	type->role = *role;
+	if (type)
+		type->info = info;
 	return type;
 }
 
@@ -293,19 +290,13 @@ void braid_perfetto_types_free(struct braid_perfetto_types *x)
 	if (!x)
 		return;
 	free(x->types);
-	braid_roles_free(&x->roles);
 	braid_text_free(&x->text);
 	free(x);
 }
 
-const struct braid_role_info *braid_perfetto_type_role(const struct braid_perfetto_type *type)
-{
-	return &type->role;
-}
-
 void braid_perfetto_describe(const struct braid_perfetto_type *type, struct braid_text *out)
 {
-	braid_wire_number(out, FIELD_ID_KEY, FIRST_OWN_FIELD + type->info->number);
+	braid_wire_number(out, FIELD_ID_KEY, FIRST_OWN_FIELD + type->own);
 	braid_wire_bytes(out, MESSAGE_KEY, (const char *)type->descriptor.data,
 			 type->descriptor.len);
 	braid_wire_bytes(out, GROUP_KEY, type->info->system, strlen(type->info->system));
@@ -412,7 +403,7 @@ int braid_perfetto_put_event(struct braid_perfetto_types *x, struct braid_perfet
 	size_t event, begin;
 	char *at = braid_text_reserve(t, HEAD_BYTES);
 	bool by_steps;
-	int err = layout && !type->planned ? plan(type, layout) : 0;
+	int err = layout && !type->planned ? plan(type, m, layout) : 0;
 
 	if (err)
 		return err;

@@ -31,6 +31,7 @@ struct braid_perfetto_vcpus {
 	struct braid_perfetto_machine *machines;	/* by stream */
 	const struct braid_vcpu_map *map;
 	struct vcpu *vcpus;				/* by the map's spans */
+	struct braid_roles roles;
 };
 
 struct braid_perfetto_vcpus *braid_perfetto_vcpus_new(struct braid_perfetto_out *out,
@@ -61,8 +62,10 @@ struct braid_perfetto_vcpus *braid_perfetto_vcpus_new(struct braid_perfetto_out 
 
 void braid_perfetto_vcpus_free(struct braid_perfetto_vcpus *x)
 {
-	if (x)
-		free(x->vcpus);
+	if (!x)
+		return;
+	braid_roles_free(&x->roles);
+	free(x->vcpus);
 	free(x);
 }
 
@@ -221,11 +224,14 @@ static void note_task(struct braid_perfetto_task *task, const struct braid_item 
 }
 
 int braid_perfetto_vcpu_event(struct braid_perfetto_vcpus *x, const struct braid_item *item,
-			      const struct braid_role_info *role)
+			      const struct braid_event_type_info *info)
 {
+	const struct braid_role_info *role = braid_roles_find(&x->roles, info);
 	struct braid_perfetto_machine *m = &x->machines[item->stream->number];
 	struct vcpu *v;
 
+	if (!role)
+		return braid_out_of_memory();
 	if (item->stream->kind == BRAID_STREAM_GUEST && !item->raw)
 		note_task(&m->tasks[item->ring->cpu], item, role);
 	if (item->stream->kind != BRAID_STREAM_HOST ||
