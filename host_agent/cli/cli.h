@@ -22,8 +22,6 @@
 #include "host_agent/util/confine.h"
 #include "host_agent/util/version.h"
 
-struct braid_text;
-
 #define BRAID_EXIT_LACKS	3	/* a capture was made, but not of all that was requested */
 
 int braid_cmd_analyze(int argc, char **argv);
@@ -71,12 +69,6 @@ int braid_stat_region(const char *path, bool json, const char *buffer);
  * Return: 0, or -errno with braid_fail().
  */
 int braid_clock_print(const struct braid_source *source, bool json);
-
-/** braid_clock_text_vmclock - a line about the contents of a guest's vmclock page */
-void braid_clock_text_vmclock(struct braid_text *t, const struct braid_stream *s);
-
-/** braid_clock_json_vmclock - likewise a member, after a comma; null without such a page */
-void braid_clock_json_vmclock(struct braid_text *t, const struct braid_stream *s);
 
 /** braid_verify_region - `verify` of a region; else as braid_stat_region() */
 int braid_verify_region(const char *path);

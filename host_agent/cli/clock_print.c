@@ -130,6 +130,53 @@ static void text_epochs(struct braid_text *t, const struct braid_clock *clock)
 	}
 }
 
+static const char *type_name(u32 type)
+{
+	static const char *const names[BRAID_VM_TIME_TYPES] = {
+		[BRAID_VM_UTC] = "utc",
+		[BRAID_VM_TAI] = "tai",
+		[BRAID_VM_MONOTONIC] = "monotonic",
+	};
+
+	return type < BRAID_VM_TIME_TYPES ? names[type] : "invalid";
+}
+
+static const char *status_name(u32 status)
+{
+	static const char *const names[BRAID_VM_STATUSES] = {
+		[BRAID_VM_UNKNOWN] = "unknown",
+		[BRAID_VM_INITIALIZING] = "initializing",
+		[BRAID_VM_SYNCHRONIZED] = "synchronized",
+		[BRAID_VM_FREERUNNING] = "freerunning",
+		[BRAID_VM_UNRELIABLE] = "unreliable",
+	};
+
+	return status < BRAID_VM_STATUSES ? names[status] : "invalid";
+}
+
+static void text_vmclock(struct braid_text *t, const struct braid_stream *s)
+{
+	const struct braid_clock_vm *vm = &s->vmclock;
+
+	braid_text_printf(t, "  vmclock: disruption marker %llu", (unsigned long long)vm->marker);
+	if (vm->changes)
+		braid_text_printf(t, ", changed %u time%s since the driver was loaded", vm->changes,
+				  vm->changes == 1 ? "" : "s");
+	if (!(vm->flags & BRAID_VM_TIME)) {
+		braid_text_puts(t, "; the hypervisor gives no time\n");
+		return;
+	}
+	braid_text_printf(t, "; %s time %llu.%09llu s at counter %llu, ", type_name(vm->time_type),
+			  (unsigned long long)(vm->time_ns / BRAID_SECOND_NS),
+			  (unsigned long long)(vm->time_ns % BRAID_SECOND_NS),
+			  (unsigned long long)vm->counter);
+	if (vm->flags & BRAID_VM_BOUND)
+		braid_text_printf(t, "bound %llu ns by the hypervisor, %s\n",
+				  (unsigned long long)vm->bound_ns, status_name(vm->status));
+	else
+		braid_text_printf(t, "without a bound, %s\n", status_name(vm->status));
+}
+
 static void text_kvm(struct braid_text *t, const struct clocks *c)
 {
 	const struct braid_stream *s = c->stream;
@@ -210,7 +257,7 @@ static void text_stream(struct braid_text *t, const struct clocks *c)
 		text_unstable(t, &s->clock);
 	text_epochs(t, &s->clock);
 	if (s->has_vmclock)
-		braid_clock_text_vmclock(t, s);
+		text_vmclock(t, s);
 	text_kvm(t, c);
 	text_exchange(t, c);
 	if (s->clock.kind == BRAID_CLOCK_PAIRS || s->clock.kind == BRAID_CLOCK_NOMINAL)
@@ -239,12 +286,6 @@ static void text_host(struct braid_text *t, const struct braid_source *source)
 }
 
 /* Scripts ------------------------------------------------------------------------------------ */
-
-static void json_string(struct braid_text *t, const char *key, const char *value)
-{
-	braid_text_printf(t, "\"%s\":", key);
-	braid_text_json(t, value, strlen(value));
-}
 
 static void json_ns(struct braid_text *t, const char *key, u64 ns)
 {
@@ -288,8 +329,8 @@ static void json_epochs(struct braid_text *t, const struct braid_clock *clock)
 
 			braid_text_printf(t, "%s{\"vcpu\":", between);
 			braid_text_printf(t, clock->nr_tracks > 1 ? "%u" : "null", n);
-			braid_text_printf(t, ",\"number\":%zu,", k);
-			json_string(t, "cause", braid_epoch_cause_name(e->cause));
+			braid_text_printf(t, ",\"number\":%zu", k);
+			braid_text_member(t, "cause", braid_epoch_cause_name(e->cause));
 			if (k)
 				json_epoch_begin(t, e);
 			braid_text_printf(t, ",\"drift_ppm\":%.6f", e->drift_ppm);
@@ -318,19 +359,38 @@ static void json_first_fix(struct braid_text *t, const struct braid_stream *s)
 		json_ns(t, "first_fix_ns", first_ns - s->found_ns);
 }
 
+static void json_vmclock(struct braid_text *t, const struct braid_stream *s)
+{
+	const struct braid_clock_vm *vm = &s->vmclock;
+
+	if (!s->has_vmclock) {
+		braid_text_puts(t, ",\"vmclock\":null");
+		return;
+	}
+	braid_text_printf(t, ",\"vmclock\":{\"marker\":%llu,\"changes\":%u",
+			  (unsigned long long)vm->marker, vm->changes);
+	if (vm->flags & BRAID_VM_GENERATION)
+		braid_text_printf(t, ",\"generation\":%llu", (unsigned long long)vm->generation);
+	if (vm->flags & BRAID_VM_TIME)
+		braid_text_printf(t, ",\"counter\":%llu,\"time_type\":\"%s\",\"time_ns\":%llu,\"status\":\"%s\"",
+				  (unsigned long long)vm->counter, type_name(vm->time_type),
+				  (unsigned long long)vm->time_ns, status_name(vm->status));
+	if (vm->flags & BRAID_VM_BOUND)
+		braid_text_printf(t, ",\"bound_ns\":%llu", (unsigned long long)vm->bound_ns);
+	braid_text_putc(t, '}');
+}
+
 static void json_stream(struct braid_text *t, const struct clocks *c)
 {
 	const struct braid_stream *s = c->stream;
 
 	braid_text_putc(t, '{');
-	json_string(t, "stream", s->name);
-	braid_text_putc(t, ',');
-	json_string(t, "source", braid_clock_kind_name(s->clock.kind));
-	braid_text_putc(t, ',');
-	json_string(t, "reason", s->clock.reason);
+	braid_text_member(t, "stream", s->name);
+	braid_text_member(t, "source", braid_clock_kind_name(s->clock.kind));
+	braid_text_member(t, "reason", s->clock.reason);
 	json_quality(t, &c->chosen_q);
 	braid_text_printf(t, ",\"tsc_unstable\":%s", s->tsc_unstable ? "true" : "false");
-	braid_clock_json_vmclock(t, s);
+	json_vmclock(t, s);
 	json_epochs(t, &s->clock);
 	braid_json_vcpus(t, s);
 	if (c->has_kvm) {
@@ -359,17 +419,17 @@ static void json_host(struct braid_text *t, const struct braid_source *source)
 {
 	const struct braid_host_clocks *h = &source->clocks;
 
-	json_string(t, "clock", source->head.clock);
+	braid_text_member(t, "clock", source->head.clock);
 	if (h->counter.nr_tracks) {
 		braid_text_puts(t, ",\"counter\":{");
-		json_string(t, "name", h->counter_name);
+		braid_text_member(t, "name", h->counter_name);
 		braid_text_printf(t, ",\"samples\":%u", h->counter.nr_samples);
 		json_ns(t, "bound_ns", braid_clock_worst_bound(&h->counter, 0));
 		braid_text_putc(t, '}');
 	}
 	if (h->trace.nr_tracks) {
 		braid_text_puts(t, ",\"trace_clock\":{");
-		json_string(t, "name", h->trace_name);
+		braid_text_member(t, "name", h->trace_name);
 		json_ns(t, "bound_ns", braid_clock_worst_bound(&h->trace, 0));
 		braid_text_putc(t, '}');
 	}

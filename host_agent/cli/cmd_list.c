@@ -174,34 +174,26 @@ static void print_table(const struct braid_found *found, size_t nr)
 	}
 }
 
-static void json_string(struct braid_text *t, const char *key, const char *value)
-{
-	braid_text_printf(t, "\"%s\":", key);
-	braid_text_json(t, value, strlen(value));
-	braid_text_putc(t, ',');
-}
-
 static void json_buffers(struct braid_text *t, const struct braid_found *f)
 {
-	bool first = true;
+	const char *between = "{";
 	u32 k;
 
-	braid_text_puts(t, "\"buffers\":[");
+	braid_text_puts(t, ",\"buffers\":[");
 	for (k = 0; k < f->sb.nr_buffers; k++) {
 		const struct braid_buffer_desc *desc = &f->sb.buffers[k];
 
 		if (!desc->nr_rings)
 			continue;
-		braid_text_puts(t, first ? "{" : ",{");
-		first = false;
-		json_string(t, "name", desc->name);
-		json_string(t, "mode", mode_name(desc));
+		braid_text_puts(t, between);
+		between = ",{";
+		braid_text_member(t, "name", desc->name);
+		braid_text_member(t, "mode", mode_name(desc));
 		if (events_of(f, k))
-			json_string(t, "events_of", events_of(f, k));
-		braid_text_printf(t, "\"raw\":%s,", desc->flags & BRAID_BUFFER_RAW ? "true" : "false");
-		braid_text_printf(t, "\"rings\":%u,\"subbufs\":%u,\"subbuf_bytes\":%u,\"fill_permille\":%u}",
-				  desc->nr_rings, desc->nr_slots + 1, desc->subbuf_bytes,
-				  f->fill_permille[k]);
+			braid_text_member(t, "events_of", events_of(f, k));
+		braid_text_printf(t, ",\"raw\":%s,\"rings\":%u,\"subbufs\":%u,\"subbuf_bytes\":%u,\"fill_permille\":%u}",
+				  desc->flags & BRAID_BUFFER_RAW ? "true" : "false", desc->nr_rings, desc->nr_slots + 1,
+				  desc->subbuf_bytes, f->fill_permille[k]);
 	}
 	braid_text_puts(t, "]");
 }
@@ -210,24 +202,22 @@ static void json_found(struct braid_text *t, const struct braid_found *f,
 		       const struct braid_domain *domain)
 {
 	braid_text_putc(t, '{');
-	json_string(t, "region", f->path);
-	json_string(t, "guest", f->name);
+	braid_text_member(t, "region", f->path);
+	braid_text_member(t, "guest", f->name);
 	if (f->qemu_pid)
-		braid_text_printf(t, "\"qemu_pid\":%d,", (int)f->qemu_pid);
+		braid_text_printf(t, ",\"qemu_pid\":%d", (int)f->qemu_pid);
 	if (domain)
 		braid_list_json_domain(t, domain);
 	if (described(f)) {
-		json_string(t, "kernel", f->sb.kernel_release);
-		json_string(t, "machine", f->sb.machine);
-		braid_text_printf(t, "\"vcpus\":%u,\"events_on\":%u,\"events\":%u,",
+		braid_text_member(t, "kernel", f->sb.kernel_release);
+		braid_text_member(t, "machine", f->sb.machine);
+		braid_text_printf(t, ",\"vcpus\":%u,\"events_on\":%u,\"events\":%u",
 				  f->sb.nr_vcpus, f->events.on, f->events.total);
 		json_buffers(t, f);
-		braid_text_putc(t, ',');
 	}
 	if (f->state == BRAID_DRIVER_UNREADABLE)
-		json_string(t, "error", f->why);
-	braid_text_puts(t, "\"driver\":");
-	braid_text_json(t, shown_state(f), strlen(shown_state(f)));
+		braid_text_member(t, "error", f->why);
+	braid_text_member(t, "driver", shown_state(f));
 	braid_text_putc(t, '}');
 }
 

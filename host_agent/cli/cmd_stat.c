@@ -129,16 +129,16 @@ static void json_row(struct stat_run *s, const struct braid_ring *ring, const st
 {
 	struct braid_text *t = &s->out;
 
-	braid_text_puts(t, s->any ? ",\n{\"stream\":" : "{\"rings\":[\n{\"stream\":");
-	braid_text_json(t, ring->stream->name, strlen(ring->stream->name));
-	braid_text_printf(t, ",\"incarnation\":\"%016llx\",\"buffer\":%u,\"cpu\":%u,\"name\":",
+	braid_text_puts(t, s->any ? ",\n{" : "{\"rings\":[\n{");
+	braid_text_member(t, "stream", ring->stream->name);
+	braid_text_printf(t, ",\"incarnation\":\"%016llx\",\"buffer\":%u,\"cpu\":%u",
 			  (unsigned long long)ring->stream->incarnation, ring->buffer, ring->cpu);
-	braid_text_json(t, braid_ring_buffer_name(ring), strlen(braid_ring_buffer_name(ring)));
+	braid_text_member(t, "name", braid_ring_buffer_name(ring));
 	json_numbers(t, row);
-	braid_text_printf(t, ",\"found\":%llu,\"found_lost\":%llu,\"ok\":%s,\"why\":",
+	braid_text_printf(t, ",\"found\":%llu,\"found_lost\":%llu,\"ok\":%s",
 			  (unsigned long long)row->found, (unsigned long long)ring->walk.lost,
 			  *why ? "false" : "true");
-	braid_text_json(t, why, strlen(why));
+	braid_text_member(t, "why", why);
 	braid_text_putc(t, '}');
 }
 
@@ -187,10 +187,10 @@ static void json_totals(struct stat_run *s)
 
 	braid_text_puts(t, s->any ? "\n]" : "{\"rings\":[]");
 	json_numbers(t, &totals->sums);
-	braid_text_printf(t, ",\"found\":%llu,\"known\":%s,\"ok\":%s,\"why\":",
+	braid_text_printf(t, ",\"found\":%llu,\"known\":%s,\"ok\":%s",
 			  (unsigned long long)totals->sums.found,
 			  totals->sums.known ? "true" : "false", *why ? "false" : "true");
-	braid_text_json(t, why, strlen(why));
+	braid_text_member(t, "why", why);
 	braid_text_puts(t, "}\n");
 }
 

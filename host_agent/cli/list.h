@@ -45,7 +45,7 @@ int braid_list_cell(const char *text, int width, int at);
 void braid_list_print_domains(const struct braid_domain *domains, size_t nr,
 			      const struct braid_found *found, size_t nr_found);
 
-/* JSON members of a domain, each followed by a comma. */
+/* JSON members of a domain. */
 void braid_list_json_domain(struct braid_text *t, const struct braid_domain *d);
 
 /* The domains without a region, as further elements of the array. */

@@ -124,16 +124,15 @@ void braid_list_json_domain(struct braid_text *t, const struct braid_domain *d)
 
 	if (d->qemu_pid)
 		braid_vcpu_threads(d->qemu_pid, &threads);
-	braid_text_puts(t, "\"domain\":");
-	braid_text_json(t, d->name, strlen(d->name));
+	braid_text_member(t, "domain", d->name);
 	braid_text_printf(t, ",\"domain_state\":\"%s\",\"attached\":%s,\"configured\":%s,\"vcpu_threads\":[",
 			  d->state, d->attached ? "true" : "false",
 			  d->configured ? "true" : "false");
 	for (k = 0; k < threads.nr; k++)
 		braid_text_printf(t, "%s%d", k ? "," : "", (int)threads.of[k]);
-	braid_text_puts(t, "],");
+	braid_text_putc(t, ']');
 	if (threads.all)
-		braid_text_printf(t, "\"vcpus_thread\":%d,", (int)threads.all);
+		braid_text_printf(t, ",\"vcpus_thread\":%d", (int)threads.all);
 }
 
 void braid_list_json_others(struct braid_text *t, const struct braid_domain *domains, size_t nr,
@@ -147,19 +146,15 @@ void braid_list_json_others(struct braid_text *t, const struct braid_domain *dom
 
 		if (region_of(d, found, nr_found))
 			continue;
-		braid_text_puts(t, any ? ",\n {\"guest\":" : "{\"guest\":");
+		braid_text_puts(t, any ? ",\n {" : "{");
 		any = true;
-		braid_text_json(t, d->name, strlen(d->name));
-		braid_text_putc(t, ',');
+		braid_text_member(t, "guest", d->name);
 		braid_list_json_domain(t, d);
-		if (d->attached) {
-			braid_text_puts(t, "\"region\":");
-			braid_text_json(t, d->path, strlen(d->path));
-			braid_text_putc(t, ',');
-		}
+		if (d->attached)
+			braid_text_member(t, "region", d->path);
 		if (d->qemu_pid)
-			braid_text_printf(t, "\"qemu_pid\":%d,", (int)d->qemu_pid);
-		braid_text_printf(t, "\"driver\":\"%s\"}",
-				  braid_driver_state_name(BRAID_DRIVER_NONE));
+			braid_text_printf(t, ",\"qemu_pid\":%d", (int)d->qemu_pid);
+		braid_text_member(t, "driver", braid_driver_state_name(BRAID_DRIVER_NONE));
+		braid_text_putc(t, '}');
 	}
 }

@@ -113,13 +113,6 @@ static void put_lines(struct braid_text *t, const struct events *events)
 	}
 }
 
-static void list_events_put_string(struct braid_text *t, const char *key, const char *value,
-				   size_t bytes)
-{
-	braid_text_printf(t, "\"%s\":", key);
-	braid_text_json(t, value, bytes);
-}
-
 static void list_events_put_json(struct braid_text *t, const struct events *events)
 {
 	size_t k;
@@ -130,16 +123,12 @@ static void list_events_put_json(struct braid_text *t, const struct events *even
 		size_t system = strcspn(e->line, ":");
 
 		braid_text_puts(t, k ? ",\n {" : "{");
-		list_events_put_string(t, "guest", e->guest->name, strlen(e->guest->name));
-		braid_text_putc(t, ',');
-		list_events_put_string(t, "system", e->line, system);
-		braid_text_putc(t, ',');
-		list_events_put_string(t, "event", e->line + system + 1, strlen(e->line + system + 1));
-		if (e->buffer < e->guest->sb.nr_buffers) {
-			braid_text_putc(t, ',');
-			list_events_put_string(t, "buffer", e->guest->sb.buffers[e->buffer].name,
-					       strlen(e->guest->sb.buffers[e->buffer].name));
-		}
+		braid_text_member(t, "guest", e->guest->name);
+		braid_text_puts(t, ",\"system\":");
+		braid_text_json(t, e->line, system);
+		braid_text_member(t, "event", e->line + system + 1);
+		if (e->buffer < e->guest->sb.nr_buffers)
+			braid_text_member(t, "buffer", e->guest->sb.buffers[e->buffer].name);
 		braid_text_printf(t, ",\"id\":%u", e->id);
 		if (is_sub(e))
 			braid_text_printf(t, ",\"subevent\":%u}", e->number);

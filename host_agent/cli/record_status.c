@@ -72,12 +72,6 @@ static void record_status_end(struct braid_record_status *s)
 	record_status_give(s);
 }
 
-static void record_status_put_string(struct braid_text *t, const char *key, const char *value)
-{
-	braid_text_printf(t, "\"%s\":", key);
-	braid_text_json(t, value, strlen(value));
-}
-
 static const char *phase_name(const struct braid_region_status *status)
 {
 	switch (status->phase) {
@@ -98,7 +92,7 @@ static void record_status_put_guest(struct braid_text *t, const struct braid_rec
 
 	braid_region_source_status(guest->source, &status);
 	braid_text_puts(t, "{");
-	record_status_put_string(t, "name", *guest->name ? guest->name : *status.name ? status.name : guest->path);
+	braid_text_member(t, "name", *guest->name ? guest->name : *status.name ? status.name : guest->path);
 	braid_text_printf(t, ",\"state\":\"%s\",\"events\":%llu,\"lost\":%llu,\"bytes\":%llu,\"fill\":%.3f,\"confirmed\":%s}",
 			  phase_name(&status), (unsigned long long)status.events,
 			  (unsigned long long)status.lost, (unsigned long long)status.bytes,
@@ -136,12 +130,9 @@ void braid_record_status_say(struct braid_record_status *s, const char *name, co
 {
 	if (!record_status_begin(s, "message"))
 		return;
-	if (name && *name) {
-		braid_text_puts(&s->line, ",");
-		record_status_put_string(&s->line, "guest", name);
-	}
-	braid_text_puts(&s->line, ",");
-	record_status_put_string(&s->line, "text", text);
+	if (name && *name)
+		braid_text_member(&s->line, "guest", name);
+	braid_text_member(&s->line, "text", text);
 	record_status_end(s);
 }
 

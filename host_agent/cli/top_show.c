@@ -293,15 +293,12 @@ static void top_show_put_vcpu(struct braid_text *t, const struct braid_top_vcpu 
 
 static void top_show_put_guest(struct braid_text *t, const struct braid_top_guest *g)
 {
-	const char *state = braid_driver_state_name(g->state);
 	u32 k;
 
-	braid_text_puts(t, "{\"guest\":");
-	braid_text_json(t, g->name, strlen(g->name));
-	braid_text_puts(t, ",\"region\":");
-	braid_text_json(t, g->path, strlen(g->path));
-	braid_text_puts(t, ",\"driver\":");
-	braid_text_json(t, state, strlen(state));
+	braid_text_putc(t, '{');
+	braid_text_member(t, "guest", g->name);
+	braid_text_member(t, "region", g->path);
+	braid_text_member(t, "driver", braid_driver_state_name(g->state));
 	braid_text_printf(t, ",\"recorded\":%s", g->recorded ? "true" : "false");
 	put_rates(t, &g->rates);
 	braid_text_printf(t, ",\"lost\":%llu,\"fill_permille\":%u,\"vcpus\":[",

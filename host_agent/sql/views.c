@@ -8,12 +8,6 @@
 #include "host_agent/util/array.h"
 #include "host_agent/util/error.h"
 
-static void put_member(struct braid_text *to, const char *name, const char *text)
-{
-	braid_text_printf(to, ",\"%s\":", name);
-	braid_text_json(to, text, strlen(text));
-}
-
 static void views_put_number(struct braid_text *to, const char *name, uint64_t number)
 {
 	if (number == TRACEBRAID_UNKNOWN)
@@ -34,7 +28,7 @@ static void views_begin(struct braid_text *to, const struct tracebraid_stream *s
 {
 	braid_text_printf(to, "%s{\"stream_id\":%u", to->bytes > 1 ? "," : "",
 			  tracebraid_stream_number(stream));
-	put_member(to, "stream", tracebraid_stream_name(stream));
+	braid_text_member(to, "stream", tracebraid_stream_name(stream));
 }
 
 static void put_streams(struct braid_text *to, const struct tracebraid_trace *trace)
@@ -46,12 +40,12 @@ static void put_streams(struct braid_text *to, const struct tracebraid_trace *tr
 	for (k = 0; (stream = tracebraid_stream(trace, k)); k++) {
 		views_begin(to, stream);
 		views_put_number(to, "host", tracebraid_stream_is_host(stream));
-		put_member(to, "kernel", tracebraid_stream_kernel(stream));
-		put_member(to, "machine", tracebraid_stream_machine(stream));
+		braid_text_member(to, "kernel", tracebraid_stream_kernel(stream));
+		braid_text_member(to, "machine", tracebraid_stream_machine(stream));
 		views_put_number(to, "cpus", tracebraid_stream_nr_cpus(stream));
-		put_member(to, "clock", tracebraid_stream_clock(stream));
+		braid_text_member(to, "clock", tracebraid_stream_clock(stream));
 		views_put_number(to, "bound_ns", tracebraid_stream_bound_ns(stream));
-		put_member(to, "ended", tracebraid_stream_end(stream));
+		braid_text_member(to, "ended", tracebraid_stream_end(stream));
 		if (!tracebraid_stream_counts(stream, &counts))
 			put_counts(to, &counts);
 		braid_text_putc(to, '}');
@@ -67,7 +61,7 @@ static void put_rings(struct braid_text *to, const struct tracebraid_trace *trac
 	for (k = 0; (stream = tracebraid_stream(trace, k)); k++)
 		for (n = 0; !tracebraid_stream_ring(stream, n, &ring); n++) {
 			views_begin(to, stream);
-			put_member(to, "buffer", ring.buffer);
+			braid_text_member(to, "buffer", ring.buffer);
 			views_put_number(to, "cpu", ring.cpu);
 			if (ring.counted)
 				put_counts(to, &ring.counts);
@@ -82,7 +76,7 @@ static void put_clocks(struct braid_text *to, const struct tracebraid_trace *tra
 
 	for (k = 0; (stream = tracebraid_stream(trace, k)); k++) {
 		views_begin(to, stream);
-		put_member(to, "source", tracebraid_stream_clock(stream));
+		braid_text_member(to, "source", tracebraid_stream_clock(stream));
 		views_put_number(to, "bound_ns", tracebraid_stream_bound_ns(stream));
 		braid_text_putc(to, '}');
 	}
@@ -109,7 +103,7 @@ static void put_epochs(struct braid_text *to, const struct tracebraid_trace *tra
 			put_moment(to, "from_ns", epoch.from_ns);
 			put_moment(to, "begun_ns", epoch.begun_ns);
 			braid_text_printf(to, ",\"step_ns\":%lld", (long long)epoch.step_ns);
-			put_member(to, "cause", epoch.cause);
+			braid_text_member(to, "cause", epoch.cause);
 			views_put_number(to, "disrupted", epoch.disrupted);
 			braid_text_printf(to, ",\"drift_ppm\":%.6f}", epoch.drift_ppm);
 		}

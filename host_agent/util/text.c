@@ -264,6 +264,14 @@ void braid_text_json(struct braid_text *t, const char *data, size_t bytes)
 	t->bytes = at - t->data;
 }
 
+void braid_text_member(struct braid_text *t, const char *key, const char *value)
+{
+	bool first = !t->bytes || t->data[t->bytes - 1] == '{';
+
+	braid_text_printf(t, first ? "\"%s\":" : ",\"%s\":", key);
+	braid_text_json(t, value, strlen(value));
+}
+
 void braid_text_free(struct braid_text *t)
 {
 	free(t->data);

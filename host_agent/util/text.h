@@ -192,6 +192,9 @@ bool braid_text_simple(const char *data, size_t bytes);
 /** braid_text_json - append an untrusted string as a JSON string, quotes included */
 void braid_text_json(struct braid_text *t, const char *data, size_t bytes);
 
+/** braid_text_member - append a member of a JSON object, with a comma unless it is the first one */
+void braid_text_member(struct braid_text *t, const char *key, const char *value);
+
 /** braid_text_free - free what it holds */
 void braid_text_free(struct braid_text *t);
 
