@@ -84,79 +84,46 @@ static void send_domain(struct watch *w, virDomainPtr dom)
 
 /* Events -------------------------------------------------------------------------------- */
 
-static const char *why_suspended(int detail)
-{
-	switch (detail) {
-	case VIR_DOMAIN_EVENT_SUSPENDED_PAUSED:
-		return "was paused by a user";
-	case VIR_DOMAIN_EVENT_SUSPENDED_MIGRATED:
-		return "was paused for migration";
-	case VIR_DOMAIN_EVENT_SUSPENDED_IOERROR:
-		return "was paused by an I/O error";
-	case VIR_DOMAIN_EVENT_SUSPENDED_WATCHDOG:
-		return "was paused by its watchdog";
-	case VIR_DOMAIN_EVENT_SUSPENDED_FROM_SNAPSHOT:
-		return "was paused by a snapshot";
-	default:
-		return "was paused";
-	}
-}
+#define ANY_DETAIL	(-1)
 
-static const char *why_stopped(int detail)
-{
-	switch (detail) {
-	case VIR_DOMAIN_EVENT_STOPPED_SHUTDOWN:
-		return "shut down";
-	case VIR_DOMAIN_EVENT_STOPPED_DESTROYED:
-		return "was destroyed by a user";
-	case VIR_DOMAIN_EVENT_STOPPED_CRASHED:
-		return "crashed";
-	case VIR_DOMAIN_EVENT_STOPPED_MIGRATED:
-		return "migrated away";
-	case VIR_DOMAIN_EVENT_STOPPED_SAVED:
-		return "was saved to a file, and stopped";
-	case VIR_DOMAIN_EVENT_STOPPED_FAILED:
-		return "stopped: its QEMU failed";
-	default:
-		return "stopped";
-	}
-}
-
-static const char *why_started(int detail)
-{
-	switch (detail) {
-	case VIR_DOMAIN_EVENT_STARTED_MIGRATED:
-		return "arrived by migration";
-	case VIR_DOMAIN_EVENT_STARTED_RESTORED:
-		return "was restored from a file";
-	case VIR_DOMAIN_EVENT_STARTED_FROM_SNAPSHOT:
-		return "was started from a snapshot";
-	default:
-		return "started";
-	}
-}
+/* What messages say. */
+static const struct {
+	int event, detail;
+	const char *words;
+} lifecycle[] = {
+	{ VIR_DOMAIN_EVENT_STARTED, VIR_DOMAIN_EVENT_STARTED_MIGRATED, "arrived by migration" },
+	{ VIR_DOMAIN_EVENT_STARTED, VIR_DOMAIN_EVENT_STARTED_RESTORED, "was restored from a file" },
+	{ VIR_DOMAIN_EVENT_STARTED, VIR_DOMAIN_EVENT_STARTED_FROM_SNAPSHOT, "was started from a snapshot" },
+	{ VIR_DOMAIN_EVENT_STARTED, ANY_DETAIL, "started" },
+	{ VIR_DOMAIN_EVENT_SUSPENDED, VIR_DOMAIN_EVENT_SUSPENDED_PAUSED, "was paused by a user" },
+	{ VIR_DOMAIN_EVENT_SUSPENDED, VIR_DOMAIN_EVENT_SUSPENDED_MIGRATED, "was paused for migration" },
+	{ VIR_DOMAIN_EVENT_SUSPENDED, VIR_DOMAIN_EVENT_SUSPENDED_IOERROR, "was paused by an I/O error" },
+	{ VIR_DOMAIN_EVENT_SUSPENDED, VIR_DOMAIN_EVENT_SUSPENDED_WATCHDOG, "was paused by its watchdog" },
+	{ VIR_DOMAIN_EVENT_SUSPENDED, VIR_DOMAIN_EVENT_SUSPENDED_FROM_SNAPSHOT, "was paused by a snapshot" },
+	{ VIR_DOMAIN_EVENT_SUSPENDED, ANY_DETAIL, "was paused" },
+	{ VIR_DOMAIN_EVENT_RESUMED, ANY_DETAIL, "was resumed" },
+	{ VIR_DOMAIN_EVENT_STOPPED, VIR_DOMAIN_EVENT_STOPPED_SHUTDOWN, "shut down" },
+	{ VIR_DOMAIN_EVENT_STOPPED, VIR_DOMAIN_EVENT_STOPPED_DESTROYED, "was destroyed by a user" },
+	{ VIR_DOMAIN_EVENT_STOPPED, VIR_DOMAIN_EVENT_STOPPED_CRASHED, "crashed" },
+	{ VIR_DOMAIN_EVENT_STOPPED, VIR_DOMAIN_EVENT_STOPPED_MIGRATED, "migrated away" },
+	{ VIR_DOMAIN_EVENT_STOPPED, VIR_DOMAIN_EVENT_STOPPED_SAVED, "was saved to a file, and stopped" },
+	{ VIR_DOMAIN_EVENT_STOPPED, VIR_DOMAIN_EVENT_STOPPED_FAILED, "stopped: its QEMU failed" },
+	{ VIR_DOMAIN_EVENT_STOPPED, ANY_DETAIL, "stopped" },
+	{ VIR_DOMAIN_EVENT_SHUTDOWN, ANY_DETAIL, "has shut down" },
+	{ VIR_DOMAIN_EVENT_PMSUSPENDED, ANY_DETAIL, "was suspended by its guest" },
+	{ VIR_DOMAIN_EVENT_CRASHED, ANY_DETAIL, "crashed: its guest panicked" },
+};
 
 /* NULL: not worth a line. */
 static const char *words(int event, int detail)
 {
-	switch (event) {
-	case VIR_DOMAIN_EVENT_STARTED:
-		return why_started(detail);
-	case VIR_DOMAIN_EVENT_SUSPENDED:
-		return why_suspended(detail);
-	case VIR_DOMAIN_EVENT_RESUMED:
-		return "was resumed";
-	case VIR_DOMAIN_EVENT_STOPPED:
-		return why_stopped(detail);
-	case VIR_DOMAIN_EVENT_SHUTDOWN:
-		return "has shut down";
-	case VIR_DOMAIN_EVENT_PMSUSPENDED:
-		return "was suspended by its guest";
-	case VIR_DOMAIN_EVENT_CRASHED:
-		return "crashed: its guest panicked";
-	default:
-		return NULL;
-	}
+	size_t k;
+
+	for (k = 0; k < sizeof(lifecycle) / sizeof(*lifecycle); k++)
+		if (lifecycle[k].event == event &&
+		    (lifecycle[k].detail == detail || lifecycle[k].detail == ANY_DETAIL))
+			return lifecycle[k].words;
+	return NULL;
 }
 
 static int on_lifecycle(virConnectPtr conn, virDomainPtr dom, int event, int detail, void *arg)
