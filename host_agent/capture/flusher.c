@@ -10,7 +10,7 @@
 #include "host_agent/capture/flusher.h"
 #include "host_agent/capture/packer.h"
 #include "host_agent/capture/queue.h"
-#include "host_agent/util/children.h"
+#include "host_agent/util/helper.h"
 #include "host_agent/util/error.h"
 #include "host_agent/util/io.h"
 #include "shared/platform.h"

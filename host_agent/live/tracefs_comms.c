@@ -12,7 +12,7 @@
 #include "host_agent/discover/discover.h"
 #include "host_agent/live/tracefs_private.h"
 #include "host_agent/util/array.h"
-#include "host_agent/util/children.h"
+#include "host_agent/util/helper.h"
 #include "host_agent/util/error.h"
 
 #define MAX_COMMS	(1u << 23)	/* more pids than the kernel has */

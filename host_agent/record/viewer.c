@@ -17,7 +17,7 @@
 
 #include "host_agent/clock_sync/host.h"
 #include "host_agent/record/private.h"
-#include "host_agent/util/children.h"
+#include "host_agent/util/helper.h"
 #include "host_agent/util/error.h"
 
 #define MARK_NS		5000000ULL	/* not oftener */

@@ -9,11 +9,42 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "host_agent/util/children.h"
 #include "host_agent/util/error.h"
 #include "host_agent/util/helper.h"
 
 #define HELPER_FD	3	/* its end of the socket: the descriptor after standard error */
+
+static pid_t children[BRAID_CHILDREN];	/* 0: free */
+
+static void helper_replace(pid_t from, pid_t to)
+{
+	size_t k;
+
+	for (k = 0; k < BRAID_CHILDREN && children[k] != from; k++)
+		;
+	if (k < BRAID_CHILDREN)
+		children[k] = to;
+}
+
+void braid_children_add(pid_t pid)
+{
+	helper_replace(0, pid);
+}
+
+void braid_children_remove(pid_t pid)
+{
+	helper_replace(pid, 0);
+}
+
+size_t braid_children_get(pid_t pids[BRAID_CHILDREN])
+{
+	size_t k, nr = 0;
+
+	for (k = 0; k < BRAID_CHILDREN; k++)
+		if (children[k])
+			pids[nr++] = children[k];
+	return nr;
+}
 
 /* Closes all inherited descriptors except standard error and its end of the socket. */
 static int leave_files(int fd)

@@ -3,6 +3,7 @@
 #ifndef BRAID_UTIL_HELPER_H
 #define BRAID_UTIL_HELPER_H
 
+#include <stddef.h>
 #include <sys/types.h>
 
 /* What a helper does; its end of the socket is fd. */
@@ -24,5 +25,18 @@ int braid_helper_start(int *fd, pid_t *pid, braid_helper_fn run, void *arg);
 
 /** braid_helper_stop - end a helper and wait for it; no effect when none was started */
 void braid_helper_stop(int *fd, pid_t *pid);
+
+/* The processes that this one has started to work for it, whatever for: what they use is the agent's. */
+
+#define BRAID_CHILDREN	32u	/* further ones are not remembered */
+
+/** braid_children_add - a process was started */
+void braid_children_add(pid_t pid);
+
+/** braid_children_remove - it ended */
+void braid_children_remove(pid_t pid);
+
+/** braid_children_get - those that run. Return: their number */
+size_t braid_children_get(pid_t pids[BRAID_CHILDREN]);
 
 #endif /* BRAID_UTIL_HELPER_H */

@@ -12,7 +12,7 @@
 #include "host_agent/clock_sync/kvm.h"
 #include "host_agent/live/tracefs.h"
 #include "host_agent/trace/vcpu.h"
-#include "host_agent/util/children.h"
+#include "host_agent/util/helper.h"
 #include "host_agent/util/error.h"
 #include "tests/unit/check.h"
 #include "tests/unit/make_capture.h"
