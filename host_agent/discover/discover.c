@@ -12,6 +12,7 @@
 #include "host_agent/discover/discover.h"
 #include "host_agent/util/array.h"
 #include "host_agent/util/error.h"
+#include "host_agent/util/folder.h"
 #include "host_agent/util/text.h"
 
 #define SHM_DIR			"/dev/shm"
@@ -329,15 +330,13 @@ static void give_names(struct search *s)
 			strcpy(f->name, owner->guest);
 	}
 	for (f = s->items; f < s->items + s->nr; f++) {
-		const char *base = strrchr(f->path, '/');
-
 		if (*f->name || f->untrusted)
 			continue;
 		if (*f->sb.guest_name && !name_taken(s, f, f->sb.guest_name, true)) {
 			memcpy(f->name, f->sb.guest_name, sizeof(f->name));
 			continue;
 		}
-		snprintf(f->name, sizeof(f->name), "%s", base ? base + 1 : f->path);
+		snprintf(f->name, sizeof(f->name), "%s", braid_folder_name(f->path));
 		braid_text_clean(f->name);
 	}
 }

@@ -14,6 +14,7 @@
 #include "host_agent/util/array.h"
 #include "host_agent/util/cleanup.h"
 #include "host_agent/util/error.h"
+#include "host_agent/util/folder.h"
 #include "host_agent/util/landlock.h"
 #include "host_agent/util/monotonic.h"
 #include "host_agent/util/peek.h"
@@ -37,10 +38,9 @@ struct found_files {
 static bool is_vmm_name(const char *cmdline)
 {
 	static const char *const names[] = { "qemu", "cloud-hypervisor", "crosvm", "firecracker" };
-	const char *base = strrchr(cmdline, '/');
+	const char *base = braid_folder_name(cmdline);
 	size_t k;
 
-	base = base ? base + 1 : cmdline;
 	for (k = 0; k < sizeof(names) / sizeof(*names); k++)
 		if (strstr(base, names[k]))
 			return true;

@@ -9,6 +9,7 @@
 #include "host_agent/discover/libvirt_private.h"
 #include "host_agent/util/cleanup.h"
 #include "host_agent/util/error.h"
+#include "host_agent/util/folder.h"
 #include "host_agent/util/text.h"
 
 #define NAME_KEY	",name="
@@ -25,13 +26,6 @@ struct lookup {
 	size_t denied;				/* files that this user may not read */
 	const struct braid_found *match;
 };
-
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
 
 static bool resolve_same(const struct braid_found *a, const struct braid_found *b)
 {
@@ -60,7 +54,7 @@ static int match_host_names(struct lookup *l)
 
 	for (k = 0; k < l->nr_guests && !err; k++)
 		if (!strcmp(l->guests[k].given, l->word) ||
-		    !strcmp(base_name(l->guests[k].path), l->word))
+		    !strcmp(braid_folder_name(l->guests[k].path), l->word))
 			err = match(l, &l->guests[k]);
 	/* A match that is not a region, such as a folder, is used only if there is no other. */
 	for (k = 0; k < l->nr_files && !err; k++)
