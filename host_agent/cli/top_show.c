@@ -13,42 +13,31 @@
 
 /* Order ------------------------------------------------------------------------------------- */
 
+/* What guests are sorted by; the word for --sort is BRAID_TOP_KEY_NAMES'. */
+static const struct {
+	const char *name;
+	size_t rate;		/* in struct braid_top_rates */
+} keys[BRAID_TOP_KEYS] = {
+	[BRAID_TOP_NAME] = { .name = "name" },
+	[BRAID_TOP_EVENTS] = { "events", offsetof(struct braid_top_rates, events) },
+	[BRAID_TOP_BYTES] = { "bytes", offsetof(struct braid_top_rates, bytes) },
+	[BRAID_TOP_LOST] = { "lost", offsetof(struct braid_top_rates, lost) },
+	[BRAID_TOP_FILL] = { .name = "fill" },
+	[BRAID_TOP_RUN] = { "run", offsetof(struct braid_top_rates, run) },
+	[BRAID_TOP_STEAL] = { "steal", offsetof(struct braid_top_rates, steal) },
+	[BRAID_TOP_EXITS] = { "exits", offsetof(struct braid_top_rates, exits) },
+};
+
 const char *braid_top_key_name(enum braid_top_key key)
 {
-	static const char *const names[BRAID_TOP_KEYS] = {
-		[BRAID_TOP_NAME] = "name",
-		[BRAID_TOP_EVENTS] = "events",
-		[BRAID_TOP_BYTES] = "bytes",
-		[BRAID_TOP_LOST] = "lost",
-		[BRAID_TOP_FILL] = "fill",
-		[BRAID_TOP_RUN] = "run",
-		[BRAID_TOP_STEAL] = "steal",
-		[BRAID_TOP_EXITS] = "exits",
-	};
-
-	return names[key];
+	return keys[key].name;
 }
 
 static double top_show_value_of(const struct braid_top_guest *g, enum braid_top_key key)
 {
-	switch (key) {
-	case BRAID_TOP_EVENTS:
-		return g->rates.events;
-	case BRAID_TOP_BYTES:
-		return g->rates.bytes;
-	case BRAID_TOP_LOST:
-		return g->rates.lost;
-	case BRAID_TOP_FILL:
-		return g->fill_permille;
-	case BRAID_TOP_RUN:
-		return g->rates.run;
-	case BRAID_TOP_STEAL:
-		return g->rates.steal;
-	case BRAID_TOP_EXITS:
-		return g->rates.exits;
-	default:
-		return 0;
-	}
+	if (key == BRAID_TOP_NAME || key == BRAID_TOP_FILL)
+		return key == BRAID_TOP_FILL ? g->fill_permille : 0;
+	return *(const double *)((const char *)&g->rates + keys[key].rate);
 }
 
 static int by_key(const void *a, const void *b, void *arg)
