@@ -22,6 +22,9 @@
 #include "host_agent/util/confine.h"
 #include "host_agent/util/version.h"
 
+struct braid_record_options;
+struct braid_record_result;
+
 #define BRAID_EXIT_LACKS	3	/* a capture was made, but not of all that was requested */
 
 int braid_cmd_analyze(int argc, char **argv);
@@ -83,13 +86,24 @@ bool braid_is_capture(const char *path);
 #define BRAID_TARGET_CAPTURE	1
 
 /**
- * braid_cli_target - resolve a command's argument: a capture or a region
+ * braid_cli_target - confine a command that reads one capture or one region, and find which
  * @word: a file, or a region as braid_resolve() takes it; a capture takes precedence
  * @path: set to the region's
  *
  * Return: 0: the region at @path; BRAID_TARGET_CAPTURE: @word; or -errno with braid_fail().
  */
-int braid_cli_target(const char *word, char path[256]);
+int braid_cli_target(char *const *word, char path[256]);
+
+/**
+ * braid_record_show - record, and print on standard error what happens
+ * @o: what to record
+ * @status_fd: also write JSON lines there; 0: none
+ * @result: filled on success
+ *
+ * Return: 0, or -errno with braid_fail().
+ */
+int braid_record_show(struct braid_record_options *o, u64 status_fd,
+		      struct braid_record_result *result);
 
 /**
  * braid_cli_clean - sanitize a path or another untrusted string, to be printed
@@ -140,33 +154,14 @@ int braid_cli_confine(enum braid_confine what, const pid_t children[BRAID_CONFIN
 bool braid_cli_confines(void);
 
 /**
- * braid_cli_input - read standard input into a file if it is among the captures, as "-"
- * @paths: the captures
- * @nr: of them
- *
- * Data from a pipe is kept in memory, up to 1 GiB. Call before braid_cli_confine().
- *
- * Return: 0, or -errno with braid_fail().
- */
-int braid_cli_input(char *const *paths, size_t nr);
-
-/**
  * braid_cli_confine_to - braid_cli_confine(), after opening the input files
  * @out: the only output, whose folder stays writable; NULL or "-": no file is written
- * @paths: the input files
+ * @paths: the input files; "-": standard input, of which a pipe's data is kept in memory, up to 1 GiB
  * @nr: their number
  *
  * Return: 0 or -errno with braid_fail().
  */
 int braid_cli_confine_to(const char *out, char *const *paths, size_t nr);
-
-/**
- * braid_cli_confine_for - confine a command that reads one capture or one region
- * @word: the argument that says which, as braid_cli_target() takes it
- *
- * Return: 0 or -errno with braid_fail().
- */
-int braid_cli_confine_for(char *const *word);
 
 /**
  * braid_cli_capture_head - the description of the host in a capture that begins now

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "host_agent/cli/cli.h"
-#include "host_agent/cli/record_command.h"
+#include "host_agent/record/record.h"
 #include "host_agent/util/error.h"
 
 #define LIVE_SECONDS	2.0

@@ -7,14 +7,30 @@
 #include <unistd.h>
 
 #include "host_agent/cli/cli.h"
-#include "host_agent/cli/record_command.h"
 #include "host_agent/cli/trace_options.h"
+#include "host_agent/record/record.h"
 #include "host_agent/util/error.h"
+#include "host_agent/util/landlock.h"
+#include "tracebraid/tracebraid.h"
 
+#define RECORD_FILE	"tracebraid.braid"
+
+/* The export of the capture when it is complete. */
+struct record_to {
+	const char *form;			/* NULL: none */
+	const char *out;
+	char capture[4096];			/* kept beside it */
+};
+
+struct record_command {
+	struct braid_record_options o;
+	struct record_to to;
+	u64 status_fd;		/* 0: none */
+};
 
 static int cmd_record_take_guest(const struct braid_option *o, void *to, const char *value)
 {
-	struct braid_record_command *r = to;
+	struct record_command *r = to;
 
 	(void)o;
 	return braid_record_add_guest(&r->o, value);
@@ -22,7 +38,7 @@ static int cmd_record_take_guest(const struct braid_option *o, void *to, const c
 
 static int take_domain(const struct braid_option *o, void *to, const char *value)
 {
-	struct braid_record_command *r = to;
+	struct record_command *r = to;
 
 	(void)o;
 	return braid_record_add_domain(&r->o, value);
@@ -37,7 +53,7 @@ static int cmd_record_take_events(const struct braid_option *o, void *list, cons
 /* --host and --try-host. */
 static int cmd_record_take_host(const struct braid_option *o, void *to, const char *events)
 {
-	struct braid_record_command *r = to;
+	struct record_command *r = to;
 
 	r->o.host = !strcmp(o->name, "host") ? BRAID_HOST_YES : BRAID_HOST_TRY;
 	if (!events)
@@ -46,7 +62,7 @@ static int cmd_record_take_host(const struct braid_option *o, void *to, const ch
 	return braid_record_add_events(&r->o.host_events, events);
 }
 
-#define RECORD		struct braid_record_command
+#define RECORD		struct record_command
 #define EVENTS(member)	BRAID_TAKE(cmd_record_take_events, struct braid_record_patterns, \
 				   RECORD, member)
 
@@ -85,7 +101,7 @@ static const struct braid_option options[] = {
 	  "also take events that were in the guests' rings before the start: from a guest traced "
 	  "without a reader, or after a killed recorder" },
 	{ 'o', "output", "FILE", BRAID_STRING(RECORD, o.file),
-	  "the capture. Default: " BRAID_RECORD_FILE ", of which a former one becomes " BRAID_RECORD_FILE
+	  "the capture. Default: " RECORD_FILE ", of which a former one becomes " RECORD_FILE
 	  ".old; -: standard output" },
 	{ 'z', "compress", NULL, BRAID_FLAG(RECORD, o.compress),
 	  "compress the capture while it is recorded, as `tracebraid pack` does afterwards; all "
@@ -186,7 +202,7 @@ static int explain_word(const char *before, const char *word)
 }
 
 /* As braid_options_parse(). */
-static int parse_options(struct braid_record_command *r, int argc, char **argv)
+static int parse_options(struct record_command *r, int argc, char **argv)
 {
 	int err = braid_options_parse(&braid_command_record, r, argc, argv);
 
@@ -197,14 +213,64 @@ static int parse_options(struct braid_record_command *r, int argc, char **argv)
 	return err ? err : check_options(&r->o);
 }
 
-static const char usual_file[] = BRAID_RECORD_FILE;
+/* Export ----------------------------------------------------------------------------------------- */
+
+/* --to: checks before we are confined. */
+static int prepare_export(struct record_command *r)
+{
+	size_t bytes = strlen(r->o.file);
+	int n, err;
+
+	if (!r->to.form)
+		return 0;
+	err = tracebraid_export_check(r->to.form, r->o.file, NULL);
+	if (err)
+		return err;
+	if (r->o.flight.wanted || r->o.live.wanted)
+		return braid_fail(-EINVAL, "--to cannot be combined with %s: export the captures afterwards",
+				  r->o.live.wanted ? "--live" : "--snapshot");
+	if (!strcmp(r->o.file, RECORD_FILE) || !strcmp(r->o.file, "-"))
+		return braid_fail(-EINVAL, "--to=%s: needs -o OUT, the output file or folder",
+				  r->to.form);
+	if (braid_trace_check_output(r->to.form, r->o.file))
+		return -EINVAL;
+	while (bytes > 1 && r->o.file[bytes - 1] == '/')	/* beside the folder, not in it */
+		bytes--;
+	n = snprintf(r->to.capture, sizeof(r->to.capture), "%.*s.braid", (int)bytes, r->o.file);
+	if (n < 0 || (size_t)n >= sizeof(r->to.capture))
+		return braid_fail(-ENAMETOOLONG, "--output: the name is too long");
+	r->to.out = r->o.file;
+	r->o.file = r->to.capture;
+	return braid_landlock_allow(r->to.out, BRAID_PLACE_OUTPUT);
+}
+
+/* Likewise the export, once the capture is complete. */
+static int export_capture(struct record_command *r)
+{
+	char *paths[] = { r->to.capture };
+	struct braid_trace_options trace = { 0 };
+	int err;
+
+	if (!r->to.form)
+		return 0;
+	err = braid_trace_export(&trace, r->to.form, r->to.out, paths, 1);
+	braid_progress_end(&trace.progress);
+	braid_trace_free(&trace);
+	if (!err && !r->o.quiet)
+		fprintf(stderr, "Exported to %s as %s\n", r->to.out, r->to.form);
+	return err;
+}
+
+/* ------------------------------------------------------------------------------------------------ */
+
+static const char usual_file[] = RECORD_FILE;
 
 /* What follows a recording. Return: the exit code. */
-static int conclude(struct braid_record_command *r, const struct braid_record_result *result)
+static int conclude(struct record_command *r, const struct braid_record_result *result)
 {
 	if (r->o.keep_former && !r->o.quiet)
-		fputs("tracebraid: the former " BRAID_RECORD_FILE " is " BRAID_RECORD_FILE ".old now\n", stderr);
-	if (braid_record_export(r))
+		fputs("tracebraid: the former " RECORD_FILE " is " RECORD_FILE ".old now\n", stderr);
+	if (export_capture(r))
 		return braid_complain();
 	if (result->status)
 		return result->status;
@@ -213,7 +279,7 @@ static int conclude(struct braid_record_command *r, const struct braid_record_re
 
 int braid_cmd_record(int argc, char **argv)
 {
-	struct braid_record_command r = {
+	struct record_command r = {
 		.o = { .file = usual_file, .flight = { .most = 10, .hold_off = 10 } },
 	};
 	struct braid_record_result result = { 0 };
@@ -222,7 +288,7 @@ int braid_cmd_record(int argc, char **argv)
 	/* Without -o a former capture keeps its events, under another name. */
 	r.o.keep_former = r.o.file == usual_file && !r.o.flight.wanted && !access(usual_file, F_OK);
 	if (!err)
-		err = braid_record_prepare_export(&r);
+		err = prepare_export(&r);
 	if (err)
 		code = braid_options_exit(err);
 	else if (braid_record_show(&r.o, r.status_fd, &result))

@@ -271,9 +271,7 @@ int braid_cmd_stat(int argc, char **argv)
 
 	if (ret)
 		return braid_options_exit(ret);
-	if (braid_cli_confine_for(argv + optind))
-		return braid_complain();
-	ret = braid_cli_target(argv[optind], path);
+	ret = braid_cli_target(argv + optind, path);
 	if (!ret)
 		return braid_stat_region(path, s.json, s.buffer);
 	if (ret > 0)

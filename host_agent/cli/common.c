@@ -1,23 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* What commands share: complaints, numbers, progress. */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
 #include "host_agent/cli/cli.h"
 #include "host_agent/clock_sync/host.h"
-#include "host_agent/discover/discover.h"
-#include "host_agent/trace/trace_dat_ids.h"
 #include "host_agent/util/error.h"
-#include "host_agent/util/input.h"
-#include "host_agent/util/landlock.h"
 #include "host_agent/util/monotonic.h"
-#include "host_agent/util/peek.h"
 #include "host_agent/util/text.h"
 
 #define MIB		(1ull << 20)
@@ -25,14 +18,6 @@
 #define MOST_REGION_MIB	(64 * 1024)
 #define QUIET_NS	BRAID_SECOND_NS	/* before progress is shown */
 #define SHOW_NS		200000000ULL	/* from one to the next */
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define CONFINES	0
-#elif defined(__has_feature)
-#define CONFINES	!(__has_feature(address_sanitizer) || __has_feature(thread_sanitizer))
-#else
-#define CONFINES	1
-#endif
 
 /* A word of these needs no quotation marks. */
 #define PLAIN	"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/:,+@%="
@@ -84,75 +69,6 @@ int braid_complain(void)
 
 	fprintf(stderr, "tracebraid: %s%s%s\n", named ? complainer : "", named ? ": " : "", line);
 	return EXIT_FAILURE;
-}
-
-bool braid_is_capture(const char *path)
-{
-	struct stat st;
-	char head[4];
-	ssize_t n;
-	int fd;
-
-	if (!strcmp(path, "-"))
-		return true;
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	if (fd < 0)
-		return false;
-	n = fstat(fd, &st) || !S_ISREG(st.st_mode) ? -1 : read(fd, head, sizeof(head));
-	close(fd);
-	return n < (ssize_t)sizeof(head) || !memcmp(head, "BRCK", sizeof(head)) ||
-	       !memcmp(head, BRAID_TRACE_DAT_MAGIC, sizeof(head));
-}
-
-int braid_cli_target(const char *word, char path[256])
-{
-	struct braid_named named = { .word = word };
-	int err;
-
-	if (braid_is_capture(word))
-		return BRAID_TARGET_CAPTURE;
-	err = braid_resolve(&named, 1);
-	if (!err)
-		strcpy(path, named.path);
-	return err;
-}
-
-bool braid_cli_confines(void)
-{
-	return CONFINES;
-}
-
-int braid_cli_confine(enum braid_confine what, const pid_t children[BRAID_CONFINE_CHILDREN])
-{
-	int err = 0;
-
-	if (!CONFINES)
-		return 0;
-	if (what == BRAID_CONFINE_INSPECT || what == BRAID_CONFINE_RECORD) {
-		err = braid_qemu_keep(what == BRAID_CONFINE_RECORD);
-		if (!err)
-			err = braid_peek_start();
-	}
-	return err ? err : braid_confine(what, children);
-}
-
-int braid_cli_confine_to(const char *out, char *const *paths, size_t nr)
-{
-	bool writes = out && strcmp(out, "-");
-	size_t k;
-	int err = braid_cli_input(paths, nr);
-
-	for (k = 0; k < nr && CONFINES && !err; k++)
-		err = braid_input_keep(paths[k]);
-	if (!err && writes)
-		err = braid_landlock_allow(out, BRAID_PLACE_OUTPUT);
-	return err ? err : braid_cli_confine(writes ? BRAID_CONFINE_CONVERT : BRAID_CONFINE_FILES, NULL);
-}
-
-int braid_cli_confine_for(char *const *word)
-{
-	return braid_is_capture(*word) ? braid_cli_confine_to(NULL, word, 1) :
-					 braid_cli_confine(BRAID_CONFINE_INSPECT, NULL);
 }
 
 void braid_cli_capture_head(struct braid_chunk_file *head)

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Records, and prints what happens: on stderr, since stdout may be the capture. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,12 +14,20 @@
 #include "host_agent/cli/cli.h"
 #include "host_agent/cli/live_view.h"
 #include "host_agent/cli/messages.h"
-#include "host_agent/cli/record_command.h"
-#include "host_agent/cli/record_status.h"
 #include "host_agent/clock_sync/host.h"
+#include "host_agent/record/record.h"
+#include "host_agent/util/error.h"
+#include "host_agent/util/monotonic.h"
+#include "host_agent/util/text.h"
 
-#define LINE_BYTES	512
-#define SECOND_NS	1000000000ULL
+/* --status-fd: JSON lines that never block; those that are not read in time are dropped and counted. */
+struct record_status {
+	int fd;			/* -1: not wanted, or its reader is gone: */
+	bool gone;
+	struct braid_text line;	/* what is left of it to write, from ... */
+	size_t from;		/* ... on */
+	u64 dropped;		/* lines since the last: not read in time */
+};
 
 /* What is on the terminal. */
 struct record_show {
@@ -26,8 +36,145 @@ struct record_show {
 	u64 shown_ns;		/* time of the last one */
 	u64 *events;		/* of each guest then */
 	size_t nr_events;
-	struct braid_record_status status;	/* for the program that has started us */
+	struct record_status status;	/* for the program that has started us */
 };
+
+/* For the program that has started us --------------------------------------------------------- */
+
+static int status_open(struct record_status *s, u64 fd)
+{
+	int flags;
+
+	*s = (struct record_status){ .fd = -1 };
+	if (!fd)
+		return 0;
+	flags = fd <= STDERR_FILENO || fd > INT32_MAX ? -1 : fcntl(fd, F_GETFL);
+	if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) || fcntl(fd, F_SETFD, FD_CLOEXEC))
+		return braid_fail(-EBADF, "--status-fd=%llu: must be an open descriptor above 2, as in 'tracebraid record --status-fd 3 3>FILE'",
+				  (unsigned long long)fd);
+	s->fd = fd;
+	return 0;
+}
+
+/* Writes what is left. Return: whether all is written. */
+static bool status_give(struct record_status *s)
+{
+	ssize_t n = 0;
+
+	while (s->fd >= 0 && s->from < s->line.bytes) {
+		n = write(s->fd, s->line.data + s->from, s->line.bytes - s->from);
+		if (n > 0) {
+			s->from += n;
+		} else if (errno == EAGAIN) {
+			return false;
+		} else if (errno != EINTR) {
+			s->gone = errno == EPIPE;
+			s->fd = -1;
+		}
+	}
+	s->line.bytes = s->from = 0;
+	return s->fd >= 0;
+}
+
+/* A line can begin: what was before it is written. */
+static bool status_begin(struct record_status *s, const char *type)
+{
+	if (s->fd < 0)
+		return false;
+	if (!status_give(s)) {
+		s->dropped++;
+		return false;
+	}
+	braid_text_printf(&s->line, "{\"type\":\"%s\"", type);
+	if (s->dropped)
+		braid_text_printf(&s->line, ",\"dropped\":%llu", (unsigned long long)s->dropped);
+	s->dropped = 0;
+	return true;
+}
+
+static void status_end(struct record_status *s)
+{
+	braid_text_puts(&s->line, "}\n");
+	if (s->line.failed) {
+		braid_text_free(&s->line);
+		s->line = (struct braid_text){ 0 };
+		s->dropped++;
+	}
+	status_give(s);
+}
+
+static const char *phase_name(const struct braid_region_status *status)
+{
+	switch (status->phase) {
+	case BRAID_PHASE_WAITING:
+		return "waiting";
+	case BRAID_PHASE_DOWN:
+		return "down";
+	case BRAID_PHASE_GONE:
+		return "gone";
+	default:
+		return status->silent ? "silent" : "recording";
+	}
+}
+
+static void status_put_guest(struct braid_text *t, const struct braid_record_guest *guest)
+{
+	struct braid_region_status status;
+
+	braid_region_source_status(guest->source, &status);
+	braid_text_puts(t, "{");
+	braid_text_member(t, "name", *guest->name ? guest->name : *status.name ? status.name : guest->path);
+	braid_text_printf(t, ",\"state\":\"%s\",\"events\":%llu,\"lost\":%llu,\"bytes\":%llu,\"fill\":%.3f,\"confirmed\":%s}",
+			  phase_name(&status), (unsigned long long)status.events,
+			  (unsigned long long)status.lost, (unsigned long long)status.bytes,
+			  braid_region_source_fill(guest->source) / 1000.0,
+			  status.unconfirmed ? "false" : "true");
+}
+
+static void status_put(struct record_status *s, const char *type,
+		       const struct braid_recording *r)
+{
+	u64 now_ns = r->end_ns ?: braid_host_clock_ns();
+	struct braid_tracefs_status host;
+	size_t k;
+
+	if (!status_begin(s, type))
+		return;
+	braid_text_printf(&s->line, ",\"ns\":%llu,\"duration_ns\":%llu,\"bytes\":%llu,\"guests\":[",
+			  (unsigned long long)now_ns, (unsigned long long)(now_ns - r->start_ns),
+			  (unsigned long long)(r->sink.capture ? braid_capture_bytes(r->sink.capture) : 0));
+	for (k = 0; k < r->nr_guests; k++) {
+		braid_text_puts(&s->line, k ? "," : "");
+		status_put_guest(&s->line, &r->guests[k]);
+	}
+	braid_text_puts(&s->line, "]");
+	if (r->host_source) {
+		braid_tracefs_source_status(r->host_source, &host);
+		braid_text_printf(&s->line, ",\"host\":{\"bytes\":%llu,\"events\":%llu,\"lost\":%llu}",
+				  (unsigned long long)host.bytes, (unsigned long long)host.events,
+				  (unsigned long long)host.lost);
+	}
+	status_end(s);
+}
+
+static void status_say(struct record_status *s, const char *name, const char *text)
+{
+	if (!status_begin(s, "message"))
+		return;
+	if (name && *name)
+		braid_text_member(&s->line, "guest", name);
+	braid_text_member(&s->line, "text", text);
+	status_end(s);
+}
+
+static bool status_gone(const struct record_status *s)
+{
+	struct pollfd p = { .fd = s->fd };
+
+	return s->gone || (s->fd >= 0 && poll(&p, 1, 0) > 0 && p.revents & (POLLERR | POLLHUP));
+}
+
+/* For people ------------------------------------------------------------------------------------ */
 
 static void close_line(struct record_show *show)
 {
@@ -42,7 +189,7 @@ static void record_show_say(void *arg, const char *name, const char *line)
 
 	close_line(show);
 	if (show->status.fd >= 0) {
-		braid_record_status_say(&show->status, name, line);
+		status_say(&show->status, name, line);
 		return;
 	}
 	fputs("tracebraid: ", stderr);
@@ -60,7 +207,7 @@ static double megabytes(const struct braid_recording *r)
 static void warn_world_readable(struct record_show *show, const struct braid_recording *r)
 {
 	const struct braid_record_guest *first = NULL;
-	char line[LINE_BYTES];
+	char line[512];
 	struct stat st;
 	size_t nr = 0, k;
 
@@ -128,7 +275,7 @@ static void started(void *arg, const struct braid_recording *r)
 	size_t k;
 
 	show->shown_ns = r->start_ns;
-	braid_record_status_put(&show->status, "started", r);
+	status_put(&show->status, "started", r);
 	if (r->o.quiet)
 		return;
 	close_line(show);
@@ -174,20 +321,7 @@ static const char *phase_word(const struct braid_region_status *status)
 	}
 }
 
-__attribute__((__format__(printf, 3, 4)))
-static void append(char *line, size_t *used, const char *format, ...)
-{
-	va_list args;
-	int n;
-
-	va_start(args, format);
-	n = vsnprintf(line + *used, LINE_BYTES - *used, format, args);
-	va_end(args);
-	if (n > 0)
-		*used = *used + n < LINE_BYTES ? *used + n : LINE_BYTES - 1;
-}
-
-static void append_guest(char *line, size_t *used, const struct braid_record_guest *guest,
+static void append_guest(struct braid_text *line, const struct braid_record_guest *guest,
 			 u64 *events, double seconds)
 {
 	struct braid_region_status status;
@@ -199,8 +333,8 @@ static void append_guest(char *line, size_t *used, const struct braid_record_gue
 	braid_human(rate, sizeof(rate), (status.events - *events) / seconds);
 	braid_human(lost, sizeof(lost), status.lost);
 	*events = status.events;
-	append(line, used, " | %s: %s%s/s, fill %u%%, lost %s", name_of(guest, &status),
-	       phase_word(&status), rate, (fill + 5) / 10, lost);
+	braid_text_printf(line, " | %s: %s%s/s, fill %u%%, lost %s", name_of(guest, &status),
+			  phase_word(&status), rate, (fill + 5) / 10, lost);
 }
 
 /* Guests are added during a recording. Without memory their rates are not shown. */
@@ -226,27 +360,29 @@ static void progress(void *arg, const struct braid_recording *r)
 	double seconds = (now_ns - show->shown_ns) / 1e9;
 	struct braid_tracefs_status host;
 	struct winsize size = { 0 };
-	char line[LINE_BYTES];
-	size_t used = 0, k;
+	struct braid_text line = { 0 };
+	size_t k;
 
 	show->shown_ns = now_ns;
-	braid_record_status_put(&show->status, "progress", r);
-	if (braid_record_status_gone(&show->status))
+	status_put(&show->status, "progress", r);
+	if (status_gone(&show->status))
 		raise(SIGINT);	/* the program that started the recording has ended: stop it */
 	if (!show->terminal || r->o.quiet || !know_events(show, r->nr_guests))
 		return;
-	append(line, &used, "%llu s, %.1f MB", (unsigned long long)((now_ns - r->start_ns) / SECOND_NS),
-	       megabytes(r));
+	braid_text_printf(&line, "%llu s, %.1f MB",
+			  (unsigned long long)((now_ns - r->start_ns) / BRAID_SECOND_NS), megabytes(r));
 	for (k = 0; k < r->nr_guests; k++)
-		append_guest(line, &used, &r->guests[k], &show->events[k], seconds);
+		append_guest(&line, &r->guests[k], &show->events[k], seconds);
 	if (r->host_source) {
 		braid_tracefs_source_status(r->host_source, &host);
-		append(line, &used, " | host: %.1f MB", host.bytes / 1e6);
+		braid_text_printf(&line, " | host: %.1f MB", host.bytes / 1e6);
 	}
 	if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) || size.ws_col < 20)
 		size.ws_col = 80;
-	fprintf(stderr, "\r\033[K%.*s", size.ws_col - 1, line);
+	braid_text_putc(&line, '\0');
+	fprintf(stderr, "\r\033[K%.*s", size.ws_col - 1, line.failed ? "" : line.data);
 	fflush(stderr);
+	braid_text_free(&line);
 	show->line_open = true;
 }
 
@@ -279,7 +415,7 @@ static void stopped(void *arg, const struct braid_recording *r)
 	size_t k;
 
 	close_line(show);
-	braid_record_status_put(&show->status, "stopped", r);
+	status_put(&show->status, "stopped", r);
 	if (r->o.quiet)
 		return;
 	if (r->o.flight.wanted) {
@@ -339,7 +475,7 @@ int braid_record_show(struct braid_record_options *o, u64 status_fd,
 	struct record_show show = {
 		.terminal = isatty(STDERR_FILENO) && !(o->live.wanted && isatty(STDOUT_FILENO)),
 	};
-	int err = braid_record_status_begin(&show.status, status_fd);
+	int err = status_open(&show.status, status_fd);
 
 	if (!err)
 		err = braid_record_session(o, &ops, &show, result);
@@ -347,6 +483,6 @@ int braid_record_show(struct braid_record_options *o, u64 status_fd,
 	if (err && show.line_open)
 		fputc('\n', stderr);
 	free(show.events);
-	braid_record_status_end(&show.status);
+	braid_text_free(&show.status.line);
 	return err;
 }
