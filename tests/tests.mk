@@ -64,10 +64,10 @@ $(addprefix $(B)/$(1)/,$(AS_OTHER_USERS)): $(B)/$(1)/%: $(B)/$(1)/obj/tests/unit
 endef
 $(foreach san,address thread counted,$(eval $(call unit-rules,$(san))))
 
-UNIT_PROGRAMS	:= $(patsubst tests/unit/%.c,$(B)/address/%,$(wildcard tests/unit/test_*.c)) \
-		   $(B)/address/stress_ring $(B)/thread/stress_ring $(B)/thread/test_flusher \
-		   $(B)/thread/test_parts \
-		   $(B)/counted/work_linear
+# Those that take long first, so that no CPU waits for one at the end.
+UNIT_PROGRAMS	:= $(addprefix $(B)/thread/,test_parts test_flusher stress_ring) $(B)/counted/work_linear \
+		   $(addprefix $(B)/address/,test_steps test_index stress_ring) \
+		   $(filter-out %/test_steps %/test_index,$(patsubst tests/unit/%.c,$(B)/address/%,$(wildcard tests/unit/test_*.c)))
 
 .SECONDARY:
 
@@ -87,7 +87,7 @@ programs: agent library $(addprefix $(B)/,live_region make_big_capture make_host
 
 check-all:
 	@tests/parts.sh check-lint check-unit fuzz-short '-j$(NPROC) programs' 'check-library + model-short + check-kunit + check-html' \
-		check-e2e 'check-e2e KERNELS=arm64 CASE="driver-load record"' 'check-bench + dkms-short'
+		check-e2e 'check-e2e KERNELS=arm64 CASE="driver-load record" + check-bench + dkms-short'
 
 # Every kernel that there is, and the whole `make check` on both releases: hours.
 check-matrix:
@@ -121,19 +121,24 @@ check-lint:
 
 # C=2: sparse checks each source of the driver while kbuild is there anyway. For the newest kernel's flavours, the driver
 # alone, unless they are asked for.
-.PHONY: lint-run
+.PHONY: lint-run lint-drivers lint-agent
 LINT_KRELS	= $(if $(KERNELS),,$(strip $(call krels,newest-rt newest-cloud)))
-lint-run: agent library $(B)/live_region
+lint-run: lint-drivers lint-agent
+	@tests/lint/uses.py $(B)/obj $(patsubst %/tracebraid.ko,%,$(call test-drivers,$(TEST_KRELS)))
+
+lint-drivers:
 	@$(MAKE) C=2 BRAID_TEST_MODULES="$(TEST_MODULES)" $(call test-drivers,$(TEST_KRELS))
 	@$(if $(LINT_KRELS),$(MAKE) C=2 $(call test-drivers,$(LINT_KRELS)))
-	@tests/lint/house.sh
-	@tests/lint/test_uses.py
-	@tests/lint/uses.py $(B)/obj $(patsubst %/tracebraid.ko,%,$(call test-drivers,$(TEST_KRELS)))
 	@tests/lint/backtrace.sh $(foreach krel,$(TEST_KRELS),$(B)/guest-$(krel)/tracebraid.ko $(B)/guest-$(krel)/tracebraid_virtio.ko)
 	@for driver in $(call test-drivers,$(TEST_KRELS)); do tests/lint/write_path.sh $$driver || exit 1; done
 	@tests/lint/read_back.py $(foreach krel,$(TEST_KRELS) $(LINT_KRELS),$(call kdir,$(krel)))
-	@tests/lint/completion.sh
 	@tests/lint/kbuild.sh
+
+# While kbuild links, a CPU is free for it.
+lint-agent: agent library $(B)/live_region
+	@tests/lint/house.sh
+	@tests/lint/test_uses.py
+	@tests/lint/completion.sh
 	@tests/lint/qemu.sh
 	@tests/lint/man.sh
 	@tests/lint/examples.sh

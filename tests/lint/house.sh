@@ -66,22 +66,22 @@ complain "a function over 60 lines" "$(
 # The (S1) to (S3) of docs/ring.md are barriers.
 complain "a document is named by a number" "$(
 	git grep -nE "\bS[04]\b|\bS[0-4]'s\b|(Source:|as in|in) S[0-4]\b|: S[0-4] -" -- '*.[ch]' 'docs/*.md' ':!docs/ring.md' ':!tests/model')"
+files=$(git ls-files '*.c' '*.h' '*.py' '*.sh' '*.mk' Makefile guest_driver/Kbuild .ci/run)
 complain "a file without an SPDX line" "$(
-	git ls-files '*.c' '*.h' '*.py' '*.sh' '*.mk' Makefile guest_driver/Kbuild .ci/run |
-		while read -r file; do
-			head -3 "$file" | grep -q SPDX-License-Identifier || echo "$file"
-		done)"
+	{
+		printf '%s\n' "$files"
+		printf '%s\n' "$files" |
+			xargs awk '/SPDX-License-Identifier/ { print FILENAME; nextfile } FNR == 3 { nextfile }'
+	} | sort | uniq -u)"
 complain "DKMS knows another version than the agent" "$(
 	grep -q "BRAID_AGENT_VERSION.*$(sed -n 's/^PACKAGE_VERSION=//p' guest_driver/dkms.conf)" \
 		host_agent/util/version.h || grep -n ^PACKAGE_VERSION guest_driver/dkms.conf)"
 complain "left-overs" "$(git grep -nIE '\b(TODO|FIXME|XXX|HACK)\b' -- '*.[ch]' '*.py' '*.sh' ':!tests/lint')"
 # Every non-static name carries the prefix; the library's have their own.
-for object in build/obj/shared/*.o build/obj/host_agent/*/*.o build/obj/host_agent/export/*/*.o; do
-	[ -e "$object" ] || continue
-	complain "$object: a global name without braid_" "$(
-		nm -g --defined-only "$object" | awk '$3 !~ /^braid_/ {print $3}' |
-			case $object in */library/* | */sql/public.o) grep -v ^tracebraid_ ;; *) cat ;; esac)"
-done
+complain "a global name without braid_" "$(
+	find build/obj/shared build/obj/host_agent -name '*.o' ! -path '*/host_agent/main.o' \
+		-exec nm -A -g --defined-only {} + 2>/dev/null |
+		awk '$NF !~ /^braid_/ && !($1 ~ /\/(library\/|sql\/public\.o:)/ && $NF ~ /^tracebraid_/)')"
 # And each function of the driver, because a kernel backtrace has only its name (backtrace.sh sees
 # what a macro defines). The kernel's trace headers call some that are named __trace_*.
 complain "a static function of the driver without braid_" "$(
