@@ -4,9 +4,9 @@
 #
 # usage: mkinitramfs.sh OUT KREL [FILE...]
 #
-# FILE.ko goes to /mod (it must be built for KREL), an executable to /bin (a dynamic one with its
-# program interpreter and libraries), anything else to /data. OUT must lie under build/. BUSYBOX
-# and CC may be set in the environment. For an arm64 kernel the programs are of arm64.
+# FILE.ko goes to /mod, stripped (it must be built for KREL), an executable to /bin (a dynamic one
+# with its program interpreter and libraries), anything else to /data. OUT must lie under build/.
+# BUSYBOX and CC may be set in the environment. For an arm64 kernel the programs are of arm64.
 set -eu
 
 die() {
@@ -25,11 +25,13 @@ build=$(CDPATH='' cd -- "$here/../.." && pwd)/build
 init=$build/e2e/init
 sysroot=''
 cc=gcc
+cross=''
 case $krel in
 *-arm64*)
 	init=$init-arm64
 	sysroot=$build/kernels/sysroot-arm64
 	cc=$here/../arm64/cc.sh
+	cross=aarch64-linux-gnu-
 	;;
 esac
 busybox=${BUSYBOX:-$sysroot/bin/busybox}
@@ -86,13 +88,26 @@ add_libraries() {
 	done <"$work/libraries"
 }
 
+# A module without its debug information: nine tenths of it, which the guest would unpack and read.
+# It is kept for the next guest.
+add_module() {
+	kept=$build/e2e/stripped/$krel/${1##*/}
+	if [ ! -e "$kept" ] || [ -n "$(find "$1" -newer "$kept")" ]; then
+		mkdir -p "${kept%/*}"
+		"${cross}strip" -g -o "$work/module" "$1"
+		touch -r "$1" "$work/module"
+		mv "$work/module" "$kept"
+	fi
+	cp "$kept" "$root/mod/"
+}
+
 for file in "$@"; do
 	[ -f "$file" ] || die "no such file: $file"
 	case $file in
 	*.ko)
 		magic=$(modinfo -F vermagic "$file")
 		[ "${magic%% *}" = "$krel" ] || die "$file is built for ${magic%% *}, not for $krel"
-		cp "$file" "$root/mod/"
+		add_module "$file"
 		;;
 	*)
 		if [ -x "$file" ]; then

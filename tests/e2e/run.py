@@ -50,8 +50,8 @@ def parse_arguments():
                         help="run on this kernel (repeatable), or on all of x86 but the debug one; default: those that "
                              "--list shows")
     parser.add_argument("--list", action="store_true", help="list the cases and stop")
-    parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)), metavar="N",
-                        help="cases to run at a time; default: one per CPU")
+    parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)) + 1, metavar="N",
+                        help="cases to run at a time; default: one more than CPUs, because some wait")
     parser.add_argument("--keep", action="store_true", help="keep the files of cases that passed too")
     parser.add_argument("--no-skip", action="store_true", help="a case that cannot run counts as failed")
     return parser.parse_args()

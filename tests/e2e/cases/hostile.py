@@ -14,11 +14,11 @@ from rig import boot_all
 
 ROOT = "/sys/kernel/debug/tracebraid"
 
-# Reads all of a buffer's files repeatedly; a file that blocks is given up after two seconds.
+# Reads all of a buffer's files repeatedly; a file that blocks is given up after a second.
 READ_ALL = f"""
 until [ -e /tmp/stop ]; do
     for file in $(find {ROOT} -type f ! -path '*/events/*'); do
-        timeout -s KILL 2 cat $file
+        timeout -s KILL 1 cat $file
     done >/dev/null 2>&1
 done
 """
