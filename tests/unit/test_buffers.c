@@ -10,12 +10,12 @@
 #include "host_agent/util/error.h"
 #include "tests/unit/check.h"
 #include "tests/unit/need.h"
+#include "tests/unit/scratch.h"
 #include "tests/unit/session.h"
 
 #define LIMIT_NS	20000000000ULL	/* limit of a wait */
 
-static char dir[] = "/tmp/test_buffers.XXXXXX";
-static char region_path[64], capture_path[64];
+static char *region_path, *capture_path;
 
 static const struct fake_params usual = {
 	.name = "fake", .bytes = 4 << 20, .nr_vcpus = 2, .subbuf_bytes = 4096, .nr_slots = 16,
@@ -546,9 +546,8 @@ static void event_is_registered_again(void)
 
 int main(void)
 {
-	NEED(mkdtemp(dir));
-	snprintf(region_path, sizeof(region_path), "%s/region", dir);
-	snprintf(capture_path, sizeof(capture_path), "%s/capture", dir);
+	region_path = scratch("region");
+	capture_path = scratch("capture");
 	RUN(added_and_removed);
 	RUN(removed_unread);
 	RUN(removed_without_notice);
@@ -563,7 +562,5 @@ int main(void)
 	RUN(loss_unreported_when_the_role_is_lost);
 	RUN(loss_unreported_when_the_ring_is_removed);
 	RUN(event_is_registered_again);
-	unlink(capture_path);
-	rmdir(dir);
 	return VERDICT();
 }

@@ -11,8 +11,9 @@
 #include "host_agent/util/error.h"
 #include "tests/unit/check.h"
 #include "tests/unit/fake_guest.h"
+#include "tests/unit/scratch.h"
 
-static char path[] = "/tmp/test_control.XXXXXX";
+static char *path;
 
 static const struct fake_params usual = {
 	.name = "g", .bytes = 1 << 20, .nr_vcpus = 1, .subbuf_bytes = 1024, .nr_slots = 8,
@@ -187,11 +188,8 @@ static void test_exchange(void)
 
 int main(void)
 {
-	int fd = mkstemp(path);
 
-	if (fd < 0)
-		return EXIT_FAILURE;
-	close(fd);
+	path = scratch("file");
 	RUN(test_patterns);
 	RUN(test_suggestions);
 	RUN(test_commands);

@@ -16,11 +16,11 @@
 #include "tests/unit/make_capture.h"
 #include "tests/unit/need.h"
 #include "tests/unit/report_text.h"
+#include "tests/unit/scratch.h"
 #include "tests/unit/shell.h"
 #include "tests/unit/state_sums.h"
 
-static char dir[] = "/tmp/test_ctf.XXXXXX";
-static char capture[64], json[64], folder[64];
+static char *capture, *json, *folder;
 
 static const struct braid_walk_options all;
 static const struct braid_walk_options wall = { .realtime = true };
@@ -519,9 +519,8 @@ static void full_disk(void)
 static void vcpu_states(void)
 {
 	struct braid_walk_options options = { .states = true };
-	char sums[64], *text;
+	char *sums = scratch("sums"), *text;
 
-	snprintf(sums, sizeof(sums), "%s/sums", dir);
 	free(shell_output("build/make_big_capture %s 12000", capture));
 	state_sums(capture, &options, sums);
 	compare(&options);		/* all others are as without */
@@ -534,10 +533,9 @@ static void vcpu_states(void)
 
 int main(void)
 {
-	NEED(mkdtemp(dir));
-	snprintf(capture, sizeof(capture), "%s/capture.braid", dir);
-	snprintf(json, sizeof(json), "%s/report.json", dir);
-	snprintf(folder, sizeof(folder), "%s/ctf", dir);
+	capture = scratch("capture.braid");
+	json = scratch("report.json");
+	folder = scratch("ctf");
 	RUN(empty);
 	RUN(standard);
 	RUN(wall_time);
@@ -550,6 +548,5 @@ int main(void)
 	RUN(damaged);
 	RUN(full_disk);
 	RUN(vcpu_states);
-	free(shell_output("rm -rf %s", dir));
 	return VERDICT();
 }

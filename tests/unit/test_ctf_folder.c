@@ -13,9 +13,9 @@
 #include "tests/unit/make_capture.h"
 #include "tests/unit/need.h"
 #include "tests/unit/report_text.h"
+#include "tests/unit/scratch.h"
 
-static char dir[] = "/tmp/test_ctf_folder.XXXXXX";
-static char capture[64], folder[64];
+static char *capture, *folder;
 
 static const struct braid_walk_options all;
 
@@ -141,15 +141,12 @@ static void same_names(void)
 
 int main(void)
 {
-	NEED(mkdtemp(dir));
-	snprintf(capture, sizeof(capture), "%s/capture.braid", dir);
-	snprintf(folder, sizeof(folder), "%s/ctf", dir);
+	capture = scratch("capture.braid");
+	folder = scratch("ctf");
 	RUN(folders);
 	RUN(left_over);
 	RUN(nothing);
 	RUN(same_names);
 	remove_folder();
-	unlink(capture);
-	rmdir(dir);
 	return VERDICT();
 }

@@ -15,14 +15,14 @@
 #include "tests/unit/make_capture.h"
 #include "tests/unit/need.h"
 #include "tests/unit/report_text.h"
+#include "tests/unit/scratch.h"
 
 #define NR_TYPES	40u	/* more than a compact header's ids */
 #define FIRST_ID	10u
 #define MOST_EVENTS	4096u
 #define COMPACT_BITS	27
 
-static char dir[] = "/tmp/test_ctf_packets.XXXXXX";
-static char capture[64], folder[64];
+static char *capture, *folder;
 
 /* What is in the capture, by the events' numbers. */
 static struct {
@@ -400,18 +400,13 @@ static void other_names(void)
 
 int main(void)
 {
-	char command[64];
-
-	NEED(mkdtemp(dir));
-	snprintf(capture, sizeof(capture), "%s/capture.braid", dir);
-	snprintf(folder, sizeof(folder), "%s/ctf", dir);
+	capture = scratch("capture.braid");
+	folder = scratch("ctf");
 	RUN(event_headers);
 	RUN(losses);
 	RUN(losses_at_the_end);
 	RUN(many_packets);
 	RUN(names_of_members);
 	RUN(other_names);
-	snprintf(command, sizeof(command), "rm -rf %s", dir);
-	NEED(!system(command));
 	return VERDICT();
 }

@@ -16,10 +16,10 @@
 #include "host_agent/util/error.h"
 #include "tests/unit/check.h"
 #include "tests/unit/need.h"
+#include "tests/unit/scratch.h"
 #include "tests/unit/session.h"
 
-static char dir[] = "/tmp/test_doorbell.XXXXXX";
-static char region_path[64], socket_path[64], capture_path[64], address[256];
+static char *region_path, *socket_path, *capture_path, address[256];
 
 static const struct fake_params usual = {
 	.name = "fake", .bytes = 8 << 20, .nr_vcpus = 2, .subbuf_bytes = 4096, .nr_slots = 64,
@@ -445,10 +445,9 @@ static void test_commands_ring(void)
 
 int main(void)
 {
-	NEED(mkdtemp(dir));
-	snprintf(region_path, sizeof(region_path), "%s/region", dir);
-	snprintf(socket_path, sizeof(socket_path), "%s/socket", dir);
-	snprintf(capture_path, sizeof(capture_path), "%s/capture", dir);
+	region_path = scratch("region");
+	socket_path = scratch("socket");
+	capture_path = scratch("capture");
 	RUN(test_addresses);
 	RUN(test_server);
 	RUN(test_flood);
@@ -457,7 +456,5 @@ int main(void)
 	RUN(test_foreign_memory);
 	RUN(test_waking);
 	RUN(test_commands_ring);
-	unlink(capture_path);
-	rmdir(dir);
 	return VERDICT();
 }

@@ -18,13 +18,13 @@
 #include "tests/unit/check.h"
 #include "tests/unit/fake_guest.h"
 #include "tests/unit/need.h"
+#include "tests/unit/scratch.h"
 
 #define MIB		(1u << 20)
 #define LIMIT_NS	60000000000ULL
 #define ON_EVENT	"irq:irq_handler_entry"	/* every FAKE_NR_EVENTS-th event of a vCPU */
 
-static char dir[] = "/tmp/test_flight.XXXXXX";
-static char region_path[64], capture_paths[2][64];
+static char *region_path, *capture_paths[2];
 
 static const struct fake_params usual = {
 	.name = "fake", .bytes = 1 << 20, .nr_vcpus = 2, .subbuf_bytes = 4096, .nr_slots = 16,
@@ -559,11 +559,10 @@ static void answers_requests(void)
 
 int main(void)
 {
-	NEED(mkdtemp(dir));
-	setenv("XDG_RUNTIME_DIR", dir, 1);
-	snprintf(region_path, sizeof(region_path), "%s/region", dir);
-	snprintf(capture_paths[0], sizeof(capture_paths[0]), "%s/0.braid", dir);
-	snprintf(capture_paths[1], sizeof(capture_paths[1]), "%s/1.braid", dir);
+	setenv("XDG_RUNTIME_DIR", scratch("."), 1);
+	region_path = scratch("region");
+	capture_paths[0] = scratch("0.braid");
+	capture_paths[1] = scratch("1.braid");
 	RUN(takes_repeated_snapshots);
 	RUN(takes_from_a_running_guest);
 	RUN(releases_a_guest_after_a_snapshot);
@@ -575,8 +574,5 @@ int main(void)
 	RUN(keeps_within_bounds_of_many);
 	RUN(continues_after_a_failed_snapshot);
 	RUN(answers_requests);
-	unlink(capture_paths[0]);
-	unlink(capture_paths[1]);
-	rmdir(dir);
 	return VERDICT();
 }

@@ -22,6 +22,7 @@
 #include "host_agent/util/io.h"
 #include "tests/unit/check.h"
 #include "tests/unit/need.h"
+#include "tests/unit/scratch.h"
 #include "tests/unit/session.h"
 
 #define STREAM_BYTES	(200ULL << 20)	/* several times the queue */
@@ -30,8 +31,7 @@
 
 int main(void);
 
-static char dir[] = "/tmp/test_flusher.XXXXXX";
-static char region_path[64], capture_path[64];
+static char *region_path, *capture_path;
 static int level;		/* of zstd: the file is packed; 0: it is not */
 
 static const struct fake_params usual = {
@@ -394,12 +394,11 @@ static void queue_outlives_the_agent(void)
 	static char bytes[65536];
 	struct session s = { 0 };
 	struct reading r;
-	char path[80];
+	char *path = scratch("fifo");
 	int status, fifo, file;
 	ssize_t n;
 	pid_t pid;
 
-	snprintf(path, sizeof(path), "%s/fifo", dir);
 	NEED(!mkfifo(path, 0600));
 	fifo = open(path, O_RDONLY | O_NONBLOCK);
 	file = open(capture_path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
@@ -429,9 +428,8 @@ static void queue_outlives_the_agent(void)
 int main(void)
 {
 	signal(SIGPIPE, SIG_IGN);
-	NEED(mkdtemp(dir));
-	snprintf(region_path, sizeof(region_path), "%s/region", dir);
-	snprintf(capture_path, sizeof(capture_path), "%s/1.braid", dir);
+	region_path = scratch("region");
+	capture_path = scratch("1.braid");
 	RUN(bytes_arrive_once_in_order);
 	for (level = 0; level <= BRAID_PACKER_LEVEL; level += BRAID_PACKER_LEVEL) {
 		RUN(queue_outlives_the_agent);
@@ -440,8 +438,5 @@ int main(void)
 		RUN(rings_count_what_is_not_queued);
 		RUN(failure_is_reported_once);
 	}
-	unlink(capture_path);
-	unlink(region_path);
-	rmdir(dir);
 	return VERDICT();
 }

@@ -15,6 +15,7 @@
 #include "tests/unit/make_capture.h"
 #include "tests/unit/need.h"
 #include "tests/unit/report_text.h"
+#include "tests/unit/scratch.h"
 #include "tests/unit/session.h"
 
 #define ROUNDS		40u
@@ -23,8 +24,7 @@
 #define MOST_ENDS	4096u
 #define LIMIT_NS	60000000000ULL	/* limit of a wait */
 
-static char dir[] = "/tmp/test_follow.XXXXXX";
-static char path[64];
+static char *path;
 
 /* A capture that is followed. */
 struct follow {
@@ -412,10 +412,9 @@ static void complete_is_in_the_capture(void)
 		.always = true,
 	};
 	struct session s = { .sink.prompt = true };
-	char region[80];
+	char *region = scratch("region");
 	u64 wrote_ns, round;
 
-	snprintf(region, sizeof(region), "%s/region", dir);
 	s.guest = fake_guest_new(region, &p);
 	session_begin(&s, region, path, NULL);
 	for (round = 1; round <= 5; round++) {
@@ -542,8 +541,7 @@ static void ends_without_a_reader(void)
 
 int main(void)
 {
-	NEED(mkdtemp(dir));
-	snprintf(path, sizeof(path), "%s/c.braid", dir);
+	path = scratch("c.braid");
 	signal(SIGPIPE, SIG_IGN);
 	RUN(shows_the_same_as_a_report);
 	RUN(holds_back_incomplete_events);
@@ -555,7 +553,5 @@ int main(void)
 	RUN(complete_is_in_the_capture);
 	RUN(never_waits_for_the_reader);
 	RUN(ends_without_a_reader);
-	unlink(path);
-	rmdir(dir);
 	return VERDICT();
 }

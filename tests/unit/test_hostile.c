@@ -11,12 +11,12 @@
 #include "host_agent/util/error.h"
 #include "tests/unit/check.h"
 #include "tests/unit/fake_guest.h"
+#include "tests/unit/scratch.h"
 
 #define ROUNDS		60
 #define POLLS		40
 
-static char dir[] = "/tmp/test_hostile.XXXXXX";
-static char region_path[64], capture_path[64];
+static char *region_path, *capture_path;
 static u32 scribbler_stop;
 
 static const struct fake_params usual = {
@@ -175,13 +175,8 @@ static void test_scribbled_regions(void)
 
 int main(void)
 {
-	if (!mkdtemp(dir))
-		return EXIT_FAILURE;
-	snprintf(region_path, sizeof(region_path), "%s/region", dir);
-	snprintf(capture_path, sizeof(capture_path), "%s/capture", dir);
+	region_path = scratch("region");
+	capture_path = scratch("capture");
 	RUN(test_scribbled_regions);
-	unlink(region_path);
-	unlink(capture_path);
-	rmdir(dir);
 	return VERDICT();
 }

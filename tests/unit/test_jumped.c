@@ -10,13 +10,14 @@
 #include "tests/unit/check.h"
 #include "tests/unit/make_capture.h"
 #include "tests/unit/need.h"
+#include "tests/unit/scratch.h"
 
 #define MILLI		1000000ULL
 #define JUMP		(50 * MILLI)	/* steps of 1 ns */
 #define STEP		(100000ULL)
 #define EVENTS		400u		/* before the jump, and after it */
 
-static char path[] = "/tmp/test_jumped.XXXXXX";
+static char *path;
 static struct synth_guest g;
 
 /* Ticks, and round-trip samples of a given width. */
@@ -207,15 +208,12 @@ static void hidden_absolute(void) { round_trips_do_not(BRAID_BUFFER_ABSOLUTE); }
 
 int main(void)
 {
-	int fd = mkstemp(path);
 
-	NEED(fd >= 0);
-	close(fd);
+	path = scratch("file");
 	RUN(shown_delta);
 	RUN(shown_absolute);
 	RUN(hidden_delta);
 	RUN(hidden_absolute);
 	RUN(forward);
-	unlink(path);
 	return VERDICT();
 }

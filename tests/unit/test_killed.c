@@ -11,6 +11,7 @@
 #include "host_agent/trace/source.h"
 #include "tests/unit/check.h"
 #include "tests/unit/need.h"
+#include "tests/unit/scratch.h"
 #include "tests/unit/session.h"
 
 #define EVENTS		3000u
@@ -20,8 +21,7 @@
 
 int main(void);
 
-static char dir[] = "/tmp/test_killed.XXXXXX";
-static char region_path[64], capture_paths[2][64];
+static char *region_path, *capture_paths[2];
 
 static const struct fake_params usual = {
 	.name = "fake", .bytes = 4 << 20, .nr_vcpus = 2, .subbuf_bytes = 4096, .nr_slots = 64,
@@ -163,15 +163,10 @@ static void account_older_than_pages(void)
 
 int main(void)
 {
-	NEED(mkdtemp(dir));
-	snprintf(region_path, sizeof(region_path), "%s/region", dir);
-	snprintf(capture_paths[0], sizeof(capture_paths[0]), "%s/1.braid", dir);
-	snprintf(capture_paths[1], sizeof(capture_paths[1]), "%s/2.braid", dir);
+	region_path = scratch("region");
+	capture_paths[0] = scratch("1.braid");
+	capture_paths[1] = scratch("2.braid");
 	RUN(nothing_is_lost_at_any_byte);
 	RUN(account_older_than_pages);
-	unlink(capture_paths[0]);
-	unlink(capture_paths[1]);
-	unlink(region_path);
-	rmdir(dir);
 	return VERDICT();
 }

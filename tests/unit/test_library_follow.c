@@ -15,6 +15,7 @@
 #include "tests/unit/check.h"
 #include "tests/unit/make_capture.h"
 #include "tests/unit/need.h"
+#include "tests/unit/scratch.h"
 #include "tracebraid/tracebraid.h"
 
 #define ROUNDS		40u
@@ -22,8 +23,7 @@
 #define STEP_NS		10000u	/* between two events */
 #define MOST_LINES	4096u
 
-static char dir[] = "/tmp/test_library_follow.XXXXXX";
-static char path[64], whole[64];
+static char *path, *whole;
 
 /* Two guests, of which the second is drained in every fourth round. */
 struct scene {
@@ -481,9 +481,8 @@ static void refuses(void)
 
 int main(void)
 {
-	NEED(mkdtemp(dir));
-	snprintf(path, sizeof(path), "%s/grows.braid", dir);
-	snprintf(whole, sizeof(whole), "%s/whole.braid", dir);
+	path = scratch("grows.braid");
+	whole = scratch("whole.braid");
 	RUN(returns_what_is_complete);
 	RUN(tells_late_events);
 	RUN(a_killed_recording_is_finished_by_its_reader);
@@ -493,8 +492,5 @@ int main(void)
 	RUN(columns_grow);
 	RUN(columns_have_names_in_flight);
 	RUN(refuses);
-	unlink(path);
-	unlink(whole);
-	rmdir(dir);
 	return VERDICT();
 }

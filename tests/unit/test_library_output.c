@@ -13,13 +13,13 @@
 #include "tests/unit/check.h"
 #include "tests/unit/make_capture.h"
 #include "tests/unit/need.h"
+#include "tests/unit/scratch.h"
 #include "tracebraid/tracebraid.h"
 
 #define TICKS		3000u
 #define HOST_EVENTS	300u
 
-static char folder[] = "/tmp/test_library_output.XXXXXX";
-static char path[64], out[64], other_out[64];
+static char *path, *out, *other_out;
 
 #define WORDS(...)	((const char *const[]){ __VA_ARGS__, NULL })
 
@@ -225,17 +225,16 @@ static void refused_analysis(const char *const *words, int compares, const char 
 /* The output's temporary name is that of the capture that is compared with. */
 static void keeps_the_other_capture(void)
 {
-	const char *paths[] = { other_out };
+	const char *part = scratch("out.part"), *paths[] = { part };
 	struct tracebraid_trace *trace = open_with(NULL), *other = NULL;
 	char name[128];
 
-	snprintf(other_out, sizeof(other_out), "%s/out.part", folder);
-	NEED(!link(path, other_out) && !tracebraid_open(&other, paths, 1, NULL, NULL, NULL));
+	NEED(!link(path, part) && !tracebraid_open(&other, paths, 1, NULL, NULL, NULL));
 	CHECK_EQ(tracebraid_analyze_to(trace, other, "steal", NULL, out), -EINVAL);
-	snprintf(name, sizeof(name), "'%s' is an input file", other_out);
+	snprintf(name, sizeof(name), "'%s' is an input file", part);
 	CHECK(said(name));
-	CHECK(!access(other_out, F_OK));
-	unlink(other_out);
+	CHECK(!access(part, F_OK));
+	unlink(part);
 	tracebraid_close(other);
 	tracebraid_close(trace);
 }
@@ -244,10 +243,9 @@ static void keeps_the_other_capture(void)
 static void replaces_no_link(void)
 {
 	struct tracebraid_trace *trace = open_with(NULL);
-	char target[128];
+	const char *target = scratch("target");
 	struct stat st;
 
-	snprintf(target, sizeof(target), "%s/target", folder);
 	unlink(out);
 	NEED(!close(open(target, O_WRONLY | O_CREAT | O_EXCL, 0600)) && !symlink(target, out));
 	CHECK_EQ(tracebraid_analyze_to(trace, NULL, "steal", NULL, out), -ELOOP);
@@ -308,10 +306,9 @@ static void clean(void)
 
 int main(void)
 {
-	NEED(mkdtemp(folder));
-	snprintf(path, sizeof(path), "%s/x.braid", folder);
-	snprintf(out, sizeof(out), "%s/out", folder);
-	snprintf(other_out, sizeof(other_out), "%s/other", folder);
+	path = scratch("x.braid");
+	out = scratch("out");
+	other_out = scratch("other");
 	make();
 	RUN(opens);
 	RUN(writes_each_form);
@@ -321,7 +318,5 @@ int main(void)
 	clean();
 	RUN(refuses_analyses);
 	clean();
-	unlink(path);
-	rmdir(folder);
 	return VERDICT();
 }

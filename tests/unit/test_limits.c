@@ -10,14 +10,14 @@
 #include "host_agent/live/region_private.h"
 #include "tests/unit/check.h"
 #include "tests/unit/need.h"
+#include "tests/unit/scratch.h"
 #include "tests/unit/session.h"
 
 #define TURNS		4000
 #define MANY_VCPUS	64u
 #define LIMIT_NS	60000000000ULL
 
-static char dir[] = "/tmp/test_limits.XXXXXX";
-static char region_path[64], capture_path[64];
+static char *region_path, *capture_path;
 
 static const struct fake_params usual = {
 	.name = "fake", .bytes = 4 << 20, .nr_vcpus = 2, .subbuf_bytes = 4096, .nr_slots = 16,
@@ -191,14 +191,11 @@ static void directory_that_changes_all_the_time(void)
 
 int main(void)
 {
-	NEED(mkdtemp(dir));
-	snprintf(region_path, sizeof(region_path), "%s/region", dir);
-	snprintf(capture_path, sizeof(capture_path), "%s/capture", dir);
+	region_path = scratch("region");
+	capture_path = scratch("capture");
 	RUN(buffers_that_change_all_the_time);
 	RUN(very_many_rings);
 	RUN(very_many_notes);
 	RUN(directory_that_changes_all_the_time);
-	unlink(capture_path);
-	rmdir(dir);
 	return VERDICT();
 }

@@ -9,10 +9,10 @@
 #include "tests/unit/check.h"
 #include "tests/unit/need.h"
 #include "tests/unit/report_text.h"
+#include "tests/unit/scratch.h"
 #include "tests/unit/session.h"
 
-static char dir[] = "/tmp/test_off.XXXXXX";
-static char region_path[64], capture_path[64];
+static char *region_path, *capture_path;
 
 static const struct fake_params usual = {
 	.name = "fake", .bytes = 4 << 20, .nr_vcpus = 2, .subbuf_bytes = 1024, .nr_slots = 16,
@@ -120,13 +120,10 @@ static void off_in_the_report(void)
 
 int main(void)
 {
-	NEED(mkdtemp(dir));
-	snprintf(region_path, sizeof(region_path), "%s/region", dir);
-	snprintf(capture_path, sizeof(capture_path), "%s/capture", dir);
+	region_path = scratch("region");
+	capture_path = scratch("capture");
 	RUN(off_in_the_guest);
 	RUN(any_number_of_steps);
 	RUN(off_in_the_report);
-	unlink(capture_path);
-	rmdir(dir);
 	return VERDICT();
 }

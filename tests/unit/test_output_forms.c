@@ -10,9 +10,9 @@
 #include "tests/unit/make_capture.h"
 #include "tests/unit/need.h"
 #include "tests/unit/run_command.h"
+#include "tests/unit/scratch.h"
 
-static char dir[] = "/tmp/test_output_forms.XXXXXX";
-static char region_path[64];
+static char *dir, *region_path;
 
 static const struct fake_params usual = {
 	.name = "fake", .bytes = 4 << 20, .nr_vcpus = 2, .subbuf_bytes = 4096, .nr_slots = 16,
@@ -281,14 +281,13 @@ static void filters_without_a_match(void)
 
 int main(void)
 {
-	NEED(mkdtemp(dir));
-	snprintf(region_path, sizeof(region_path), "%s/region", dir);
+	dir = scratch(".");
+	region_path = scratch("region");
 	RUN(commands_on_all_kinds_of_buffers);
 	RUN(lists_events);
 	RUN(columns_stay_aligned);
 	RUN(domains_fit);
 	RUN(names_are_sanitized);
 	RUN(filters_without_a_match);
-	rmdir(dir);
 	return VERDICT();
 }

@@ -10,14 +10,14 @@
 #include "tests/unit/check.h"
 #include "tests/unit/need.h"
 #include "tests/unit/run_command.h"
+#include "tests/unit/scratch.h"
 #include "tests/unit/session.h"
 #include "tests/unit/truth.h"
 
 #define LIMIT_NS	60000000000ULL	/* limit of a wait */
 #define NR_DEAD		40
 
-static char dir[] = "/tmp/test_peers.XXXXXX";
-static char paths[2][64], captures[2][64];
+static char *dir, *paths[2], *captures[2];
 
 static const struct fake_params usual = {
 	.name = "fake", .bytes = 4 << 20, .nr_vcpus = 1, .subbuf_bytes = 4096, .nr_slots = 64,
@@ -285,16 +285,13 @@ static void a_hostile_guest(void)
 
 int main(void)
 {
-	NEED(mkdtemp(dir));
-	snprintf(paths[0], sizeof(paths[0]), "%s/region0", dir);
-	snprintf(paths[1], sizeof(paths[1]), "%s/region1", dir);
-	snprintf(captures[0], sizeof(captures[0]), "%s/capture0", dir);
-	snprintf(captures[1], sizeof(captures[1]), "%s/capture1", dir);
+	dir = scratch(".");
+	paths[0] = scratch("region0");
+	paths[1] = scratch("region1");
+	captures[0] = scratch("capture0");
+	captures[1] = scratch("capture1");
 	RUN(a_silent_guest);
 	RUN(many_dead_guests);
 	RUN(a_hostile_guest);
-	unlink(captures[0]);
-	unlink(captures[1]);
-	rmdir(dir);
 	return VERDICT();
 }

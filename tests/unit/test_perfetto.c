@@ -14,13 +14,13 @@
 #include "tests/unit/make_capture.h"
 #include "tests/unit/need.h"
 #include "tests/unit/report_text.h"
+#include "tests/unit/scratch.h"
 #include "tests/unit/state_sums.h"
 
 #define BIG_EVENTS	"12000"
 #define MANY_CPUS	2000u
 
-static char dir[] = "/tmp/test_perfetto.XXXXXX";
-static char capture[64], json[64], trace[64], states[64];
+static char *capture, *json, *trace, *states;
 
 static const struct braid_walk_options all;
 static const struct braid_walk_options wall = { .realtime = true };
@@ -363,11 +363,10 @@ static void full(void)
 
 int main(void)
 {
-	NEED(mkdtemp(dir));
-	snprintf(capture, sizeof(capture), "%s/capture", dir);
-	snprintf(json, sizeof(json), "%s/json", dir);
-	snprintf(trace, sizeof(trace), "%s/trace", dir);
-	snprintf(states, sizeof(states), "%s/states", dir);
+	capture = scratch("capture");
+	json = scratch("json");
+	trace = scratch("trace");
+	states = scratch("states");
 	RUN(empty);
 	RUN(standard);
 	RUN(wall_time);
@@ -378,10 +377,5 @@ int main(void)
 	RUN(too_many_cpus);
 	RUN(damaged);
 	RUN(full);
-	unlink(capture);
-	unlink(json);
-	unlink(trace);
-	unlink(states);
-	rmdir(dir);
 	return VERDICT();
 }

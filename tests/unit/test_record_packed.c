@@ -22,6 +22,7 @@
 #include "tests/unit/check.h"
 #include "tests/unit/need.h"
 #include "tests/unit/report_text.h"
+#include "tests/unit/scratch.h"
 #include "tests/unit/session.h"
 
 #define EVENTS		30000u		/* of each vCPU; the rings hold them */
@@ -32,8 +33,7 @@
 
 int main(void);
 
-static char dir[] = "/tmp/test_record_packed.XXXXXX";
-static char region_path[64], packed[64], plain[64], other[64];
+static char *region_path, *packed, *plain, *other;
 
 static const struct fake_params usual = {
 	.name = "fake", .bytes = 16 << 20, .nr_vcpus = 2, .subbuf_bytes = 4096, .nr_slots = 512,
@@ -509,11 +509,10 @@ static void what_is_no_capture_is_refused(void)
 int main(void)
 {
 	signal(SIGPIPE, SIG_IGN);
-	NEED(mkdtemp(dir));
-	snprintf(region_path, sizeof(region_path), "%s/region", dir);
-	snprintf(packed, sizeof(packed), "%s/packed.braid", dir);
-	snprintf(plain, sizeof(plain), "%s/plain.braid", dir);
-	snprintf(other, sizeof(other), "%s/other.braid", dir);
+	region_path = scratch("region");
+	packed = scratch("packed.braid");
+	plain = scratch("plain.braid");
+	other = scratch("other.braid");
 	RUN(outlives_the_agent);
 	RUN(is_the_file_that_pack_makes);
 	RUN(is_reported_as_unpacked);
@@ -523,10 +522,5 @@ int main(void)
 	RUN(is_good_up_to_its_last_segment);
 	RUN(too_many_parts_have_no_index);
 	RUN(what_is_no_capture_is_refused);
-	unlink(region_path);
-	unlink(packed);
-	unlink(plain);
-	unlink(other);
-	rmdir(dir);
 	return VERDICT();
 }

@@ -13,6 +13,7 @@
 #include "tests/unit/fake_guest.h"
 #include "tests/unit/need.h"
 #include "tests/unit/recovery.h"
+#include "tests/unit/scratch.h"
 #include "tests/unit/session.h"
 #include "tracebraid/virtio.h"
 
@@ -20,8 +21,7 @@
 #define BASE		0x100000ULL	/* where the dump's memory begins */
 #define DUMP_PAGES	2048u
 
-static char dir[] = "/tmp/test_recover.XXXXXX";
-static char region_path[64], capture_path[64], dump_path[64], first_path[64];
+static char *dir, *region_path, *capture_path, *dump_path, *first_path;
 
 static const struct fake_params usual = {
 	.name = "fake", .bytes = 1 << 20, .nr_vcpus = 2, .subbuf_bytes = 4096, .nr_slots = 16,
@@ -484,11 +484,11 @@ static void any_header(void)
 
 int main(void)
 {
-	NEED(mkdtemp(dir));
-	snprintf(region_path, sizeof(region_path), "%s/region", dir);
-	snprintf(capture_path, sizeof(capture_path), "%s/x.braid", dir);
-	snprintf(first_path, sizeof(first_path), "%s/first.braid", dir);
-	snprintf(dump_path, sizeof(dump_path), "%s/dump", dir);
+	dir = scratch(".");
+	region_path = scratch("region");
+	capture_path = scratch("x.braid");
+	first_path = scratch("first.braid");
+	dump_path = scratch("dump");
 	RUN(recovers_all_unread_events);
 	RUN(leaves_the_source_unchanged);
 	RUN(recovers_rings_held_in_the_guest);
@@ -503,9 +503,5 @@ int main(void)
 	unlink(capture_path);
 	RUN(a_crash_is_reported);
 	RUN(any_header);
-	unlink(dump_path);
-	unlink(capture_path);
-	unlink(first_path);
-	rmdir(dir);
 	return VERDICT();
 }

@@ -12,12 +12,12 @@
 #include "tests/unit/fake_guest.h"
 #include "tests/unit/need.h"
 #include "tests/unit/recovery.h"
+#include "tests/unit/scratch.h"
 #include "tests/unit/session.h"
 
 #define MOST_TRIES	100	/* to see that a guest runs */
 
-static char dir[] = "/tmp/test_region_copy.XXXXXX";
-static char region_path[64], capture_path[64], first_path[64];
+static char *dir, *region_path, *capture_path, *first_path;
 
 static const struct fake_params usual = {
 	.name = "fake", .bytes = 1 << 20, .nr_vcpus = 2, .subbuf_bytes = 4096, .nr_slots = 16,
@@ -335,18 +335,15 @@ static void copies_whole_entries(void)
 
 int main(void)
 {
-	NEED(mkdtemp(dir));
-	snprintf(region_path, sizeof(region_path), "%s/region", dir);
-	snprintf(capture_path, sizeof(capture_path), "%s/x.braid", dir);
-	snprintf(first_path, sizeof(first_path), "%s/first.braid", dir);
+	dir = scratch(".");
+	region_path = scratch("region");
+	capture_path = scratch("x.braid");
+	first_path = scratch("first.braid");
 	RUN(copies_live_regions);
 	RUN(copies_busy_regions);
 	RUN(recovers_beside_damage);
 	RUN(refuses_regions_that_never_rest);
 	RUN(copies_while_buffers_move);
 	RUN(copies_whole_entries);
-	unlink(capture_path);
-	unlink(first_path);
-	rmdir(dir);
 	return VERDICT();
 }

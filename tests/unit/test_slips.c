@@ -14,9 +14,9 @@
 #include "tests/unit/make_capture.h"
 #include "tests/unit/need.h"
 #include "tests/unit/run_command.h"
+#include "tests/unit/scratch.h"
 
-static char dir[] = "/tmp/test_slips.XXXXXX";
-static char capture[64], region[64];
+static char *capture, *region;
 
 /* A command that is refused with one line that contains @what. */
 #define REFUSED(what, command, ...)						\
@@ -114,7 +114,7 @@ static void system_calls(void)
 /* Each option with a value gets an invalid one: the message names that option. */
 static void invalid_values(void)
 {
-	static const struct {
+	const struct {
 		int (*command)(int argc, char **argv);
 		const char *words[5], *what;
 	} bad[] = {
@@ -163,14 +163,12 @@ static void invalid_values(void)
 
 int main(void)
 {
-	NEED(mkdtemp(dir));
-	snprintf(capture, sizeof(capture), "%s/c.braid", dir);
-	snprintf(region, sizeof(region), "%s/region", dir);
+	capture = scratch("c.braid");
+	region = scratch("region");
 	RUN(words_without_options);
 	RUN(a_captures_name_for_another_form);
 	RUN(events_and_filters);
 	RUN(system_calls);
 	RUN(invalid_values);
-	rmdir(dir);
 	return VERDICT();
 }

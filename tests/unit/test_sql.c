@@ -12,9 +12,10 @@
 #include "tests/unit/check.h"
 #include "tests/unit/make_capture.h"
 #include "tests/unit/need.h"
+#include "tests/unit/scratch.h"
 #include "tracebraid/tracebraid.h"
 
-static char path[] = "/tmp/test_sql.XXXXXX";
+static char *path;
 static volatile int stop;
 static struct braid_sql *sql;
 static u64 nr_rows;	/* of the last statement */
@@ -22,7 +23,7 @@ static int result;	/* its code */
 
 static void open_it(size_t most_kept)
 {
-	static const char *const paths[] = { path };
+	const char *const paths[] = { path };
 	const struct braid_sql_options options = {
 		.paths = paths, .nr_paths = 1, .stop = &stop, .most_kept = most_kept,
 	};
@@ -112,7 +113,7 @@ static void put_item(struct braid_text *to, struct tracebraid_walk *w)
 
 static void events_are_those_of_a_walk(void)
 {
-	static const char *const paths[] = { path };
+	const char *const paths[] = { path };
 	char *all = rows("SELECT * FROM events"), *next = all;
 	struct tracebraid_trace *trace = NULL;
 	struct tracebraid_walk *walk = NULL;
@@ -466,9 +467,8 @@ static void can_be_stopped(void)
 
 int main(void)
 {
-	int fd = mkstemp(path);
 
-	NEED(fd >= 0 && !close(fd));
+	path = scratch("file");
 	synth_standard(path);
 	open_it(0);
 
@@ -487,6 +487,5 @@ int main(void)
 	braid_sql_close(sql);
 	sql = NULL;
 	RUN(terms_of_an_or_find_notes);
-	unlink(path);
 	return VERDICT();
 }

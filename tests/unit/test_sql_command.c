@@ -9,8 +9,9 @@
 #include "tests/unit/make_capture.h"
 #include "tests/unit/need.h"
 #include "tests/unit/run_command.h"
+#include "tests/unit/scratch.h"
 
-static char path[] = "/tmp/test_sql_command.XXXXXX";
+static char *path;
 
 #define SQL(...)	RUN_COMMAND(braid_cmd_sql, "sql", __VA_ARGS__)
 
@@ -106,14 +107,12 @@ static void a_shell_reads_statements(void)
 
 int main(void)
 {
-	int fd = mkstemp(path);
 
-	NEED(fd >= 0 && !close(fd));
+	path = scratch("file");
 	synth_standard(path);
 	RUN(columns_are_aligned);
 	RUN(json_and_csv);
 	RUN(says_what_is_wrong);
 	RUN(a_shell_reads_statements);
-	unlink(path);
 	return VERDICT();
 }

@@ -6,12 +6,13 @@
 #include "host_agent/sql/sql.h"
 #include "tests/unit/check.h"
 #include "tests/unit/need.h"
+#include "tests/unit/scratch.h"
 #include "tracebraid/tracebraid.h"
 
 #define MAKE	"build/make_big_capture"
 #define EVENTS	60000
 
-static char path[] = "/tmp/test_sql_facts.XXXXXX";
+static char *path;
 static struct braid_sql *sql;
 static struct tracebraid_trace *trace;
 
@@ -81,12 +82,10 @@ static void stalls_are_the_longest(void)
 
 int main(void)
 {
-	static const char *const paths[] = { path };
+	const char *const paths[] = { path = scratch("file") };
 	const struct braid_sql_options options = { .paths = paths, .nr_paths = 1 };
 	char command[200];
-	int fd = mkstemp(path);
 
-	NEED(fd >= 0 && !close(fd));
 	snprintf(command, sizeof(command), MAKE " %s %u >/dev/null", path, EVENTS);
 	NEED(!system(command));
 	NEED(!tracebraid_open(&trace, paths, 1, NULL, NULL, NULL));
@@ -97,6 +96,5 @@ int main(void)
 	RUN(stalls_are_the_longest);
 	braid_sql_close(sql);
 	tracebraid_close(trace);
-	unlink(path);
 	return VERDICT();
 }

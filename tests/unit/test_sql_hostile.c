@@ -9,8 +9,9 @@
 #include "tests/unit/check.h"
 #include "tests/unit/make_capture.h"
 #include "tests/unit/need.h"
+#include "tests/unit/scratch.h"
 
-static char path[] = "/tmp/test_sql_hostile.XXXXXX";
+static char *path;
 static struct braid_sql *sql;
 
 static const char fields[] =
@@ -129,17 +130,14 @@ static void fields_do_not_hide_columns(void)
 
 int main(void)
 {
-	static const char *const paths[] = { path };
+	const char *const paths[] = { path = scratch("file") };
 	const struct braid_sql_options options = { .paths = paths, .nr_paths = 1 };
-	int fd = mkstemp(path);
 
-	NEED(fd >= 0 && !close(fd));
 	make();
 	NEED(!braid_sql_open(&sql, &options));
 	RUN(each_type_is_a_table);
 	RUN(names_select_only_themselves);
 	RUN(fields_do_not_hide_columns);
 	braid_sql_close(sql);
-	unlink(path);
 	return VERDICT();
 }

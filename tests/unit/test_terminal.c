@@ -18,11 +18,12 @@
 #include "tests/unit/check.h"
 #include "tests/unit/make_capture.h"
 #include "tests/unit/need.h"
+#include "tests/unit/scratch.h"
 
 #define AGENT			"build/address/tracebraid"
 #define INTERRUPTED_LINES	20000	/* far more than a terminal holds */
 
-static char path[] = "/tmp/test_terminal.XXXXXX";
+static char *path;
 
 /* The output of `report` on a terminal, or to a pipe, in a locale. free() it. */
 static char *report(const char *locale, bool terminal)
@@ -146,14 +147,11 @@ static void interrupted_writes(void)
 
 int main(void)
 {
-	int fd = mkstemp(path);
 
-	NEED(fd >= 0);
-	close(fd);
+	path = scratch("file");
 	synth_standard(path);
 	RUN(terminals);
 	RUN(pipes);
 	RUN(interrupted_writes);
-	unlink(path);
 	return VERDICT();
 }

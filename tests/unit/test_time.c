@@ -14,6 +14,7 @@
 #include "tests/unit/need.h"
 #include "tests/unit/report_text.h"
 #include "tests/unit/run_command.h"
+#include "tests/unit/scratch.h"
 #include "tests/unit/session.h"
 
 #define MILLI		1000000ULL
@@ -24,8 +25,7 @@
 #define LITTLE_NS	(5 * MILLI)
 #define SOME_EVENTS	4000u
 
-static char dir[] = "/tmp/test_time.XXXXXX";
-static char region_path[64], capture_path[64];
+static char *region_path, *capture_path;
 
 static const struct fake_params usual = {
 	.name = "fake", .bytes = 8 << 20, .nr_vcpus = 2, .subbuf_bytes = 4096, .nr_slots = 128,
@@ -508,9 +508,8 @@ static void wall_time_ahead(void)
 
 int main(void)
 {
-	NEED(mkdtemp(dir));
-	snprintf(region_path, sizeof(region_path), "%s/region", dir);
-	snprintf(capture_path, sizeof(capture_path), "%s/capture", dir);
+	region_path = scratch("region");
+	capture_path = scratch("capture");
 	RUN(steady);
 	RUN(stopped_for_a_while);
 	RUN(jumped_ahead);
@@ -524,7 +523,5 @@ int main(void)
 	RUN(unstable_during_the_recording);
 	RUN(placed_by_wall_time);
 	RUN(wall_time_ahead);
-	unlink(capture_path);
-	rmdir(dir);
 	return VERDICT();
 }

@@ -10,10 +10,10 @@
 #include "tests/unit/check.h"
 #include "tests/unit/need.h"
 #include "tests/unit/run_command.h"
+#include "tests/unit/scratch.h"
 #include "tests/unit/session.h"
 
-static char dir[] = "/tmp/test_top.XXXXXX";
-static char region[64], capture[64];
+static char *region, *capture;
 
 static struct fake_guest *new_guest(u32 flags)
 {
@@ -244,16 +244,13 @@ static void fits_the_terminal(void)
 
 int main(void)
 {
-	NEED(mkdtemp(dir));
-	snprintf(region, sizeof(region), "%s/region", dir);
-	snprintf(capture, sizeof(capture), "%s/c.braid", dir);
+	region = scratch("region");
+	capture = scratch("c.braid");
 	RUN(gauges_count_as_accounts_do);
 	RUN(shows_rates_and_changes_nothing);
 	RUN(shows_recorders_and_restarts);
 	RUN(shows_times_of_a_thread);
 	RUN(sorts_by_the_largest);
 	RUN(fits_the_terminal);
-	unlink(capture);
-	rmdir(dir);
 	return VERDICT();
 }

@@ -15,11 +15,12 @@
 #include "host_agent/util/error.h"
 #include "host_agent/util/instance.h"
 #include "tests/unit/check.h"
+#include "tests/unit/scratch.h"
 
 #define SYSCALLS	50000
 #define BUFFER_KB	(32 << 10)	/* so that all of a busy machine's system calls fit */
 
-static char path[] = "/tmp/test_tracefs.XXXXXX";
+static char *path;
 
 static bool instance_exists(pid_t pid)
 {
@@ -261,11 +262,8 @@ static void test_killed(void)
 int main(void)
 {
 	struct braid_pattern none;
-	int fd = mkstemp(path);
 
-	if (fd < 0)
-		return EXIT_FAILURE;
-	close(fd);
+	path = scratch("file");
 	if (braid_tracefs_check(&none, 0, true, NULL)) {
 		printf("skip: %s\n", braid_failure());
 		unlink(path);
@@ -276,6 +274,5 @@ int main(void)
 	RUN(test_read);
 	RUN(test_promptly);
 	RUN(test_killed);
-	unlink(path);
 	return VERDICT();
 }

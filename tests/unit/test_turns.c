@@ -17,12 +17,12 @@
 #include "host_agent/util/error.h"
 #include "tests/unit/check.h"
 #include "tests/unit/need.h"
+#include "tests/unit/scratch.h"
 #include "tests/unit/session.h"
 
 #define LIMIT_NS	20000000000ULL	/* limit of a wait */
 
-static char dir[] = "/tmp/test_turns.XXXXXX";
-static char region_path[64], capture_path[64];
+static char *region_path, *capture_path;
 
 static const struct fake_params usual = {
 	.name = "fake", .bytes = 16 << 20, .nr_vcpus = 2, .subbuf_bytes = 4096, .nr_slots = 512,
@@ -545,9 +545,8 @@ static void a_buffer_that_is_never_created(void)
 
 int main(void)
 {
-	NEED(mkdtemp(dir));
-	snprintf(region_path, sizeof(region_path), "%s/region", dir);
-	snprintf(capture_path, sizeof(capture_path), "%s/capture", dir);
+	region_path = scratch("region");
+	capture_path = scratch("capture");
 	RUN(reader_takes_over_while_disk_is_slow);
 	RUN(disk_full_while_the_region_is_removed);
 	RUN(disk_full);
@@ -561,7 +560,5 @@ int main(void)
 	RUN(invalid_events);
 	RUN(a_buffer_that_is_created_late);
 	RUN(a_buffer_that_is_never_created);
-	unlink(capture_path);
-	rmdir(dir);
 	return VERDICT();
 }

@@ -18,11 +18,12 @@
 #include "tests/unit/make_capture.h"
 #include "tests/unit/need.h"
 #include "tests/unit/report_text.h"
+#include "tests/unit/scratch.h"
 
 #define NO_NAMESPACE	77	/* an exit status */
 #define HOST_PID	55	/* synth_host()'s task, "qemu" */
 
-static char path[] = "/tmp/test_vcpus.XXXXXX";
+static char *path;
 
 /* Threads' names ------------------------------------------------------------------------------ */
 
@@ -295,10 +296,8 @@ static void of_minor_2(void)
 
 int main(void)
 {
-	int fd = mkstemp(path);
 
-	NEED(fd >= 0);
-	close(fd);
+	path = scratch("file");
 	RUN(by_names);
 	RUN(in_another_namespace);
 	RUN(in_order);
@@ -310,6 +309,5 @@ int main(void)
 	RUN(followed);
 	RUN(of_this_process);
 	RUN(of_minor_2);
-	unlink(path);
 	return VERDICT();
 }

@@ -11,6 +11,7 @@
 #include "tests/unit/memory_trace.h"
 #include "tests/unit/need.h"
 #include "tests/unit/run_command.h"
+#include "tests/unit/scratch.h"
 
 #define THREAD		70
 #define NR_WINDOWS	40u
@@ -19,7 +20,7 @@
 #define FIRST_NS	2000000u
 #define EVENT_BYTES	64u
 
-static char path[] = "/tmp/test_verify_windows.XXXXXX";
+static char *path;
 
 /* A guest's clock by the exchange, and what the host recorded. */
 struct how {
@@ -203,12 +204,9 @@ static void refines(void)
 
 int main(void)
 {
-	int fd = mkstemp(path);
 
-	NEED(fd >= 0);
-	close(fd);
+	path = scratch("file");
 	RUN(polices);
 	RUN(refines);
-	unlink(path);
 	return VERDICT();
 }

@@ -14,6 +14,7 @@
 #include "tests/unit/check.h"
 #include "tests/unit/front_end.h"
 #include "tests/unit/need.h"
+#include "tests/unit/scratch.h"
 #include "tests/unit/session.h"
 
 #define REGION_BYTES	(1u << 20)
@@ -22,8 +23,7 @@
 #define HIGH		0x200000000ULL	/* where the guest has the first half of its region */
 #define LOW		0x100000000ULL	/* and the second */
 
-static char dir[] = "/tmp/test_vhost_user.XXXXXX";
-static char socket_path[64], address[96], region_path[64], capture_path[64];
+static char *socket_path, address[96], region_path[64], *capture_path;
 
 static const struct fake_params usual = {
 	.name = "web", .bytes = REGION_BYTES, .nr_vcpus = 2, .subbuf_bytes = 1024, .nr_slots = 64,
@@ -572,11 +572,10 @@ static void test_confined(void)
 
 int main(void)
 {
-	NEED(mkdtemp(dir));
-	snprintf(socket_path, sizeof(socket_path), "%s/socket", dir);
+	socket_path = scratch("socket");
 	snprintf(address, sizeof(address), "vhost-user:%s,size=2M", socket_path);
 	snprintf(region_path, sizeof(region_path), "/dev/shm/test_vhost_user.%d", getpid());
-	snprintf(capture_path, sizeof(capture_path), "%s/capture", dir);
+	capture_path = scratch("capture");
 	RUN(test_life);
 	RUN(test_restart);
 	RUN(test_restart_in_unload);
@@ -589,7 +588,5 @@ int main(void)
 	RUN(test_inband);
 	RUN(test_addresses);
 	RUN(test_confined);
-	unlink(capture_path);
-	rmdir(dir);
 	return VERDICT();
 }

@@ -17,10 +17,10 @@
 #include "host_agent/util/error.h"
 #include "tests/unit/check.h"
 #include "tests/unit/need.h"
+#include "tests/unit/scratch.h"
 #include "tests/unit/session.h"
 
-static char dir[] = "/tmp/test_window.XXXXXX";
-static char region_path[64], capture_path[64], next_path[64];
+static char *region_path, *capture_path, *next_path;
 
 static const struct fake_params usual = {
 	.name = "fake", .bytes = 4 << 20, .nr_vcpus = 2, .subbuf_bytes = 1024, .nr_slots = 16,
@@ -536,10 +536,9 @@ static void test_command(void)
 
 int main(void)
 {
-	NEED(mkdtemp(dir));
-	snprintf(region_path, sizeof(region_path), "%s/region", dir);
-	snprintf(capture_path, sizeof(capture_path), "%s/x.braid", dir);
-	snprintf(next_path, sizeof(next_path), "%s/y.braid", dir);
+	region_path = scratch("region");
+	capture_path = scratch("x.braid");
+	next_path = scratch("y.braid");
 	RUN(test_before_and_after);
 	RUN(test_random);
 	RUN(test_driver_comes_later);
@@ -552,8 +551,5 @@ int main(void)
 	RUN(test_confirmed_last);
 	RUN(test_confirmed_again);
 	RUN(test_no_driver);
-	unlink(capture_path);
-	unlink(next_path);
-	rmdir(dir);
 	return VERDICT();
 }
