@@ -3,7 +3,7 @@
 #ifndef BRAID_ANALYZE_RECENT_RUNS_H
 #define BRAID_ANALYZE_RECENT_RUNS_H
 
-#include "host_agent/analyze/tally.h"
+#include "host_agent/analyze/shares.h"
 
 struct braid_recent_runs {
 	struct braid_recent_lane *lanes;	/* by vCPU: what ran there last */

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "host_agent/analyze/analysis.h"
-#include "host_agent/analyze/tally.h"
 #include "host_agent/util/error.h"
 
 #define PAUSE_SLACK_NS	1000000	/* epochs' limits are bounds: a gap may begin or end within them */

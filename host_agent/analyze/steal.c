@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "host_agent/analyze/compare.h"
-#include "host_agent/analyze/tally.h"
 #include "host_agent/util/error.h"
 
 /* A time in which a vCPU was stolen, without interruption. */

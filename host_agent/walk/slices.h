@@ -4,7 +4,6 @@
 #define BRAID_WALK_SLICES_H
 
 #include "host_agent/analyze/analysis.h"
-#include "host_agent/analyze/tally.h"
 #include "host_agent/walk/walk.h"
 
 #define BRAID_SLICE_FLOWS	16u	/* of a slice; further ones are left out */
