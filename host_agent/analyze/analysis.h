@@ -198,23 +198,23 @@ const char *braid_lacks_switches(const struct braid_states *s);
 /** braid_has_events - whether a stream recorded any; at the end */
 bool braid_has_events(const struct braid_stream *stream);
 
-/** braid_vcpu_name - "guest1/vCPU 0" */
-void braid_vcpu_name(const struct braid_states *s, u32 vcpu, char name[BRAID_NAME_TEXT]);
+/** braid_vcpu_name - "guest1/vCPU 0". Return: @name, as the next ones */
+const char *braid_vcpu_name(const struct braid_states *s, u32 vcpu, char name[BRAID_NAME_TEXT]);
 
 /** braid_tasks_known - whether a stream's events show which task is current; certain after the end */
 bool braid_tasks_known(const struct braid_states *s, u32 stream);
 
 /** braid_task_name - "dd[123]", "idle", or "?" when the task is unknown */
-void braid_task_name(const struct braid_states *s, u32 stream, s32 pid,
-		     char name[BRAID_NAME_TEXT]);
+const char *braid_task_name(const struct braid_states *s, u32 stream, s32 pid,
+			    char name[BRAID_NAME_TEXT]);
 
 /** braid_sum_vcpu_name - of a row, or "others" */
-void braid_sum_vcpu_name(const struct braid_states *s, const struct braid_sum_key *key,
-			 char name[BRAID_NAME_TEXT]);
+const char *braid_sum_vcpu_name(const struct braid_states *s, const struct braid_sum_key *key,
+				char name[BRAID_NAME_TEXT]);
 
 /** braid_sum_task_name - likewise, or "" */
-void braid_sum_task_name(const struct braid_states *s, const struct braid_sum_key *key,
-			 char name[BRAID_NAME_TEXT]);
+const char *braid_sum_task_name(const struct braid_states *s, const struct braid_sum_key *key,
+				char name[BRAID_NAME_TEXT]);
 
 /**
  * braid_culprit_name - "guest2/vCPU 1: cc1[45]", "kworker/1:2[99]", "irq 11", "nothing (idle CPU)"
@@ -222,8 +222,8 @@ void braid_sum_task_name(const struct braid_states *s, const struct braid_sum_ke
  * A thread of a guest's VMM is "guest2/qemu-system-x86[7]", one of the recorder
  * "recorder/tracebraid[8]", if the trace says whose it is.
  */
-void braid_culprit_name(const struct braid_states *s, const struct braid_culprit *culprit,
-			char name[BRAID_NAME_TEXT]);
+const char *braid_culprit_name(const struct braid_states *s, const struct braid_culprit *culprit,
+			       char name[BRAID_NAME_TEXT]);
 
 /** braid_culprit_group - the guest, or kind of others, that a culprit belongs to */
 struct braid_culprit braid_culprit_group(const struct braid_states *s,
@@ -233,7 +233,7 @@ struct braid_culprit braid_culprit_group(const struct braid_states *s,
 bool braid_culprit_is_recorder(const struct braid_states *s, const struct braid_culprit *culprit);
 
 /** braid_exit_name - "HLT", "EPT_VIOLATION", "WFx"; the number of an unknown reason */
-void braid_exit_name(u64 reason, char name[BRAID_NAME_TEXT]);
+const char *braid_exit_name(u64 reason, char name[BRAID_NAME_TEXT]);
 
 /** braid_analysis_wants - whether the options select a vCPU, and its current task */
 bool braid_analysis_wants(const struct braid_states *s, const struct braid_analysis_options *o,

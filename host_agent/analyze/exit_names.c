@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "host_agent/analyze/analysis.h"
+#include "host_agent/util/array.h"
 
 #define ISA_VMX		1	/* of kvm_exit on x86 */
 #define ISA_SVM		2
@@ -91,7 +92,7 @@ static int exit_names_by_number(const void *a, const void *b)
 {
 	const struct reason *x = a, *y = b;
 
-	return x->number < y->number ? -1 : x->number > y->number;
+	return braid_compare(x->number, y->number);
 }
 
 static const char *exit_names_find(const struct reason *reasons, size_t nr, unsigned int number)
@@ -102,7 +103,7 @@ static const char *exit_names_find(const struct reason *reasons, size_t nr, unsi
 	return found ? found->name : NULL;
 }
 
-void braid_exit_name(u64 reason, char name[BRAID_NAME_TEXT])
+const char *braid_exit_name(u64 reason, char name[BRAID_NAME_TEXT])
 {
 	const char *found = NULL;
 
@@ -116,4 +117,5 @@ void braid_exit_name(u64 reason, char name[BRAID_NAME_TEXT])
 		strcpy(name, found);
 	else
 		snprintf(name, BRAID_NAME_TEXT, "%u", (u32)reason);
+	return name;
 }

@@ -8,6 +8,7 @@
 #include "host_agent/analyze/compare.h"
 #include "host_agent/analyze/near.h"
 #include "host_agent/trace/symbols.h"
+#include "host_agent/util/array.h"
 #include "host_agent/util/error.h"
 
 #define MOST_COLUMNS	16u
@@ -175,8 +176,7 @@ static const struct braid_column usual_columns[] = {
 	{ "VMM", "vmm_ns", BRAID_CELL_DURATION }, { "STOLEN", "stolen_ns", BRAID_CELL_DURATION },
 	{ "HALTED", "halted_ns", BRAID_CELL_DURATION },
 	{ "BLOCKED", "blocked_ns", BRAID_CELL_DURATION },
-	{ "P50", "p50_ns", BRAID_CELL_DURATION }, { "P99", "p99_ns", BRAID_CELL_DURATION },
-	{ "WORST", "worst_ns", BRAID_CELL_DURATION }, { "AT", "worst_at_ns", BRAID_CELL_TIME },
+	BRAID_SUM_COLUMNS,
 };
 
 /* People see the level only if there is more than one; the keys of programs stay the same. */
@@ -218,10 +218,8 @@ static int by_cost(const void *a, const void *b)
 	const struct braid_sum *x = *(struct braid_sum *const *)a;
 	const struct braid_sum *y = *(struct braid_sum *const *)b;
 
-	if (cost(x) != cost(y))
-		return cost(x) > cost(y) ? -1 : 1;
-	return x->count != y->count ? (x->count > y->count ? -1 : 1) :
-				      (x->worst_at_ns < y->worst_at_ns ? -1 : 1);
+	return braid_compare(cost(y), cost(x)) ?: braid_compare(y->count, x->count) ?:
+	       braid_compare(x->worst_at_ns, y->worst_at_ns);
 }
 
 /* The system call or the function of a row. */
@@ -241,16 +239,13 @@ static void put_names(const struct exits *x, const struct braid_sum *cell, struc
 {
 	char name[BRAID_NAME_TEXT];
 
-	if (x->o.by_task) {
-		braid_sum_task_name(x->s, &cell->key, name);
-		braid_table_text(t, name);
-	}
+	if (x->o.by_task)
+		braid_table_text(t, braid_sum_task_name(x->s, &cell->key, name));
 	if (x->o.by_call || x->o.by_function) {
 		name_detail(x, &cell->key, name);
 		braid_table_text(t, name);
 	}
-	braid_sum_vcpu_name(x->s, &cell->key, name);
-	braid_table_text(t, name);
+	braid_table_text(t, braid_sum_vcpu_name(x->s, &cell->key, name));
 	if (shows_level(x))
 		braid_table_number(t, x->s->any_nested && cell->key.level ? cell->key.level :
 									    BRAID_CELL_NONE);
@@ -271,10 +266,7 @@ static void exits_put_row(const struct exits *x, const struct braid_sum *cell,
 	braid_table_number(t, cell->total_ns - cell->ns[BRAID_VCPU_KVM] -
 			      cell->ns[BRAID_VCPU_VMM] - cell->ns[BRAID_VCPU_STOLEN] -
 			      halted_ns(cell));
-	braid_table_number(t, braid_histogram_percentile(&cell->histogram, 50));
-	braid_table_number(t, braid_histogram_percentile(&cell->histogram, 99));
-	braid_table_number(t, cell->worst_ns);
-	braid_table_number(t, cell->worst_at_ns);
+	braid_sum_put(cell, t);
 }
 
 /* Output ------------------------------------------------------------------------------------- */
@@ -291,15 +283,13 @@ static void write_folded(const struct exits *x, struct braid_text *out)
 		from = out->bytes;
 		braid_folded_vcpu(x->s, key, out);
 		if (key->vcpu != BRAID_NO_VCPU) {
-			braid_sum_task_name(x->s, key, name);
-			braid_folded_frame(out, name);
+			braid_folded_frame(out, braid_sum_task_name(x->s, key, name));
 			name_detail(x, key, name);
 			if (strcmp(name, "-") &&
 			    (x->o.by_function || x->s->guests[x->s->vcpus[key->vcpu].guest->number].any_call))
 				braid_folded_frame(out, name);
 			braid_folded_frame(out, key->level == 2 ? "L2" : "");
-			braid_exit_name(key->reason, name);
-			braid_folded_frame(out, name);
+			braid_folded_frame(out, braid_exit_name(key->reason, name));
 		}
 		braid_folded_end(out, from, x->sums.all[k], &x->o);
 	}

@@ -24,14 +24,15 @@ static char *add_number(char *at, s64 number)
 	return at;
 }
 
-void braid_vcpu_name(const struct braid_states *s, u32 vcpu, char name[BRAID_NAME_TEXT])
+const char *braid_vcpu_name(const struct braid_states *s, u32 vcpu, char name[BRAID_NAME_TEXT])
 {
 	const struct braid_stream *guest = s->vcpus[vcpu].guest;
+	char *at = names_add(name, guest->name, 63);
 
-	name = names_add(name, guest->name, 63);
 	if (guest->life > 1)
-		name = names_add(add_number(names_add(name, " (", 2), guest->life), ")", 1);
-	add_number(names_add(name, "/vCPU ", 6), s->vcpus[vcpu].number);
+		at = names_add(add_number(names_add(at, " (", 2), guest->life), ")", 1);
+	add_number(names_add(at, "/vCPU ", 6), s->vcpus[vcpu].number);
+	return name;
 }
 
 bool braid_tasks_known(const struct braid_states *s, u32 stream)
@@ -40,8 +41,8 @@ bool braid_tasks_known(const struct braid_states *s, u32 stream)
 	       s->source->streams[stream]->kind == BRAID_STREAM_HOST;
 }
 
-void braid_task_name(const struct braid_states *s, u32 stream, s32 pid,
-		     char name[BRAID_NAME_TEXT])
+const char *braid_task_name(const struct braid_states *s, u32 stream, s32 pid,
+			    char name[BRAID_NAME_TEXT])
 {
 	const struct braid_guest_task *task = braid_states_task(s, stream, pid);
 	const char *comm = task && *task->comm ? task->comm : BRAID_COMM_UNKNOWN;
@@ -54,23 +55,20 @@ void braid_task_name(const struct braid_states *s, u32 stream, s32 pid,
 		names_add(name, "idle", 4);
 	else
 		names_add(add_number(names_add(names_add(name, comm, strlen(comm)), "[", 1), pid), "]", 1);
+	return name;
 }
 
-void braid_sum_vcpu_name(const struct braid_states *s, const struct braid_sum_key *key,
-			 char name[BRAID_NAME_TEXT])
+const char *braid_sum_vcpu_name(const struct braid_states *s, const struct braid_sum_key *key,
+				char name[BRAID_NAME_TEXT])
 {
-	if (key->vcpu == BRAID_NO_VCPU)
-		snprintf(name, BRAID_NAME_TEXT, "others");
-	else
-		braid_vcpu_name(s, key->vcpu, name);
+	return key->vcpu == BRAID_NO_VCPU ? "others" : braid_vcpu_name(s, key->vcpu, name);
 }
 
-void braid_sum_task_name(const struct braid_states *s, const struct braid_sum_key *key,
-			 char name[BRAID_NAME_TEXT])
+const char *braid_sum_task_name(const struct braid_states *s, const struct braid_sum_key *key,
+				char name[BRAID_NAME_TEXT])
 {
-	*name = 0;
-	if (key->vcpu != BRAID_NO_VCPU)
-		braid_task_name(s, s->vcpus[key->vcpu].guest->number, key->task, name);
+	return key->vcpu == BRAID_NO_VCPU ? "" :
+	       braid_task_name(s, s->vcpus[key->vcpu].guest->number, key->task, name);
 }
 
 /* The host's stream whose tasks have names. */
@@ -136,8 +134,8 @@ static void name_thread(const struct braid_states *s, s32 tid, char name[BRAID_N
 	names_add(name, task, owner ? 60 : BRAID_NAME_TEXT - 1);
 }
 
-void braid_culprit_name(const struct braid_states *s, const struct braid_culprit *culprit,
-			char name[BRAID_NAME_TEXT])
+const char *braid_culprit_name(const struct braid_states *s, const struct braid_culprit *culprit,
+			       char name[BRAID_NAME_TEXT])
 {
 	static const char *const softirqs[] = {
 		"HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED",
@@ -190,6 +188,7 @@ void braid_culprit_name(const struct braid_states *s, const struct braid_culprit
 	default:
 		snprintf(name, BRAID_NAME_TEXT, "unknown");
 	}
+	return name;
 }
 
 bool braid_analysis_wants(const struct braid_states *s, const struct braid_analysis_options *o,

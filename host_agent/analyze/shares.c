@@ -77,6 +77,18 @@ void braid_shares_write(const struct braid_states *s, const struct braid_shares 
 		braid_text_printf(out, ", %u more", p->nr + p->others - k);
 }
 
+void braid_shares_put(const struct braid_states *s, const struct braid_shares *p,
+		      enum braid_table_form form, struct braid_table *t)
+{
+	struct braid_text text = { 0 };
+
+	braid_shares_write(s, p, form, &text);
+	braid_text_putc(&text, 0);
+	t->failed |= text.failed;
+	braid_table_text(t, text.failed ? "" : text.data);
+	braid_text_free(&text);
+}
+
 /* Tallies ------------------------------------------------------------------------------------ */
 
 struct key {

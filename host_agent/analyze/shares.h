@@ -32,6 +32,10 @@ void braid_shares_keep(struct braid_shares *p, const struct braid_share *share);
 void braid_shares_write(const struct braid_states *s, const struct braid_shares *p,
 			enum braid_table_form form, struct braid_text *out);
 
+/** braid_shares_put - the same as the next value of a table, in a LIST column */
+void braid_shares_put(const struct braid_states *s, const struct braid_shares *p,
+		      enum braid_table_form form, struct braid_table *t);
+
 /*
  * A tally: what all culprits took of the open time of each vCPU, exactly.
  *

@@ -326,8 +326,7 @@ static void put_stage(const struct braid_stages *x, u32 stream, u32 kind, struct
 	char guest[BRAID_STREAM_LABEL];
 	u32 k;
 
-	braid_stream_label(x->s->source->streams[stream], guest);
-	braid_table_text(t, guest);
+	braid_table_text(t, braid_stream_label(x->s->source->streams[stream], guest));
 	braid_table_text(t, names[kind]);
 	braid_table_number(t, known ? (s64)stage->histogram.nr : BRAID_CELL_NONE);
 	braid_table_number(t, any ? (s64)braid_histogram_percentile(&stage->histogram, 50) :
@@ -350,8 +349,7 @@ static void put_polls(const struct braid_stages *x, u32 number, struct braid_tab
 	bool any = wakeups->histogram.nr;
 	char name[BRAID_NAME_TEXT];
 
-	braid_vcpu_name(x->s, number, name);
-	braid_table_text(t, name);
+	braid_table_text(t, braid_vcpu_name(x->s, number, name));
 	braid_table_number(t, v->polls + v->slept);
 	braid_table_number(t, v->polls);
 	braid_table_number(t, v->polled_ns);
@@ -387,13 +385,10 @@ static void write_missing(const struct braid_stages *x, struct braid_text *out)
 void braid_stages_write(const struct braid_stages *x, struct braid_text *out)
 {
 	struct braid_table table = {
-		.key = "stages", .columns = columns,
-		.nr_columns = sizeof(columns) / sizeof(columns[0]),
+		.key = "stages", BRAID_COLUMNS(columns),
 		.title = "Stages from interrupt to task, with a histogram of their durations:",
 	}, polls = {
-		.key = "halt_polling", .columns = poll_columns,
-		.nr_columns = sizeof(poll_columns) / sizeof(poll_columns[0]),
-		.title = "\nHalt polling:",
+		.key = "halt_polling", BRAID_COLUMNS(poll_columns), .title = "Halt polling:",
 	};
 	u32 k, kind;
 
@@ -407,10 +402,7 @@ void braid_stages_write(const struct braid_stages *x, struct braid_text *out)
 		write_missing(x, out);
 	if (table.nr_cells || x->o.form == BRAID_TABLE_JSON)
 		braid_table_write(&table, x->o.form, out);
-	if (x->o.form == BRAID_TABLE_JSON)
-		braid_text_putc(out, ',');
-	if (polls.nr_cells || x->o.form == BRAID_TABLE_JSON)
-		braid_table_write(&polls, x->o.form, out);
+	braid_table_write_next(&polls, x->o.form, out);
 	braid_table_free(&table);
 	braid_table_free(&polls);
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "host_agent/analyze/analysis.h"
+#include "host_agent/util/array.h"
 #include "host_agent/util/error.h"
 
 #define PAUSE_SLACK_NS	1000000	/* epochs' limits are bounds: a gap may begin or end within them */
@@ -23,10 +24,8 @@ static int stalls_by_length(const void *a, const void *b)
 {
 	const struct braid_gap *x = a, *y = b;
 
-	if (braid_stall_ns(x) != braid_stall_ns(y))
-		return braid_stall_ns(x) < braid_stall_ns(y) ? -1 : 1;
-	return x->from_ns != y->from_ns ? (x->from_ns > y->from_ns ? -1 : 1) :
-					  (x->vcpu > y->vcpu ? -1 : 1);
+	return braid_compare(braid_stall_ns(x), braid_stall_ns(y)) ?:
+	       braid_compare(y->from_ns, x->from_ns) ?: braid_compare(y->vcpu, x->vcpu);
 }
 
 static void begin_gap(struct stalls *x, u32 vcpu, s64 ns)
@@ -274,7 +273,6 @@ static void stalls_put_row(const struct stalls *x, const struct braid_gap *g, st
 		BRAID_VCPU_STOLEN, BRAID_VCPU_HALTED, BRAID_VCPU_BLOCKED, BRAID_VCPU_SLEEPS,
 		BRAID_VCPU_STOPPED, BRAID_VCPU_OFFLINE, BRAID_VCPU_UNKNOWN,
 	};
-	struct braid_text line = { 0 };
 	char name[BRAID_NAME_TEXT], cause[2 * BRAID_NAME_TEXT];
 	bool kvm = x->s->any_kvm;
 	u32 k;
@@ -282,8 +280,7 @@ static void stalls_put_row(const struct stalls *x, const struct braid_gap *g, st
 	braid_table_number(t, g->from_ns);
 	braid_table_number(t, g->to_ns - g->from_ns);
 	braid_table_number(t, g->idle_ns);
-	braid_vcpu_name(x->s, g->vcpu, name);
-	braid_table_text(t, name);
+	braid_table_text(t, braid_vcpu_name(x->s, g->vcpu, name));
 	braid_task_name(x->s, x->s->vcpus[g->vcpu].guest->number, g->task, name);
 	braid_table_text(t, name);
 	braid_table_number(t, x->s->vcpus[g->vcpu].tid);
@@ -294,21 +291,14 @@ static void stalls_put_row(const struct stalls *x, const struct braid_gap *g, st
 	braid_stall_cause(x->s, g, cause);
 	braid_table_text(t, *cause ? cause : "-");
 	braid_table_number(t, g->to_end);
-	braid_shares_write(x->s, &g->culprits, x->o.form, &line);
-	braid_text_putc(&line, 0);
-	t->failed |= line.failed;
-	braid_table_text(t, line.failed ? "" : line.data);
-	braid_text_free(&line);
+	braid_shares_put(x->s, &g->culprits, x->o.form, t);
 }
 
 static void stalls_write(void *state, struct braid_text *out)
 {
 	struct stalls *x = state;
 	const struct braid_gap *all = (const struct braid_gap *)x->longest.items;
-	struct braid_table table = {
-		.key = "stalls", .columns = columns,
-		.nr_columns = sizeof(columns) / sizeof(columns[0]),
-	};
+	struct braid_table table = { .key = "stalls", BRAID_COLUMNS(columns) };
 	u32 k;
 
 	braid_longest_sort(&x->longest);

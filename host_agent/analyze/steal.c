@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "host_agent/analyze/compare.h"
+#include "host_agent/util/array.h"
 #include "host_agent/util/error.h"
 
 /* A time in which a vCPU was stolen, without interruption. */
@@ -36,10 +37,8 @@ static int steal_by_length(const void *a, const void *b)
 {
 	const struct episode *x = a, *y = b;
 
-	if (length(x) != length(y))
-		return length(x) < length(y) ? -1 : 1;
-	return x->from_ns != y->from_ns ? (x->from_ns > y->from_ns ? -1 : 1) :
-					  (x->vcpu > y->vcpu ? -1 : 1);
+	return braid_compare(length(x), length(y)) ?: braid_compare(y->from_ns, x->from_ns) ?:
+	       braid_compare(y->vcpu, x->vcpu);
 }
 
 /* A guest as a victim: its first vCPU. */
@@ -124,8 +123,7 @@ static const struct braid_column matrix_columns[] = {
 	{ "TASK", "task", BRAID_CELL_TEXT }, { "VICTIM", "victim", BRAID_CELL_TEXT },
 	{ "CULPRIT", "culprit", BRAID_CELL_TEXT }, { "TOTAL", "total_ns", BRAID_CELL_DURATION },
 	{ "SHARE", "share_ppm", BRAID_CELL_SHARE }, { "COUNT", "count", BRAID_CELL_COUNT },
-	{ "P50", "p50_ns", BRAID_CELL_DURATION }, { "P99", "p99_ns", BRAID_CELL_DURATION },
-	{ "WORST", "worst_ns", BRAID_CELL_DURATION }, { "AT", "worst_at_ns", BRAID_CELL_TIME },
+	BRAID_SUM_COLUMNS,
 };
 
 static const struct braid_column longest_columns[] = {
@@ -134,14 +132,12 @@ static const struct braid_column longest_columns[] = {
 	{ "CULPRITS", "culprits", BRAID_CELL_LIST },
 };
 
-static int by_total(const void *a, const void *b)
+static void put_numbers(const struct steal *x, const struct braid_sum *sum, struct braid_table *t)
 {
-	const struct braid_sum *x = *(struct braid_sum *const *)a;
-	const struct braid_sum *y = *(struct braid_sum *const *)b;
-
-	if (x->total_ns != y->total_ns)
-		return x->total_ns > y->total_ns ? -1 : 1;
-	return x->worst_at_ns < y->worst_at_ns ? -1 : x->worst_at_ns > y->worst_at_ns;
+	braid_table_number(t, sum->total_ns);
+	braid_table_number(t, x->total_ns ? sum->total_ns * 1e6 / x->total_ns : 0);
+	braid_table_number(t, sum->count);
+	braid_sum_put(sum, t);
 }
 
 /* The rest of the matrix, as one row: the rows add up to the whole. */
@@ -163,13 +159,7 @@ static void steal_put_rest(const struct steal *x, struct braid_table *t, size_t 
 		braid_table_text(t, "");
 	braid_table_text(t, name);
 	braid_table_text(t, "");
-	braid_table_number(t, rest->total_ns);
-	braid_table_number(t, x->total_ns ? rest->total_ns * 1e6 / x->total_ns : 0);
-	braid_table_number(t, rest->count);
-	braid_table_number(t, braid_histogram_percentile(&rest->histogram, 50));
-	braid_table_number(t, braid_histogram_percentile(&rest->histogram, 99));
-	braid_table_number(t, rest->worst_ns);
-	braid_table_number(t, rest->worst_at_ns);
+	put_numbers(x, rest, t);
 	free(rest);
 }
 
@@ -180,28 +170,18 @@ static void put_matrix(struct steal *x, struct braid_table *t)
 									      x->sums.nr, k;
 	char name[BRAID_NAME_TEXT];
 
-	braid_sums_sort(&x->sums, by_total);
+	braid_sums_sort(&x->sums, braid_sum_by_total);
 	for (k = 0; k < nr; k++) {
 		const struct braid_sum *cell = x->sums.all[k];
 
-		if (x->o.by_task) {
-			braid_sum_task_name(x->s, &cell->key, name);
-			braid_table_text(t, name);
-		}
+		if (x->o.by_task)
+			braid_table_text(t, braid_sum_task_name(x->s, &cell->key, name));
 		if (x->o.by_guest && cell->key.vcpu != BRAID_NO_VCPU)
-			braid_stream_label(x->s->vcpus[cell->key.vcpu].guest, name);
+			braid_table_text(t, braid_stream_label(x->s->vcpus[cell->key.vcpu].guest, name));
 		else
-			braid_sum_vcpu_name(x->s, &cell->key, name);
-		braid_table_text(t, name);
-		braid_culprit_name(x->s, &cell->key.culprit, name);
-		braid_table_text(t, name);
-		braid_table_number(t, cell->total_ns);
-		braid_table_number(t, x->total_ns ? cell->total_ns * 1e6 / x->total_ns : 0);
-		braid_table_number(t, cell->count);
-		braid_table_number(t, braid_histogram_percentile(&cell->histogram, 50));
-		braid_table_number(t, braid_histogram_percentile(&cell->histogram, 99));
-		braid_table_number(t, cell->worst_ns);
-		braid_table_number(t, cell->worst_at_ns);
+			braid_table_text(t, braid_sum_vcpu_name(x->s, &cell->key, name));
+		braid_table_text(t, braid_culprit_name(x->s, &cell->key.culprit, name));
+		put_numbers(x, cell, t);
 	}
 	if (nr < x->sums.nr)
 		steal_put_rest(x, t, nr);
@@ -210,7 +190,6 @@ static void put_matrix(struct steal *x, struct braid_table *t)
 static void put_longest(struct steal *x, struct braid_table *t)
 {
 	const struct episode *all = (const struct episode *)x->longest.items;
-	struct braid_text line = { 0 };
 	char name[BRAID_NAME_TEXT];
 	u32 k;
 
@@ -220,17 +199,11 @@ static void put_longest(struct steal *x, struct braid_table *t)
 
 		braid_table_number(t, e->from_ns);
 		braid_table_number(t, length(e));
-		braid_vcpu_name(x->s, e->vcpu, name);
-		braid_table_text(t, name);
+		braid_table_text(t, braid_vcpu_name(x->s, e->vcpu, name));
 		braid_task_name(x->s, x->s->vcpus[e->vcpu].guest->number, e->task, name);
 		braid_table_text(t, name);
-		line.bytes = 0;
-		braid_shares_write(x->s, &e->culprits, x->o.form, &line);
-		braid_text_putc(&line, 0);
-		braid_table_text(t, line.failed ? "" : line.data);
+		braid_shares_put(x->s, &e->culprits, x->o.form, t);
 	}
-	t->failed |= line.failed;
-	braid_text_free(&line);
 }
 
 /* The time in which the recorder ran; BRAID_CELL_NONE: the trace does not say which threads it had. */
@@ -280,10 +253,8 @@ static void write_folded(const struct steal *x, struct braid_text *out)
 		from = out->bytes;
 		braid_folded_vcpu(x->s, key, out);
 		if (key->vcpu != BRAID_NO_VCPU) {
-			braid_sum_task_name(x->s, key, name);
-			braid_folded_frame(out, name);
-			braid_culprit_name(x->s, &key->culprit, name);
-			braid_folded_frame(out, name);
+			braid_folded_frame(out, braid_sum_task_name(x->s, key, name));
+			braid_folded_frame(out, braid_culprit_name(x->s, &key->culprit, name));
 		}
 		braid_folded_end(out, from, x->sums.all[k], &x->o);
 	}
@@ -298,14 +269,12 @@ static void steal_write(void *state, struct braid_text *out)
 		.empty = x->s->any_switch ? "No vCPU was stolen." :
 			 "Stolen time is unknown: record with --host.",
 	}, longest = {
-		.key = "longest", .columns = longest_columns,
-		.nr_columns = sizeof(longest_columns) / sizeof(longest_columns[0]),
-		.title = "Longest episodes:",
+		.key = "longest", BRAID_COLUMNS(longest_columns), .title = "Longest episodes:",
 	};
 	char total[24];
 
 	if (x->o.folded) {
-		braid_sums_sort(&x->sums, by_total);
+		braid_sums_sort(&x->sums, braid_sum_by_total);
 		write_folded(x, out);
 		return;
 	}
@@ -323,12 +292,7 @@ static void steal_write(void *state, struct braid_text *out)
 	braid_text_puts(out, x->o.form == BRAID_TABLE_TEXT ? "\n" :
 			x->o.form == BRAID_TABLE_JSON ? "," : "");
 	braid_table_write(&matrix, x->o.form, out);
-	if (x->o.form == BRAID_TABLE_JSON)
-		braid_text_putc(out, ',');
-	else if (x->longest.nr && x->o.form == BRAID_TABLE_TEXT)
-		braid_text_putc(out, '\n');
-	if (x->o.form != BRAID_TABLE_CSV && (x->longest.nr || x->o.form == BRAID_TABLE_JSON))
-		braid_table_write(&longest, x->o.form, out);
+	braid_table_write_next(&longest, x->o.form, out);
 	braid_table_free(&matrix);
 	braid_table_free(&longest);
 }
@@ -346,11 +310,9 @@ static int by_culprit(const void *a, const void *b)
 	const struct braid_sum *x = *(struct braid_sum *const *)a;
 	const struct braid_sum *y = *(struct braid_sum *const *)b;
 
-	if (x->key.culprit.kind != y->key.culprit.kind)
-		return x->key.culprit.kind < y->key.culprit.kind ? -1 : 1;
-	if (x->key.culprit.id != y->key.culprit.id)
-		return x->key.culprit.id < y->key.culprit.id ? -1 : 1;
-	return x->key.vcpu < y->key.vcpu ? -1 : x->key.vcpu > y->key.vcpu;
+	return braid_compare(x->key.culprit.kind, y->key.culprit.kind) ?:
+	       braid_compare(x->key.culprit.id, y->key.culprit.id) ?:
+	       braid_compare(x->key.vcpu, y->key.vcpu);
 }
 
 static bool same_culprit(const struct braid_culprit *a, const struct braid_culprit *b)

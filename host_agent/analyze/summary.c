@@ -142,8 +142,7 @@ static void summary_put_row(const struct summary *x, const struct row *row, stru
 	char name[BRAID_NAME_TEXT], guest[BRAID_STREAM_LABEL];
 
 	name_culprit(x, row, name);
-	braid_stream_label(row->guest, guest);
-	braid_table_text(t, guest);
+	braid_table_text(t, braid_stream_label(row->guest, guest));
 	braid_table_number(t, row->nr_vcpus);
 	braid_table_number(t, known ? (s64)ppm(row->busy_ns, row->whole_ns) : BRAID_CELL_NONE);
 	braid_table_number(t, known ? (s64)ppm(row->stolen_ns, row->whole_ns) : BRAID_CELL_NONE);
@@ -210,9 +209,7 @@ static void summary_write(void *state, struct braid_text *out)
 {
 	struct summary *x = state;
 	struct braid_table table = {
-		.key = "guests", .columns = columns,
-		.nr_columns = sizeof(columns) / sizeof(columns[0]),
-		.empty = "The capture has no guest.",
+		.key = "guests", BRAID_COLUMNS(columns), .empty = "The capture has no guest.",
 	};
 	struct braid_text next = { 0 };
 	struct row row;

@@ -96,6 +96,23 @@ void braid_sums_sort(struct braid_sums *x, int (*compare)(const void *a, const v
 		qsort(x->all, x->nr, sizeof(*x->all), compare);
 }
 
+int braid_sum_by_total(const void *a, const void *b)
+{
+	const struct braid_sum *x = *(struct braid_sum *const *)a;
+	const struct braid_sum *y = *(struct braid_sum *const *)b;
+
+	return braid_compare(y->total_ns, x->total_ns) ?:
+	       braid_compare(x->worst_at_ns, y->worst_at_ns);
+}
+
+void braid_sum_put(const struct braid_sum *sum, struct braid_table *t)
+{
+	braid_table_number(t, braid_histogram_percentile(&sum->histogram, 50));
+	braid_table_number(t, braid_histogram_percentile(&sum->histogram, 99));
+	braid_table_number(t, sum->worst_ns);
+	braid_table_number(t, sum->worst_at_ns);
+}
+
 void braid_sums_free(struct braid_sums *x)
 {
 	size_t k;

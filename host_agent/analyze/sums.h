@@ -5,6 +5,7 @@
 
 #include "host_agent/analyze/histogram.h"
 #include "host_agent/analyze/states.h"
+#include "host_agent/analyze/table.h"
 
 #define BRAID_MAX_SUMS	(1u << 14)	/* of one analysis; what comes later is in one more row */
 
@@ -55,6 +56,19 @@ void braid_sums_merge(struct braid_sum *to, const struct braid_sum *from);
 
 /** braid_sums_sort - by a comparison of struct braid_sum pointers; nothing is added after */
 void braid_sums_sort(struct braid_sums *x, int (*compare)(const void *a, const void *b));
+
+/** braid_sum_by_total - an order for it: the longest first */
+int braid_sum_by_total(const void *a, const void *b);
+
+/* The last columns of their tables, ... */
+#define BRAID_SUM_COLUMNS							\
+	{ "P50", "p50_ns", BRAID_CELL_DURATION },				\
+	{ "P99", "p99_ns", BRAID_CELL_DURATION },				\
+	{ "WORST", "worst_ns", BRAID_CELL_DURATION },				\
+	{ "AT", "worst_at_ns", BRAID_CELL_TIME }
+
+/** braid_sum_put - ... and their values */
+void braid_sum_put(const struct braid_sum *sum, struct braid_table *t);
 
 /** braid_sums_free - free all */
 void braid_sums_free(struct braid_sums *x);

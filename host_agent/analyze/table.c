@@ -221,6 +221,15 @@ void braid_table_write(const struct braid_table *t, enum braid_table_form form,
 		write_csv(t, out);
 }
 
+void braid_table_write_next(const struct braid_table *t, enum braid_table_form form,
+			    struct braid_text *out)
+{
+	if (form == BRAID_TABLE_CSV || (form == BRAID_TABLE_TEXT && !t->nr_cells))
+		return;
+	braid_text_putc(out, form == BRAID_TABLE_JSON ? ',' : '\n');
+	braid_table_write(t, form, out);
+}
+
 void braid_table_free(struct braid_table *t)
 {
 	braid_text_free(&t->texts);

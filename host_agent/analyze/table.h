@@ -47,6 +47,9 @@ struct braid_table {
 	bool failed;		/* out of memory */
 };
 
+/* Its ->columns and ->nr_columns, from a list. */
+#define BRAID_COLUMNS(list)	.columns = (list), .nr_columns = sizeof(list) / sizeof((list)[0])
+
 /** braid_table_text - the next value, of a TEXT, LIST or FIGURE column */
 void braid_table_text(struct braid_table *t, const char *value);
 
@@ -62,6 +65,10 @@ void braid_table_number(struct braid_table *t, s64 value);
  */
 void braid_table_write(const struct braid_table *t, enum braid_table_form form,
 		       struct braid_text *out);
+
+/** braid_table_write_next - after another table: people see none without rows, CSV has only the first */
+void braid_table_write_next(const struct braid_table *t, enum braid_table_form form,
+			    struct braid_text *out);
 
 /** braid_table_free - free the rows */
 void braid_table_free(struct braid_table *t);

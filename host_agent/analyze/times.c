@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "host_agent/analyze/compare.h"
+#include "host_agent/util/array.h"
 #include "host_agent/util/error.h"
 
 #define NR_STATES	BRAID_NR_VCPU_STATES
@@ -73,8 +74,7 @@ static void times_put_vcpu(const struct times *x, u32 vcpu, struct braid_table *
 	char name[BRAID_NAME_TEXT];
 	size_t k;
 
-	braid_vcpu_name(x->s, vcpu, name);
-	braid_table_text(t, name);
+	braid_table_text(t, braid_vcpu_name(x->s, vcpu, name));
 	braid_table_number(t, v->observed_ns);
 	for (k = 0; k < NR_STATES; k++)
 		braid_table_number(t, shown(x->s, order[k], v->ns[order[k]]));
@@ -92,10 +92,8 @@ static void put_task(const struct times *x, const struct braid_guest_task *task,
 	/* A guest may say that a task was on two vCPUs at once. */
 	if (observed < known + task->ns[BRAID_VCPU_UNKNOWN])
 		observed = known + task->ns[BRAID_VCPU_UNKNOWN];
-	braid_stream_label(s->source->streams[task->stream], guest);
-	braid_table_text(t, guest);
-	braid_task_name(s, task->stream, task->pid, name);
-	braid_table_text(t, name);
+	braid_table_text(t, braid_stream_label(s->source->streams[task->stream], guest));
+	braid_table_text(t, braid_task_name(s, task->stream, task->pid, name));
 	braid_table_number(t, observed);
 	braid_table_number(t, shown(s, BRAID_VCPU_GUEST, task->ns[BRAID_VCPU_GUEST]));
 	braid_table_number(t, shown(s, BRAID_VCPU_KVM, task->ns[BRAID_VCPU_KVM] +
@@ -116,10 +114,8 @@ static int busiest(const void *a, const void *b)
 	const struct braid_guest_task *y = *(const struct braid_guest_task *const *)b;
 	u64 of_x = braid_task_current_ns(x), of_y = braid_task_current_ns(y);
 
-	if (of_x != of_y)
-		return of_x > of_y ? -1 : 1;
-	return x->stream != y->stream ? (int)x->stream - (int)y->stream :
-	       (x->pid > y->pid) - (x->pid < y->pid);
+	return braid_compare(of_y, of_x) ?: braid_compare(x->stream, y->stream) ?:
+	       braid_compare(x->pid, y->pid);
 }
 
 /* Whether the options select a task: --cpu does not. */

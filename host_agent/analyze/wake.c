@@ -5,6 +5,7 @@
 #include "host_agent/analyze/compare.h"
 #include "host_agent/analyze/recent_runs.h"
 #include "host_agent/analyze/stages.h"
+#include "host_agent/util/array.h"
 
 /* What a task waited for. */
 enum cause { OTHERS, HYPERVISOR, VMM, STOLEN, ASLEEP, UNKNOWN, NR_CAUSES };
@@ -30,12 +31,9 @@ struct wake {
 static int wake_by_length(const void *a, const void *b)
 {
 	const struct wait *x = a, *y = b;
-	s64 x_ns = x->to_ns - x->from_ns, y_ns = y->to_ns - y->from_ns;
 
-	if (x_ns != y_ns)
-		return x_ns < y_ns ? -1 : 1;
-	return x->from_ns != y->from_ns ? (x->from_ns > y->from_ns ? -1 : 1) :
-					  (x->vcpu > y->vcpu ? -1 : 1);
+	return braid_compare(x->to_ns - x->from_ns, y->to_ns - y->from_ns) ?:
+	       braid_compare(y->from_ns, x->from_ns) ?: braid_compare(y->vcpu, x->vcpu);
 }
 
 static void find_causes(const struct braid_queue_wait *wait, u64 ns[NR_CAUSES])
@@ -119,8 +117,7 @@ static const struct braid_column columns[] = {
 	{ "TASK", "task", BRAID_CELL_TEXT }, { "VCPU", "vcpu", BRAID_CELL_TEXT },
 	{ "COUNT", "count", BRAID_CELL_COUNT }, { "TOTAL", "total_ns", BRAID_CELL_DURATION },
 	CAUSE_COLUMNS,
-	{ "P50", "p50_ns", BRAID_CELL_DURATION }, { "P99", "p99_ns", BRAID_CELL_DURATION },
-	{ "WORST", "worst_ns", BRAID_CELL_DURATION }, { "AT", "worst_at_ns", BRAID_CELL_TIME },
+	BRAID_SUM_COLUMNS,
 };
 
 static const struct braid_column longest_columns[] = {
@@ -128,27 +125,6 @@ static const struct braid_column longest_columns[] = {
 	{ "TASK", "task", BRAID_CELL_TEXT }, { "VCPU", "vcpu", BRAID_CELL_TEXT },
 	CAUSE_COLUMNS, { "RAN INSTEAD", "behind", BRAID_CELL_LIST },
 };
-
-static int by_total(const void *a, const void *b)
-{
-	const struct braid_sum *x = *(struct braid_sum *const *)a;
-	const struct braid_sum *y = *(struct braid_sum *const *)b;
-
-	if (x->total_ns != y->total_ns)
-		return x->total_ns > y->total_ns ? -1 : 1;
-	return x->worst_at_ns < y->worst_at_ns ? -1 : x->worst_at_ns > y->worst_at_ns;
-}
-
-static void wake_put_name(const struct wake *x, u32 vcpu, s32 pid, bool task, struct braid_table *t)
-{
-	char name[BRAID_NAME_TEXT];
-
-	if (task)
-		braid_task_name(x->s, x->s->vcpus[vcpu].guest->number, pid, name);
-	else
-		braid_vcpu_name(x->s, vcpu, name);
-	braid_table_text(t, name);
-}
 
 /* Without KVM's events, time in the hypervisor and the VMM counts as OTHERS. */
 static void put_cause(const struct wake *x, enum cause cause, u64 ns, struct braid_table *t)
@@ -163,40 +139,32 @@ static void put_cell(const struct wake *x, const struct braid_sum *cell, struct 
 	char name[BRAID_NAME_TEXT];
 	u32 k;
 
-	braid_sum_task_name(x->s, &cell->key, name);
 	if (x->o.by_task)
-		braid_table_text(t, name);
-	braid_sum_vcpu_name(x->s, &cell->key, name);
-	braid_table_text(t, name);
+		braid_table_text(t, braid_sum_task_name(x->s, &cell->key, name));
+	braid_table_text(t, braid_sum_vcpu_name(x->s, &cell->key, name));
 	braid_table_number(t, cell->count);
 	braid_table_number(t, cell->total_ns);
 	for (k = 0; k < NR_CAUSES; k++)
 		put_cause(x, k, cell->ns[k], t);
-	braid_table_number(t, braid_histogram_percentile(&cell->histogram, 50));
-	braid_table_number(t, braid_histogram_percentile(&cell->histogram, 99));
-	braid_table_number(t, cell->worst_ns);
-	braid_table_number(t, cell->worst_at_ns);
+	braid_sum_put(cell, t);
 }
 
 static void put_wait(const struct wake *x, const struct wait *w, struct braid_table *t)
 {
-	struct braid_text line = { 0 };
-	u32 k;
+	char name[BRAID_NAME_TEXT];
+	u32 guest, k;
 
 	braid_table_number(t, w->from_ns);
 	braid_table_number(t, w->to_ns - w->from_ns);
-	wake_put_name(x, w->vcpu, w->pid, true, t);
-	wake_put_name(x, w->vcpu, w->pid, false, t);
+	guest = x->s->vcpus[w->vcpu].guest->number;
+	braid_table_text(t, braid_task_name(x->s, guest, w->pid, name));
+	braid_table_text(t, braid_vcpu_name(x->s, w->vcpu, name));
 	for (k = 0; k < NR_CAUSES; k++)
 		put_cause(x, k, w->ns[k], t);
 	if (w->ran_instead.nr || x->o.form == BRAID_TABLE_JSON)
-		braid_shares_write(x->s, &w->ran_instead, x->o.form, &line);
+		braid_shares_put(x->s, &w->ran_instead, x->o.form, t);
 	else
-		braid_text_putc(&line, '-');
-	braid_text_putc(&line, 0);
-	t->failed |= line.failed;
-	braid_table_text(t, line.failed ? "" : line.data);
-	braid_text_free(&line);
+		braid_table_text(t, "-");
 }
 
 static void wake_write_head(const struct wake *x, bool more, struct braid_text *out)
@@ -248,13 +216,11 @@ static void wake_write(void *state, struct braid_text *out)
 		.nr_columns = sizeof(columns) / sizeof(columns[0]) - !x->o.by_task,
 		.empty = empty_text(x->s),
 	}, worst = {
-		.key = "longest", .columns = longest_columns,
-		.nr_columns = sizeof(longest_columns) / sizeof(longest_columns[0]),
-		.title = "Longest waits:",
+		.key = "longest", BRAID_COLUMNS(longest_columns), .title = "Longest waits:",
 	};
 	size_t k;
 
-	braid_sums_sort(&x->sums, by_total);
+	braid_sums_sort(&x->sums, braid_sum_by_total);
 	/* Programs get all rows. */
 	for (k = 0; k < x->sums.nr && (k < x->o.top || x->o.form != BRAID_TABLE_TEXT); k++)
 		put_cell(x, x->sums.all[k], &table);
@@ -264,12 +230,7 @@ static void wake_write(void *state, struct braid_text *out)
 	for (k = 0; k < x->longest.nr; k++)
 		put_wait(x, &longest[k], &worst);
 	braid_table_write(&table, x->o.form, out);
-	if (x->o.form == BRAID_TABLE_JSON)
-		braid_text_putc(out, ',');
-	else if (x->longest.nr && x->o.form == BRAID_TABLE_TEXT)
-		braid_text_putc(out, '\n');
-	if (x->o.form != BRAID_TABLE_CSV && (x->longest.nr || x->o.form == BRAID_TABLE_JSON))
-		braid_table_write(&worst, x->o.form, out);
+	braid_table_write_next(&worst, x->o.form, out);
 	if (!x->o.one_task && x->o.form != BRAID_TABLE_CSV)
 		write_stages(x, out);
 	braid_table_free(&table);

@@ -60,12 +60,13 @@ bool braid_vcpu_map_only(const struct braid_vcpu_map *map, const struct braid_vc
 	       (span + 1 == map->spans + map->nr || span[1].tid != span->tid);
 }
 
-void braid_stream_label(const struct braid_stream *stream, char label[BRAID_STREAM_LABEL])
+const char *braid_stream_label(const struct braid_stream *stream, char label[BRAID_STREAM_LABEL])
 {
 	if (stream->life > 1)
 		snprintf(label, BRAID_STREAM_LABEL, "%s (%u)", stream->name, stream->life);
 	else
 		snprintf(label, BRAID_STREAM_LABEL, "%s", stream->name);
+	return label;
 }
 
 bool braid_stream_is(const struct braid_stream *stream, const char *name)

@@ -45,8 +45,8 @@ bool braid_vcpu_map_only(const struct braid_vcpu_map *map, const struct braid_vc
 
 #define BRAID_STREAM_LABEL	80	/* capacity: */
 
-/** braid_stream_label - a stream's name; "guest1 (2)" for a guest's second incarnation */
-void braid_stream_label(const struct braid_stream *stream, char label[BRAID_STREAM_LABEL]);
+/** braid_stream_label - a stream's name; "guest1 (2)" for a guest's second life. Return: @label */
+const char *braid_stream_label(const struct braid_stream *stream, char label[BRAID_STREAM_LABEL]);
 
 /** braid_stream_is - whether a name is a stream's: "guest1" all incarnations', "guest1 (2)" one's */
 bool braid_stream_is(const struct braid_stream *stream, const char *name);
