@@ -30,11 +30,12 @@ struct braid_live_control {
 	bool unconfirmed;		/* of this stream: it was reported not to, ... */
 	bool was_unconfirmed;		/* ... or of one before */
 	u32 *matched;			/* events of each pattern that the guest has enabled */
-	bool more_events;		/* were added after ours were enabled */
+	bool more_events;		/* were added after ours were enabled; set by the lifecycle */
 	bool asked_again;
 	u64 heartbeat;			/* the guest's, as last seen */
 	u64 heartbeat_ns;		/* when it moved */
-	bool wake_asked;		/* the guest must ring, since we were idle */
+	bool wake_asked;		/* the guest must ring, since we were idle; the lifecycle clears it
+					   when it rang */
 };
 
 /* 0, or -ENOMEM with braid_fail(). */
@@ -51,9 +52,6 @@ void braid_live_control_begin(struct braid_live_control *c, const struct braid_l
  */
 int braid_live_control_poll(struct braid_live_control *c, struct braid_live_stream *s,
 			    struct braid_endpoint *endpoint, bool clock_ready);
-
-/* The guest has new events: those that ours match are to be enabled too. Needs no guard. */
-void braid_live_control_more(struct braid_live_control *c);
 
 /*
  * Skips the rest of the list except its last command: all off, or nothing if nothing is on. The
@@ -90,8 +88,5 @@ bool braid_live_wake(struct braid_live_control *c, struct braid_live_stream *s, 
 
 /* Cancels the wake request, since we exit. */
 void braid_live_wake_not(struct braid_live_control *c, struct braid_live_stream *s);
-
-/* The guest woke us: the next idle turn asks again. Needs no guard. */
-void braid_live_woken(struct braid_live_control *c);
 
 #endif /* BRAID_LIVE_CONTROL_H */

@@ -220,8 +220,8 @@ static int send_tables(struct braid_region_source *s)
 {
 	int err = braid_live_tables_send(&s->tables, &s->stream, false);
 
-	if (braid_live_tables_more(&s->tables))
-		braid_live_control_more(&s->control);
+	s->control.more_events |= s->tables.more_events;
+	s->tables.more_events = false;
 	return err;
 }
 
@@ -348,7 +348,7 @@ int braid_region_source_poll(struct braid_region_source *s)
 		return s->stream.fatal;
 	err = braid_endpoint_serve(s->endpoint);
 	if (err > 0) {
-		braid_live_woken(&s->control);
+		s->control.wake_asked = false;	/* the next idle turn asks again */
 		if (s->retry_due_ns - braid_host_clock_ns() <= RETRY_NS)
 			s->retry_due_ns = 0;	/* there may be a region now */
 	}

@@ -86,18 +86,17 @@ static bool stepped(const struct braid_live_stream *s, const struct braid_round_
 static bool load_poll(struct braid_live_clock *clock, const struct braid_clock_cells *cells,
 		      struct braid_round_trip *c, u32 *flags, u64 *marker)
 {
-	u32 seq = braid_load_acquire(&cells->poll_seq);			/* (K6) */
+	struct braid_clock_cells now;
+	u32 seq = braid_stable_copy(&now.poll_seq, &cells->poll_seq, BRAID_CACHELINE_BYTES,
+				    clock->poll_seq);
 
-	if (!seq || seq & 1 || seq == clock->poll_seq)
+	if (!seq)
 		return false;
-	c->vcpu = braid_load(&cells->poll_vcpu);
-	c->s.h1_ns = braid_load(&cells->poll_host_ns);
-	c->s.counter = braid_load(&cells->poll_counter);
-	*marker = braid_load(&cells->poll_marker);
-	*flags = braid_load(&cells->poll_flags);
-	braid_fence();							/* (K6) */
-	if (braid_load(&cells->poll_seq) != seq)
-		return false;
+	c->vcpu = now.poll_vcpu;
+	c->s.h1_ns = now.poll_host_ns;
+	c->s.counter = now.poll_counter;
+	*marker = now.poll_marker;
+	*flags = now.poll_flags;
 	c->s.h2_ns = braid_host_clock_ns();
 	clock->poll_seq = seq;
 	/* Memory that was restored from a snapshot holds an old poll, and perhaps an old host_ns. */
@@ -180,23 +179,21 @@ static int poll_vmclock(struct braid_live_vmclock *vm, struct braid_live_stream 
 {
 	const struct braid_clock_cells *cells =
 		braid_mapping_section(s->mapping, &s->sb, BRAID_SECTION_CLOCK);
+	struct braid_clock_cells cell;
 	struct braid_clock_vm one = { .host_ns = braid_host_clock_ns() };
-	u32 seq = braid_load_acquire(&cells->vm_seq);			/* (K8) */
+	u32 seq = braid_stable_copy(&cell.vm_seq, &cells->vm_seq, BRAID_CACHELINE_BYTES, vm->seq);
 
-	if (!seq || seq & 1 || seq == vm->seq)
-		return 0;
-	one.marker = braid_load(&cells->vm_marker);
-	one.counter = braid_load(&cells->vm_counter);
-	one.time_ns = braid_load(&cells->vm_time_ns);
-	one.bound_ns = braid_load(&cells->vm_bound_ns);
-	one.generation = braid_load(&cells->vm_generation);
-	one.flags = braid_load(&cells->vm_flags);
-	one.changes = braid_load(&cells->vm_changes);
-	one.time_type = braid_load(&cells->vm_time_type);
-	one.status = braid_load(&cells->vm_status);
-	braid_fence();							/* (K8) */
-	if (braid_load(&cells->vm_seq) != seq)
-		return 0;	/* it was being renewed: the next turn takes it */
+	if (!seq)
+		return 0;	/* if it was being renewed, the next turn takes it */
+	one.marker = cell.vm_marker;
+	one.counter = cell.vm_counter;
+	one.time_ns = cell.vm_time_ns;
+	one.bound_ns = cell.vm_bound_ns;
+	one.generation = cell.vm_generation;
+	one.flags = cell.vm_flags;
+	one.changes = cell.vm_changes;
+	one.time_type = cell.vm_time_type;
+	one.status = cell.vm_status;
 	vm->seq = seq;
 	if (!now && vm->taken && one.host_ns < vm->due_ns && !differs(&one, &vm->last))
 		return 0;
@@ -223,6 +220,7 @@ int braid_live_clock_pair(struct braid_live_clock *clock, struct braid_live_stre
 	const struct braid_clock_cells *cells =
 		braid_mapping_section(s->mapping, &s->sb, BRAID_SECTION_CLOCK);
 	struct braid_clock_pair pair = { 0 };
+	struct braid_clock_cells cell;
 	u64 now_ns = braid_host_clock_ns();
 	bool first = !clock->wall_seq;
 	int err = poll_vmclock(&clock->vmclock, s, now);
@@ -230,16 +228,14 @@ int braid_live_clock_pair(struct braid_live_clock *clock, struct braid_live_stre
 
 	if (err || (!now && now_ns < clock->pair_due_ns))
 		return err;
-	seq = braid_load_acquire(&cells->wall_seq);			/* (K3) */
-	if (!seq || seq & 1 || seq == clock->wall_seq)
-		return 0;
-	pair.source = braid_load(&cells->wall_source);
-	pair.counter = braid_load(&cells->wall_counter);
-	pair.realtime_ns = braid_load(&cells->wall_realtime_ns);
-	pair.flags = braid_load(&cells->wall_flags);
-	braid_fence();							/* (K3) */
-	if (braid_load(&cells->wall_seq) != seq)
-		return 0;	/* it was being renewed: the next turn takes it */
+	seq = braid_stable_copy(&cell.wall_seq, &cells->wall_seq, BRAID_CACHELINE_BYTES,
+				clock->wall_seq);
+	if (!seq)
+		return 0;	/* if it was being renewed, the next turn takes it */
+	pair.source = cell.wall_source;
+	pair.counter = cell.wall_counter;
+	pair.realtime_ns = cell.wall_realtime_ns;
+	pair.flags = cell.wall_flags;
 	clock->pair_due_ns = now_ns + PAIR_NS;
 	clock->wall_seq = seq;
 	err = braid_live_emit(s, BRAID_CHUNK_CLOCK_PAIR, NULL, 0, &pair, sizeof(pair));

@@ -71,11 +71,6 @@ void braid_live_control_begin(struct braid_live_control *c, const struct braid_l
 		c->next_command = end_command(c, s);
 }
 
-void braid_live_control_more(struct braid_live_control *c)
-{
-	c->more_events = true;
-}
-
 void braid_live_control_disarm(struct braid_live_control *c, const struct braid_live_stream *s)
 {
 	c->nothing_on = c->next_command <= 1 && !c->busy && !c->stale_events;
@@ -231,16 +226,11 @@ int braid_live_control_left(struct braid_live_control *c)
 	return braid_control_poll(&c->control, &answer);
 }
 
-static u64 guest_beat(const struct braid_mailbox *box)
-{
-	return braid_load(&box->guest_heartbeat);
-}
-
 int braid_live_heartbeat(struct braid_live_control *c, struct braid_live_stream *s)
 {
 	struct braid_mailbox *box =
 		braid_mapping_section(s->mapping, &s->sb, BRAID_SECTION_MAILBOX);
-	u64 now_ns = braid_host_clock_ns(), beat = guest_beat(box);
+	u64 now_ns = braid_host_clock_ns(), beat = braid_load(&box->guest_heartbeat);
 
 	if (beat != c->heartbeat || !c->heartbeat_ns) {
 		bool was_silent = s->silent;
@@ -290,10 +280,5 @@ void braid_live_wake_not(struct braid_live_control *c, struct braid_live_stream 
 
 	if (c->wake_asked)
 		braid_store(&box->wake_doorbell, 0);
-	c->wake_asked = false;
-}
-
-void braid_live_woken(struct braid_live_control *c)
-{
 	c->wake_asked = false;
 }

@@ -310,16 +310,6 @@ int braid_live_ring_roles(struct braid_live_rings *r, struct braid_live_stream *
 
 /* Accounting ------------------------------------------------------------------------- */
 
-/* The reader's own counts, when the ring itself can't be walked. */
-static void account_from_reader(const struct braid_live_ring *ring,
-				struct braid_chunk_ring_end *end)
-{
-	end->read = ring->reader.read;
-	end->lost = ring->reader.lost;
-	end->written = end->read + end->lost;
-	end->left = 0;
-}
-
 static int region_rings_put_end(struct braid_live_rings *r, struct braid_live_stream *s,
 				const struct braid_live_ring *ring,
 				struct braid_chunk_ring_end *end)
@@ -365,14 +355,6 @@ static int walk_ring(struct braid_live_stream *s, struct braid_live_ring *ring,
 	return 1;
 }
 
-/* After a RING_END the ring's losses are reported. */
-static void settle_lost(struct braid_live_rings *r, const struct braid_live_ring *ring,
-			const struct braid_chunk_ring_end *end)
-{
-	if (ring->hold != BRAID_HOLD_GUEST)
-		r->lost += end->lost_within;
-}
-
 static u64 at_least_0(u64 difference)
 {
 	return (s64)difference > 0 ? difference : 0;
@@ -413,6 +395,10 @@ int braid_live_ring_end(struct braid_live_rings *r, struct braid_live_stream *s,
 	struct braid_chunk_ring_end end = {
 		.first_seq = ring->began_seq,
 		.fault = ring->reader.fault,
+		/* The reader's own counts, for a ring that can't be walked. */
+		.written = ring->reader.read + ring->reader.lost,
+		.read = ring->reader.read,
+		.lost = ring->reader.lost,
 		.read_before = ring->began_read,
 		.lost_before = ring->began_lost,
 	};
@@ -423,7 +409,6 @@ int braid_live_ring_end(struct braid_live_rings *r, struct braid_live_stream *s,
 	bool taken = walk && ring->hold == BRAID_HOLD_OURS && !braid_live_ring_ours(ring);
 	int ret = 0;
 
-	account_from_reader(ring, &end);
 	if (walk)
 		braid_live_off_take(r, s, ring);
 	if (walk && !taken && ring->hold != BRAID_HOLD_DEAD)
@@ -433,7 +418,7 @@ int braid_live_ring_end(struct braid_live_rings *r, struct braid_live_stream *s,
 	if (!guests)
 		split_end(s, ring, &end);
 	ret = guests && !ret ? 0 : region_rings_put_end(r, s, ring, &end);
-	settle_lost(r, ring, &end);
+	r->lost += guests ? 0 : end.lost_within;
 	keep_unreported(r, s, ring);
 	if (walk)
 		give_role(ring);

@@ -104,14 +104,7 @@ static int send_directory(struct braid_live_tables *t, struct braid_live_stream 
 /* A stable copy of an entry: false when it is being written, unused or was sent. */
 static bool load_comm(const struct braid_comm *shared, struct braid_comm *to, u32 sent)
 {
-	u32 seq = braid_load_acquire(&shared->seq);	/* (M1) */
-
-	if (!seq || seq & 1 || seq == sent)
-		return false;
-	memcpy(to, shared, sizeof(*to));
-	braid_fence();
-	to->seq = seq;
-	return braid_load(&shared->seq) == seq;
+	return braid_stable_copy(to, shared, sizeof(*to), sent);
 }
 
 static int put_comms(struct braid_live_stream *s, const struct braid_comm *comms, u32 nr)
@@ -186,12 +179,4 @@ int braid_live_tables_send(struct braid_live_tables *t, struct braid_live_stream
 	if (!err)
 		err = send_symbols(t, s);
 	return err;
-}
-
-bool braid_live_tables_more(struct braid_live_tables *t)
-{
-	bool more = t->more_events;
-
-	t->more_events = false;
-	return more;
 }

@@ -22,7 +22,7 @@ struct braid_live_tables {
 	u64 directory_generation;
 	u64 directory_reused;		/* nr_reused as of then */
 	bool directory_damaged;
-	bool more_events;		/* since the last braid_live_tables_more() */
+	bool more_events;		/* came after the first load; cleared by the lifecycle */
 	struct braid_directory_copy directory;	/* being sent; here, since a SIGBUS may end that */
 	u32 *comm_seqs;		/* as sent, by entry */
 	u32 nr_comms;
@@ -36,9 +36,6 @@ int braid_live_tables_reset(struct braid_live_tables *t, struct braid_live_strea
 
 /* Sends new entries. @now: even if checked shortly before. */
 int braid_live_tables_send(struct braid_live_tables *t, struct braid_live_stream *s, bool now);
-
-/* Whether events were added to the directory since the last call, the first load not counted. */
-bool braid_live_tables_more(struct braid_live_tables *t);
 
 /* Frees their state. */
 void braid_live_tables_free(struct braid_live_tables *t);

@@ -47,22 +47,11 @@ static struct pair section(const struct copy_call *c, u32 id)
  */
 static bool copy_stable(void *to, const void *from, size_t bytes)
 {
-	const u32 *shared = from;
 	int tries;
-	u32 seq;
 
-	for (tries = 0; tries < ENTRY_TRIES; tries++) {
-		seq = braid_load_acquire(shared);		/* (M1, K3, K6, K8) */
-		if (!seq)
-			break;
-		if (seq & 1)
-			continue;
-		memcpy(to, from, bytes);
-		memcpy(to, &seq, sizeof(seq));
-		braid_fence();
-		if (braid_load(shared) == seq)
+	for (tries = 0; tries < ENTRY_TRIES && braid_load((const u32 *)from); tries++)
+		if (braid_stable_copy(to, from, bytes, 0))
 			return true;
-	}
 	memset(to, 0, bytes);
 	return tries < ENTRY_TRIES;
 }

@@ -18,6 +18,7 @@
 #ifndef BRAID_TRANSPORT_TRANSPORT_H
 #define BRAID_TRANSPORT_TRANSPORT_H
 
+#include <string.h>
 #include <sys/types.h>
 
 #include "host_agent/transport/guard.h"
@@ -194,6 +195,27 @@ static inline bool braid_mapping_same(const struct braid_mapping *m, u64 incarna
 	state = braid_load(&sb->state);
 	return braid_load(&sb->incarnation) == incarnation &&
 	       (state == BRAID_STATE_LIVE || state == BRAID_STATE_DOWN);
+}
+
+/**
+ * braid_stable_copy - copy what begins with a sequence number, a u32 that is odd while it changes
+ * @to: room for @bytes; whole only if it was stable
+ * @from: in a mapping, under braid_guard_run()
+ * @bytes: with the sequence number, which the copy has, too
+ * @known: the number of what the caller has already; 0: none
+ *
+ * Return: the number; 0: nothing new, or it was being changed.
+ */
+static inline u32 braid_stable_copy(void *to, const void *from, size_t bytes, u32 known)
+{
+	u32 seq = braid_load_acquire((const u32 *)from);		/* (M1, K3, K6, K8) */
+
+	if (!seq || seq & 1 || seq == known)
+		return 0;
+	memcpy(to, from, bytes);
+	memcpy(to, &seq, sizeof(seq));
+	braid_fence();							/* (M1, K3, K6, K8) */
+	return braid_load((const u32 *)from) == seq ? seq : 0;
 }
 
 /** braid_mapping_state - the state word, as it is now; under braid_guard_run() */

@@ -478,7 +478,7 @@ static void test_confirmed_again(void)
 	fake_guest_look(s.guest);
 	session_settle(&s);
 	CHECK(!s.status.unconfirmed);
-	braid_live_control_more(&s.source->control);
+	s.source->control.more_events = true;
 	session_until(&s, now_unconfirmed);
 	session_until(&s, answers);
 	CHECK(strstr(s.last_note, "has now confirmed the event change, late"));
