@@ -10,7 +10,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "host_agent/clock_sync/counter.h"
 #include "host_agent/clock_sync/host.h"
 #include "host_agent/clock_sync/sampler.h"
 #include "host_agent/util/error.h"

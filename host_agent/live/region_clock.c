@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host_agent/clock_sync/counter.h"
 #include "host_agent/clock_sync/host.h"
 #include "host_agent/live/clock.h"
 #include "host_agent/util/error.h"
