@@ -10,15 +10,6 @@
 #define RATE_BASE_NS	1000000		/* two samples this far apart determine a frequency */
 #define MOST_HZ		1000000000000u	/* no counter is so fast */
 
-static int make_tracks(struct braid_clock *clock, u32 nr)
-{
-	clock->tracks = calloc(nr, sizeof(*clock->tracks));
-	if (!clock->tracks)
-		return -ENOMEM;
-	clock->nr_tracks = nr;
-	return 0;
-}
-
 /* The frequency that the samples themselves show; 0 when they are too close together. */
 static u64 rate_of(const struct braid_clock_inputs *in)
 {
@@ -123,7 +114,7 @@ static int fit_each(struct braid_clock *clock, const struct braid_clock_inputs *
 {
 	struct braid_round_trip *sorted = malloc(in->nr_round_trips * sizeof(*sorted));
 	const struct braid_clock_track *unseen = NULL;
-	int err = sorted ? make_tracks(clock, in->nr_vcpus) : -ENOMEM;
+	int err = sorted ? braid_clock_make_tracks(clock, in->nr_vcpus) : -ENOMEM;
 	size_t at = 0, end;
 	u32 t, seen = 0;
 
@@ -179,7 +170,7 @@ static int try_each(struct braid_clock *clock, const struct braid_clock_inputs *
 static int try_line(struct braid_clock *clock, const struct braid_clock_inputs *in)
 {
 	struct braid_clock line = { .nominal = clock->nominal, .jittery = clock->jittery };
-	int err = make_tracks(&line, 1);
+	int err = braid_clock_make_tracks(&line, 1);
 
 	if (!err)
 		err = braid_line_track(&line, line.tracks, in, in->round_trips, in->nr_round_trips);
@@ -197,7 +188,7 @@ static int fit_emulated(struct braid_clock *clock, const struct braid_clock_inpu
 	braid_clock_free_tracks(clock->tracks, 1);
 	clock->nr_samples = clock->nr_refused = 0;
 	clock->nr_tracks = 0;
-	return make_tracks(clock, 1) ? -ENOMEM : err;
+	return braid_clock_make_tracks(clock, 1) ? -ENOMEM : err;
 }
 
 int braid_clock_fit(struct braid_clock *clock, const struct braid_clock_inputs *in)
@@ -210,7 +201,7 @@ int braid_clock_fit(struct braid_clock *clock, const struct braid_clock_inputs *
 	clock->init_counter = in->init_counter;
 	set_nominal(clock, in->counter_hz ? in->counter_hz : rate_of(in),
 		    in->nr_round_trips ? in->round_trips[0].s.counter : 0, in->host);
-	err = make_tracks(clock, 1);
+	err = braid_clock_make_tracks(clock, 1);
 	if (!err)
 		err = clock->jittery && in->host ? fit_emulated(clock, in) : -ENODATA;
 	if (err == -ENODATA)
@@ -235,7 +226,7 @@ int braid_clock_nominal(struct braid_clock *clock, u64 counter_hz, u64 counter, 
 	memset(clock, 0, sizeof(*clock));
 	clock->kind = BRAID_CLOCK_NOMINAL;
 	set_nominal(clock, counter_hz, counter, NULL);
-	if (make_tracks(clock, 1))
+	if (braid_clock_make_tracks(clock, 1))
 		return -ENOMEM;
 	epoch.map = clock->nominal;
 	epoch.map.ref_ns = ns;

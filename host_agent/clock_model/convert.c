@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Converts counters to host times, epoch by epoch, for any model. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,6 +37,15 @@ const char *braid_epoch_cause_name(enum braid_epoch_cause cause)
 	};
 
 	return names[cause];
+}
+
+int braid_clock_make_tracks(struct braid_clock *clock, u32 nr)
+{
+	clock->tracks = calloc(nr, sizeof(*clock->tracks));
+	if (!clock->tracks)
+		return -ENOMEM;
+	clock->nr_tracks = nr;
+	return 0;
 }
 
 void braid_clock_free_tracks(struct braid_clock_track *tracks, u32 nr)
@@ -108,7 +118,7 @@ static struct braid_clock_time event_to_host(const struct braid_clock *clock,
 					     const struct braid_clock_epoch *e, bool last,
 					     u64 counter, u64 taken_ns)
 {
-	struct braid_clock_time t = braid_epoch_to_host(clock, e, counter);
+	struct braid_clock_time t = e->model->to_host(clock, e, counter);
 
 	if (last && e->model->existed && t.bound_ns < MOST_NS && t.ns >= 0 &&
 	    (u64)t.ns < MOST_NS && taken_ns < MOST_NS)
@@ -145,7 +155,7 @@ static struct braid_clock_time by_default(const struct braid_clock *clock,
 	while (k > from_epoch && (s64)track->epochs[k].from_ns > 0 &&
 	       (u64)track->epochs[k].from_ns > taken_ns)
 		k--;
-	t = braid_epoch_to_host(clock, &track->epochs[k], counter);
+	t = track->epochs[k].model->to_host(clock, &track->epochs[k], counter);
 	t.bound_ns = BRAID_BOUND_UNKNOWN;
 	t.epoch = k;
 	t.sure = false;

@@ -175,7 +175,6 @@ static void measure(const struct builder *b, struct braid_clock_epoch *e)
 
 static int end_epoch(struct builder *b)
 {
-	struct braid_clock_track *track = b->track;
 	struct braid_clock_epoch e = {
 		.model = &braid_model_emulated,
 		.from_ns = INT64_MIN,
@@ -191,26 +190,17 @@ static int end_epoch(struct builder *b)
 		return -ENODATA;
 	measure(b, &e);
 	e.gains = b->gains;
-	braid_epoch_cover(&e, &b->stretch);
-	if (braid_array_push(track->epochs, track->nr_epochs, track->capacity, e))
+	if (braid_epoch_put(b->clock, b->track, &b->stretch, &e))
 		return -ENOMEM;
 	b->gains = NULL;
 	b->capacity = 0;
 	b->nr_gains = 0;
-	b->clock->nr_samples += e.nr_samples;
-	if (track->nr_epochs > 1)
-		braid_epoch_part(b->clock, &b->stretch, &track->epochs[track->nr_epochs - 2],
-				 &track->epochs[track->nr_epochs - 1]);
 	return 0;
 }
 
 static void begin_epoch(struct builder *b, size_t index, const struct braid_clock_mark *disruption)
 {
-	b->stretch.before = b->stretch.first;
-	b->stretch.first = index;
-	b->stretch.disrupted = disruption;
-	if (disruption)
-		b->stretch.disruption = *disruption;
+	braid_stretch_begin(&b->stretch, index, NULL, disruption);
 	b->offset = offset_of(b, &b->stretch.samples[index].s);
 }
 

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Finds the limits of epochs, for any model. */
+#include <errno.h>
+
 #include "host_agent/clock_model/model.h"
+#include "host_agent/util/array.h"
 
 #define UNEVEN_NS	100000	/* a step this small may be a change of rate as well */
 
-void braid_epoch_cover(struct braid_clock_epoch *e, const struct braid_stretch *stretch)
+/* The counters that an epoch's samples show, and the narrowest of them. */
+static void cover(struct braid_clock_epoch *e, const struct braid_stretch *stretch)
 {
 	size_t k;
 
@@ -27,7 +31,7 @@ void braid_epoch_cover(struct braid_clock_epoch *e, const struct braid_stretch *
 bool braid_epoch_explains(const struct braid_clock *clock, const struct braid_clock_epoch *e,
 			  const struct braid_clock_sample *s)
 {
-	struct braid_clock_time t = braid_epoch_to_host(clock, e, s->counter);
+	struct braid_clock_time t = e->model->to_host(clock, e, s->counter);
 
 	return braid_clock_latest(t.ns, t.bound_ns) >= (s64)s->h1_ns &&
 	       braid_clock_earliest(t.ns, t.bound_ns) <= (s64)s->h2_ns;
@@ -81,8 +85,8 @@ static void part(const struct braid_clock *clock, const struct braid_stretch *st
 static void name_cause(const struct braid_clock *clock, const struct braid_stretch *stretch,
 		       const struct braid_clock_epoch *before, struct braid_clock_epoch *e)
 {
-	struct braid_clock_time then = braid_epoch_to_host(clock, before, e->first_counter);
-	struct braid_clock_time now = braid_epoch_to_host(clock, e, e->first_counter);
+	struct braid_clock_time then = before->model->to_host(clock, before, e->first_counter);
+	struct braid_clock_time now = e->model->to_host(clock, e, e->first_counter);
 	s64 step = (s64)((u64)now.ns - (u64)then.ns);
 	bool sure = braid_clock_latest(then.ns, then.bound_ns) < braid_clock_earliest(now.ns, now.bound_ns) ||
 		    braid_clock_latest(now.ns, now.bound_ns) < braid_clock_earliest(then.ns, then.bound_ns);
@@ -114,11 +118,34 @@ static void name_cause(const struct braid_clock *clock, const struct braid_stret
 	}
 }
 
-void braid_epoch_part(const struct braid_clock *clock, const struct braid_stretch *stretch,
-		      struct braid_clock_epoch *before, struct braid_clock_epoch *e)
+int braid_epoch_put(struct braid_clock *clock, struct braid_clock_track *track,
+		    const struct braid_stretch *stretch, struct braid_clock_epoch *e)
 {
-	part(clock, stretch, before, e);
-	name_cause(clock, stretch, before, e);
+	struct braid_clock_epoch *last;
+
+	cover(e, stretch);
+	if (braid_array_push(track->epochs, track->nr_epochs, track->capacity, *e))
+		return -ENOMEM;
+	clock->nr_samples += e->nr_samples;
+	last = &track->epochs[track->nr_epochs - 1];
+	if (track->nr_epochs > 1) {
+		part(clock, stretch, last - 1, last);
+		name_cause(clock, stretch, last - 1, last);
+	}
+	return 0;
+}
+
+void braid_stretch_begin(struct braid_stretch *stretch, size_t index,
+			 const struct braid_clock_mark *mark,
+			 const struct braid_clock_mark *disruption)
+{
+	stretch->before = stretch->first;
+	stretch->first = index;
+	stretch->end = index + 1;
+	stretch->mark = mark;
+	stretch->disrupted = disruption;
+	if (disruption)
+		stretch->disruption = *disruption;
 }
 
 /* The pause before a sample that did not begin an epoch yet; or NULL. */

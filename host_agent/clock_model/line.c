@@ -148,13 +148,7 @@ static void set_first(struct builder *b, size_t index)
 static void begin_epoch(struct builder *b, size_t index, const struct braid_clock_mark *mark,
 			const struct braid_clock_mark *disruption)
 {
-	b->stretch.before = b->stretch.first;
-	b->stretch.first = index;
-	b->stretch.end = index + 1;
-	b->stretch.mark = mark;
-	b->stretch.disrupted = disruption;
-	if (disruption)
-		b->stretch.disruption = *disruption;
+	braid_stretch_begin(&b->stretch, index, mark, disruption);
 	set_first(b, index);
 	b->nr_samples = 1;
 	begin_set(b, least_slack(b->clock));
@@ -325,9 +319,9 @@ static int put_model(struct builder *b, struct braid_clock_epoch *e)
 	return 0;
 }
 
-static int put_epoch(struct builder *b)
+static int end_epoch(struct builder *b)
 {
-	struct braid_clock_track *track = b->track;
+	size_t k = b->track->nr_epochs;
 	struct braid_clock_epoch e = {
 		.model = &braid_model_line,
 		.cause = BRAID_EPOCH_FIRST,
@@ -338,16 +332,13 @@ static int put_epoch(struct builder *b)
 
 	if (put_model(b, &e))
 		return -ENOMEM;
-	braid_epoch_cover(&e, &b->stretch);
-	b->made[track->nr_epochs].first = b->stretch.first;
-	b->made[track->nr_epochs].end = b->stretch.end;
-	b->made[track->nr_epochs].slack_ns = b->slack_ns;
-	if (braid_array_push(track->epochs, track->nr_epochs, track->capacity, e)) {
-		free(e.lines);
-		return -ENOMEM;
-	}
-	b->clock->nr_samples += b->nr_samples;
-	return 0;
+	b->made[k].first = b->stretch.first;
+	b->made[k].end = b->stretch.end;
+	b->made[k].slack_ns = b->slack_ns;
+	if (!braid_epoch_put(b->clock, b->track, &b->stretch, &e))
+		return 0;
+	free(e.lines);
+	return -ENOMEM;
 }
 
 /* Whether a sample certainly belongs to an epoch: not one near a step, which may be past it. */
@@ -390,18 +381,6 @@ static int fit_again(struct builder *b, size_t k)
 		}
 	}
 	return any ? put_model(b, &b->track->epochs[k]) : 0;
-}
-
-static int end_epoch(struct builder *b)
-{
-	struct braid_clock_track *track = b->track;
-	int err = put_epoch(b);
-
-	if (err || track->nr_epochs < 2)
-		return err;
-	braid_epoch_part(b->clock, &b->stretch, &track->epochs[track->nr_epochs - 2],
-			 &track->epochs[track->nr_epochs - 1]);
-	return 0;
 }
 
 /* The pause before a sample, unless it is part of the disruption that the epoch began with. */

@@ -56,27 +56,25 @@ struct braid_clock_model {
 extern const struct braid_clock_model braid_model_line;		/* line.c */
 extern const struct braid_clock_model braid_model_emulated;	/* emulated.c */
 
-/* What the model of one epoch says, if the counter is of it. Fills ns and bound_ns. */
-static inline struct braid_clock_time braid_epoch_to_host(const struct braid_clock *clock,
-							  const struct braid_clock_epoch *e,
-							  u64 counter)
-{
-	return e->model->to_host(clock, e, counter);
-}
-
-/* convert.c: frees tracks and their epochs. */
+/* convert.c: makes tracks of a clock, without epochs; 0 or -ENOMEM. Frees tracks and epochs. */
+int braid_clock_make_tracks(struct braid_clock *clock, u32 nr);
 void braid_clock_free_tracks(struct braid_clock_track *tracks, u32 nr);
-
-/* epoch.c: the counters that an epoch's samples show, and the narrowest of them. */
-void braid_epoch_cover(struct braid_clock_epoch *e, const struct braid_stretch *stretch);
 
 /* epoch.c: whether an epoch's model can be that of a sample. */
 bool braid_epoch_explains(const struct braid_clock *clock, const struct braid_clock_epoch *e,
 			  const struct braid_clock_sample *s);
 
-/* epoch.c: parts an epoch from the one before it, and names the cause. Both have their models. */
-void braid_epoch_part(const struct braid_clock *clock, const struct braid_stretch *stretch,
-		      struct braid_clock_epoch *before, struct braid_clock_epoch *e);
+/* epoch.c: a sample begins an epoch; so did a pause or a disruption, or NULL. */
+void braid_stretch_begin(struct braid_stretch *stretch, size_t index,
+			 const struct braid_clock_mark *mark,
+			 const struct braid_clock_mark *disruption);
+
+/*
+ * epoch.c: puts an epoch after its track's others: sets what its samples cover, parts it from the
+ * one before it, and names the cause. Both have their models. Return: 0 or -ENOMEM.
+ */
+int braid_epoch_put(struct braid_clock *clock, struct braid_clock_track *track,
+		    const struct braid_stretch *stretch, struct braid_clock_epoch *e);
 
 /* epoch.c: the pause before a sample that did not begin an epoch yet; or NULL. */
 const struct braid_clock_mark *braid_pause_before(const struct braid_clock_inputs *in, size_t *at,

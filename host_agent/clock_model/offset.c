@@ -60,19 +60,10 @@ static const struct braid_clock_model model = {
 	.bound = offset_bound_of,
 };
 
-/* When the host's counter had a value: the earliest and the latest that it can have been. */
-static s64 earliest(const struct braid_clock *host, u64 counter)
+/* When the host's counter had a value. */
+static struct braid_clock_time time_of(const struct braid_clock *host, u64 counter)
 {
-	struct braid_clock_time t = braid_clock_convert(host, 0, counter, BRAID_TAKEN_UNKNOWN, 0);
-
-	return braid_clock_earliest(t.ns, t.bound_ns);
-}
-
-static s64 latest(const struct braid_clock *host, u64 counter)
-{
-	struct braid_clock_time t = braid_clock_convert(host, 0, counter, BRAID_TAKEN_UNKNOWN, 0);
-
-	return braid_clock_latest(t.ns, t.bound_ns);
+	return braid_clock_convert(host, 0, counter, BRAID_TAKEN_UNKNOWN, 0);
 }
 
 static int put_epoch(struct braid_clock_track *track, const struct braid_clock_epoch *e)
@@ -173,6 +164,7 @@ static int build_track(struct braid_clock *clock, struct braid_clock_track *trac
 	for (k = 0; k < nr && !err; k++) {
 		const struct braid_clock_offset *o = offsets[k];
 		struct braid_clock_epoch e = { .model = &model, .host = in->host, .offset = *o };
+		struct braid_clock_time from, begun;
 
 		if (last && braid_offset_same(last, o))
 			continue;
@@ -182,8 +174,10 @@ static int build_track(struct braid_clock *clock, struct braid_clock_track *trac
 		e.from_ns = e.begun_ns = INT64_MIN;
 		if (last) {
 			e.cause = BRAID_EPOCH_OFFSET;
-			e.from_ns = earliest(in->host, o->after_counter);
-			e.begun_ns = latest(in->host, o->from_counter);
+			from = time_of(in->host, o->after_counter);
+			begun = time_of(in->host, o->from_counter);
+			e.from_ns = braid_clock_earliest(from.ns, from.bound_ns);
+			e.begun_ns = braid_clock_latest(begun.ns, begun.bound_ns);
 			err = put_gaps(clock, track, in, &gaps, e.from_ns);
 		}
 		if (!err)
@@ -260,11 +254,9 @@ int braid_clock_by_offset(struct braid_clock *clock, const struct braid_clock_in
 	for (k = 0; k < in->nr_offsets; k++)	/* possible vCPUs may never have existed */
 		if (in->offsets[k].vcpu < in->nr_vcpus && in->offsets[k].vcpu >= nr)
 			nr = in->offsets[k].vcpu + 1;
-	clock->tracks = calloc(nr, sizeof(*clock->tracks));
-	if (!clock->tracks)
-		return -ENOMEM;
-	clock->nr_tracks = nr;
-	err = build_tracks(clock, in);
+	err = braid_clock_make_tracks(clock, nr);
+	if (!err)
+		err = build_tracks(clock, in);
 	if (err) {
 		memcpy(reason, clock->reason, sizeof(reason));
 		braid_clock_free(clock);

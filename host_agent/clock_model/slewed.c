@@ -290,11 +290,9 @@ int braid_clock_slewed(struct braid_clock *clock, const struct braid_clock_input
 	memset(clock, 0, sizeof(*clock));
 	clock->kind = BRAID_CLOCK_EXCHANGE;
 	clock->nominal.mult = braid_clock_nominal_mult(NS_HZ);
-	clock->tracks = calloc(1, sizeof(*clock->tracks));
-	if (!clock->tracks)
-		return -ENOMEM;
-	clock->nr_tracks = 1;
-	err = put_breakpoints(clock, in);
+	err = braid_clock_make_tracks(clock, 1);
+	if (!err)
+		err = put_breakpoints(clock, in);
 	if (err) {
 		braid_clock_free(clock);
 		return err;
