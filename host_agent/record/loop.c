@@ -393,20 +393,3 @@ int braid_record_run(struct braid_recording *r)
 		err = loop_finish(r);
 	return err;
 }
-
-int braid_record_check_buffer(const struct braid_recording *r)
-{
-	struct braid_region_status status;
-	bool known = false;
-	size_t k;
-
-	for (k = 0; k < r->nr_guests && r->o.buffer; k++) {
-		braid_region_source_status(r->guests[k].source, &status);
-		if (status.nr_streams && !status.no_buffer)
-			return 0;
-		known |= status.no_buffer;
-	}
-	if (!known)
-		return 0;
-	return braid_fail(-ENOENT, "no buffer '%s' appeared; 'tracebraid stat' lists all", r->o.buffer);
-}

@@ -45,9 +45,6 @@ int braid_record_poll_flight(struct braid_recording *r);
 /* loop.c: from the first event to the last. 0 or -errno with braid_fail(). */
 int braid_record_run(struct braid_recording *r);
 
-/* Checks that -B named a buffer of some guest, unless unknown. -ENOENT with braid_fail(). */
-int braid_record_check_buffer(const struct braid_recording *r);
-
 /* command.c */
 
 /*
@@ -65,13 +62,17 @@ bool braid_child_ended(struct braid_record_child *child);
 /* Ends it if it still runs, and waits for it. */
 void braid_child_stop(struct braid_record_child *child);
 
-/* complete.c */
+/* say.c */
 
 /* All before this is in the capture, as far as can be known; at least what is older than the deadline. */
 s64 braid_record_complete_ns(const struct braid_recording *r, u64 deadline_ns);
 
 /* Notes that in the capture, after all else of a turn. 0 or -errno with braid_fail(). */
 int braid_record_mark_complete(struct braid_recording *r);
+
+/* A line for the user, through ops. */
+void braid_record_say(const struct braid_recording *r, const char *name, const char *format, ...)
+	__attribute__((__format__(printf, 3, 4)));
 
 /* viewer.c */
 
@@ -100,9 +101,5 @@ bool braid_record_live_gone(struct braid_recording *r);
  * started, or it has ended.
  */
 void braid_record_live_end(struct braid_recording *r);
-
-/* say.c: a line for the user, through ops. */
-void braid_record_say(const struct braid_recording *r, const char *name, const char *format, ...)
-	__attribute__((__format__(printf, 3, 4)));
 
 #endif /* BRAID_RECORD_PRIVATE_H */

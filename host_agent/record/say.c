@@ -1,11 +1,65 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Passes lines for the user to the caller of the session. */
+/*
+ * What a recording says: lines to the session's caller; marks in the capture up to which time it has
+ * all events, for programs that read it while it grows.
+ */
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "host_agent/clock_sync/host.h"
 #include "host_agent/record/private.h"
 
 #define LINE_BYTES	2048
+#define MARK_NS		100000000ULL	/* not oftener */
+#define SLACK_NS	10000000ULL	/* maximum delay between an event's begin and commit */
+#define DEADLINE_NS	1000000000ULL	/* what is not complete by then is late ... */
+#define PROMPT_DEADLINE_NS	120000000ULL	/* ... where sub-buffers are read soon */
+
+s64 braid_record_complete_ns(const struct braid_recording *r, u64 deadline_ns)
+{
+	u64 now_ns = braid_host_clock_ns(), ns = now_ns, one_ns;
+	size_t k;
+
+	for (k = 0; k < r->nr_guests; k++) {
+		one_ns = braid_region_source_complete(r->guests[k].source);
+		ns = one_ns < ns ? one_ns : ns;
+	}
+	if (r->host_source) {
+		one_ns = braid_tracefs_source_complete(r->host_source);
+		ns = one_ns < ns ? one_ns : ns;
+	}
+	/* Do not wait indefinitely for a late guest. */
+	return ns > now_ns - deadline_ns + SLACK_NS ? ns - SLACK_NS : now_ns - deadline_ns;
+}
+
+int braid_record_mark_complete(struct braid_recording *r)
+{
+	struct braid_record_marks *m = &r->marks;
+	struct braid_chunk_complete mark;
+	u64 now_ns, bytes;
+	int err;
+
+	/* Before all are armed, rings hold events older than those of others. */
+	if (!r->start_ns || r->o.flight.wanted)
+		return 0;
+	now_ns = braid_host_clock_ns();
+	if (now_ns - m->marked_ns < MARK_NS)
+		return 0;
+	bytes = braid_capture_bytes(r->sink.capture);
+	if (bytes != m->bytes)
+		m->grew_ns = now_ns;
+	else if (m->until_ns >= m->grew_ns)
+		return 0;	/* the last mark covers all */
+	mark.until_ns = braid_record_complete_ns(r, r->sink.prompt ? PROMPT_DEADLINE_NS :
+							       DEADLINE_NS);
+	err = braid_capture_put(r->sink.capture, BRAID_CHUNK_COMPLETE, 0, &mark, sizeof(mark), NULL, 0);
+	m->marked_ns = now_ns;
+	m->until_ns = mark.until_ns;
+	m->bytes = braid_capture_bytes(r->sink.capture);
+	if (r->o.prompt && r->flusher)
+		braid_flusher_end_segment(r->flusher);
+	return err;
+}
 
 void braid_record_say(const struct braid_recording *r, const char *name, const char *format, ...)
 {

@@ -85,6 +85,24 @@ static bool less_than_asked(const struct braid_recording *r)
 	return lack || !any;
 }
 
+/* Checks that -B named a buffer of some guest, unless unknown. -ENOENT with braid_fail(). */
+static int check_buffer(const struct braid_recording *r)
+{
+	struct braid_region_status status;
+	bool known = false;
+	size_t k;
+
+	for (k = 0; k < r->nr_guests && r->o.buffer; k++) {
+		braid_region_source_status(r->guests[k].source, &status);
+		if (status.nr_streams && !status.no_buffer)
+			return 0;
+		known |= status.no_buffer;
+	}
+	if (!known)
+		return 0;
+	return braid_fail(-ENOENT, "no buffer '%s' appeared; 'tracebraid stat' lists all", r->o.buffer);
+}
+
 /* Copies the given regions into the list of guests. -ENOMEM with braid_fail(). */
 static int session_begin(struct braid_recording *r)
 {
@@ -165,7 +183,7 @@ int braid_record_session(struct braid_record_options *o, const struct braid_reco
 		braid_record_live_end(&r);
 		result->lacks = less_than_asked(&r);
 		ops->stopped(arg, &r);
-		no_buffer = braid_record_check_buffer(&r);
+		no_buffer = check_buffer(&r);
 		snprintf(why, sizeof(why), "%s", braid_failure());
 	}
 	err = close_all(&r, err);
