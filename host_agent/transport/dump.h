@@ -3,6 +3,7 @@
 #ifndef BRAID_TRANSPORT_DUMP_H
 #define BRAID_TRANSPORT_DUMP_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "tracebraid/abi.h"
@@ -13,34 +14,16 @@ struct braid_dump;
 /**
  * braid_dump_begin - have a dump read
  * @out: set on success
- * @fd: ELF as QEMU, libvirt and /proc/vmcore write it, or compressed by makedumpfile or QEMU
+ * @fd: ELF as QEMU, libvirt and /proc/vmcore write it, or compressed by makedumpfile or QEMU; or one
+ *	of these flattened
+ * @folder: with space for a flattened one in order, in a file without a name
  * @path: for messages
+ * @cut_off: set to whether its end is missing, and reads as zeros: of ELF and flattened dumps
  *
  * Return: 0, or -errno with braid_fail().
  */
-int braid_dump_begin(struct braid_dump **out, int fd, const char *path);
-
-/** braid_dump_flattened - whether a dump was written as a stream, and has to be put in order */
-bool braid_dump_flattened(int fd);
-
-/**
- * braid_dump_unflatten - convert a flattened dump to a normal one
- * @fd: the stream
- * @folder: with space for it; the file created there has no name
- * @path: for messages
- * @cut_off: set to whether its end is missing
- *
- * Return: a descriptor; or -errno with braid_fail().
- */
-int braid_dump_unflatten(int fd, const char *folder, const char *path, bool *cut_off);
-
-/**
- * braid_dump_cut_off - whether a dump lacks its end
- * @fd: ELF; unknown for other dumps
- *
- * The missing part reads as zeros.
- */
-bool braid_dump_cut_off(int fd);
+int braid_dump_begin(struct braid_dump **out, int fd, const char *folder, const char *path,
+		     bool *cut_off);
 
 /** braid_dump_end - NULL is fine */
 void braid_dump_end(struct braid_dump *d);

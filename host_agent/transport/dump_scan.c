@@ -246,17 +246,10 @@ int braid_dump_open(struct braid_post_mortem_regions *regions, int fd, const cha
 		    const struct braid_post_mortem_options *o)
 {
 	struct scan s = { .path = path, .o = o };
-	braid_auto_fd int ordered = -1;
 	size_t before = regions->nr;
 	int err;
 
-	regions->cut_off = braid_dump_cut_off(fd);
-	if (braid_dump_flattened(fd)) {
-		ordered = braid_dump_unflatten(fd, o->folder, path, &regions->cut_off);
-		if (ordered < 0)
-			return ordered;
-	}
-	err = braid_dump_begin(&s.dump, ordered < 0 ? fd : ordered, path);
+	err = braid_dump_begin(&s.dump, fd, o->folder, path, &regions->cut_off);
 	if (!err)
 		err = search(&s);
 	if (!err)
