@@ -192,11 +192,6 @@ static int try_start(struct braid_region_source *s)
 
 /* Work --------------------------------------------------------------------------------- */
 
-struct turn {
-	struct braid_region_source *s;
-	int result;
-};
-
 /* Returns 0 or the capture's error. */
 static int heartbeat(struct braid_region_source *s)
 {
@@ -235,11 +230,11 @@ static int wake(struct braid_region_source *s, int result)
 	return BRAID_POLL_BUSY;
 }
 
+/* One turn, under the guard. Returns enum braid_poll_result, -ESTALE or the capture's error. */
 static int work(void *arg)
 {
-	struct turn *turn = arg;
-	struct braid_region_source *s = turn->s;
-	int err;
+	struct braid_region_source *s = arg;
+	int err, result;
 
 	if (!braid_mapping_same(s->stream.mapping, s->stream.sb.incarnation))
 		return -ESTALE;
@@ -257,14 +252,13 @@ static int work(void *arg)
 		/* A driver that went down: handled in the next turn. */
 		if (err == -ESTALE &&
 		    braid_mapping_same(s->stream.mapping, s->stream.sb.incarnation))
-			return 0;
+			return BRAID_POLL_IDLE;
 		if (err)
 			return err;
 	}
-	turn->result = BRAID_POLL_BUSY;
 	err = braid_live_buffers(&s->rings, &s->stream, false);
 	if (err)
-		return err == -EAGAIN ? 0 : err;
+		return err == -EAGAIN ? BRAID_POLL_BUSY : err;
 	err = send_tables(s);
 	if (!err)
 		err = braid_live_ring_roles(&s->rings, &s->stream, false);
@@ -273,8 +267,9 @@ static int work(void *arg)
 					   braid_live_drain(&s->rings, &s->stream, false);
 	if (err < 0)
 		return err;
-	turn->result = wake(s, err);
-	return braid_live_close(&s->rings, &s->stream);
+	result = wake(s, err);
+	err = braid_live_close(&s->rings, &s->stream);
+	return err ? err : result;
 }
 
 /*
@@ -341,8 +336,7 @@ static int region_check_file(struct braid_region_source *s)
 
 int braid_region_source_poll(struct braid_region_source *s)
 {
-	struct turn turn = { .s = s };
-	int err;
+	int err, result;
 
 	if (s->stream.fatal)
 		return s->stream.fatal;
@@ -363,19 +357,19 @@ int braid_region_source_poll(struct braid_region_source *s)
 	}
 	if (s->end.ending)
 		return go_on_to_end(s);
-	err = braid_live_guard(&s->stream, work, &turn);
-	if (err || s->stream.fatal)
-		return handle_loss(s, err);
+	result = braid_live_guard(&s->stream, work, s);
+	if (result < 0 || s->stream.fatal)
+		return handle_loss(s, result);
 	err = braid_live_clock_poll(&s->clock, &s->stream, is_disarmed(s));
 	if (!err)
 		err = braid_live_threads_poll(&s->threads, &s->stream);
-	if (!err && s->stream.down && turn.result == BRAID_POLL_IDLE)
+	if (!err && s->stream.down && result == BRAID_POLL_IDLE)
 		err = go_down(s);
 	else if (!err)
 		err = region_check_file(s);
 	if (err)
 		return err;
-	return s->end.ending ? BRAID_POLL_BUSY : turn.result;
+	return s->end.ending ? BRAID_POLL_BUSY : result;
 }
 
 /* The window ------------------------------------------------------------------------------ */

@@ -53,26 +53,19 @@ bool braid_region_source_confirmed(const struct braid_region_source *s, size_t i
 	return s->phase == BRAID_PHASE_RECORDING && s->control.matched[index];
 }
 
-struct fill_call {
-	const struct braid_region_source *s;
-	u32 permille;
-};
-
 static int measure_fill(void *arg)
 {
-	struct fill_call *call = arg;
+	const struct braid_region_source *s = arg;
 
-	call->permille = braid_live_fill(&call->s->rings, &call->s->stream);
-	return 0;
+	return braid_live_fill(&s->rings, &s->stream);
 }
 
 u32 braid_region_source_fill(struct braid_region_source *s)
 {
-	struct fill_call call = { .s = s };
+	int permille = s->phase == BRAID_PHASE_RECORDING ?
+		       braid_live_guard(&s->stream, measure_fill, s) : 0;
 
-	if (s->phase == BRAID_PHASE_RECORDING)
-		braid_live_guard(&s->stream, measure_fill, &call);
-	return call.permille;
+	return permille > 0 ? permille : 0;
 }
 
 int braid_region_source_check(struct braid_region_source *s, size_t index)

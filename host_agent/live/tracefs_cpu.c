@@ -78,18 +78,21 @@ static int tracefs_cpu_put_rest(struct braid_tracefs_source *s, struct braid_hos
 	return put_subbuf(s, cpu, s->extent, BRAID_SUBBUF_HEADER_BYTES + bytes, 0);
 }
 
-/* Writes the rest of the finished page. Returns 1, 0 or the capture's error. */
-static int put_page(struct braid_tracefs_source *s, struct braid_host_cpu *cpu)
+/* Writes what of the page is not in the capture yet. Returns 1, 0 or the capture's error. */
+static int put_new(struct braid_tracefs_source *s, struct braid_host_cpu *cpu)
 {
-	const struct braid_subbuf *subbuf = (const struct braid_subbuf *)cpu->page;
-	u64 stored = stored_loss(cpu, subbuf->commit);
-	int ret;
+	u64 stored = stored_loss(cpu, ((const struct braid_subbuf *)cpu->page)->commit);
 
 	if (cpu->put_bytes)
-		ret = tracefs_cpu_put_rest(s, cpu);
-	else
-		ret = put_subbuf(s, cpu, cpu->page, cpu->page_bytes,
-				 stored ? stored : cpu->page_lost);
+		return tracefs_cpu_put_rest(s, cpu);
+	return put_subbuf(s, cpu, cpu->page, cpu->page_bytes, stored ? stored : cpu->page_lost);
+}
+
+/* The same of a finished page, which is done with then. */
+static int put_page(struct braid_tracefs_source *s, struct braid_host_cpu *cpu)
+{
+	int ret = put_new(s, cpu);
+
 	cpu->page_bytes = 0;
 	cpu->page_lost = 0;
 	cpu->put_bytes = 0;
@@ -126,17 +129,12 @@ static int put_extent(struct braid_tracefs_source *s, struct braid_host_cpu *cpu
 {
 	u32 end = data_end(s, cpu);
 	int ret = prepare_extents(s);
+
 	if (ret)
 		return ret;
-	if (cpu->put_bytes) {
-		ret = tracefs_cpu_put_rest(s, cpu);
-	} else {
-		u64 stored = stored_loss(cpu, ((const struct braid_subbuf *)cpu->page)->commit);
-
+	if (!cpu->put_bytes)
 		memcpy(s->extent, cpu->page, cpu->page_bytes);
-		ret = put_subbuf(s, cpu, cpu->page, cpu->page_bytes,
-				 stored ? stored : cpu->page_lost);
-	}
+	ret = put_new(s, cpu);
 	if (ret <= 0)
 		return ret;
 	cpu->put_stamp = last_stamp(s);
