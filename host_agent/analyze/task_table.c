@@ -40,24 +40,15 @@ const struct braid_guest_task *braid_states_task(const struct braid_states *s, u
 	return task_table_find(s, stream, pid);
 }
 
-int braid_task_of(struct braid_states *s, u32 stream, s32 pid, struct braid_guest_task **out)
+static noinline int add_task(struct braid_states *s, u32 stream, s32 pid,
+			     struct braid_guest_task **out)
 {
 	struct braid_guest_task task = {
 		.stream = stream, .pid = pid,
 		.gaps = braid_task_gaps(s, stream),
 	};
-	int err;
+	int err = braid_hash_reserve(&s->by_pid, BRAID_STATES_MAX_TASKS);
 
-	*out = task_table_find(s, stream, pid);
-	if (*out && (*out)->gaps != task.gaps) {
-		(*out)->gaps = task.gaps;
-		(*out)->state = BRAID_GUEST_TASK_UNKNOWN;
-		(*out)->call = BRAID_CALL_UNKNOWN;
-		(*out)->waking = false;
-	}
-	if (*out)
-		return 0;
-	err = braid_hash_reserve(&s->by_pid, BRAID_STATES_MAX_TASKS);
 	if (err == -ENOSPC) {
 		s->tasks_left_out = true;
 		return 0;
@@ -66,6 +57,21 @@ int braid_task_of(struct braid_states *s, u32 stream, s32 pid, struct braid_gues
 		return braid_out_of_memory();
 	braid_hash_put(&s->by_pid, task_table_hash_of(stream, pid), s->nr_tasks - 1);
 	*out = &s->tasks[s->nr_tasks - 1];
+	return 0;
+}
+
+int braid_task_of(struct braid_states *s, u32 stream, s32 pid, struct braid_guest_task **out)
+{
+	struct braid_guest_task *task = *out = task_table_find(s, stream, pid);
+
+	if (!task)
+		return add_task(s, stream, pid, out);
+	if (task->gaps != braid_task_gaps(s, stream)) {
+		task->gaps = braid_task_gaps(s, stream);
+		task->state = BRAID_GUEST_TASK_UNKNOWN;
+		task->call = BRAID_CALL_UNKNOWN;
+		task->waking = false;
+	}
 	return 0;
 }
 
