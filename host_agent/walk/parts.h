@@ -8,8 +8,8 @@
  *   before it at their cut: the next items of all rings, and the order of events. If they differ,
  *   or a fault is found, one walk makes the rest.
  * - A thread has a source of its own, so that nothing of a walk is shared.
- * - What depends on all that precedes it is made apart from the parts, in one of the threads, at the
- *   same time.
+ * - What depends on all that precedes it is made apart from the parts, in one of the threads, while
+ *   others make parts.
  * - Memory is that of what a few parts more than threads are made into.
  */
 #ifndef BRAID_WALK_PARTS_H
@@ -24,7 +24,7 @@ struct braid_parts_maker {
 	const struct braid_walk_ops *ops;	/* called for each item of a part */
 	void *arg;				/* passed to them */
 	struct braid_text *out;			/* they append to it, and do not empty it */
-	int (*finish)(void *arg);		/* the part is over; NULL: nothing is left to append */
+	int (*finish)(void *arg);		/* at a part's end; NULL: no more to append */
 };
 
 struct braid_parts_form {
@@ -47,7 +47,8 @@ struct braid_parts_form {
 };
 
 /**
- * braid_parts_try - make all on several CPUs, if options->cpus is more than 1 and the source can be cut
+ * braid_parts_try - make all on several CPUs, if options->cpus is more than 1 and the source
+ *	can be cut
  * @w: begun
  * @ops: as for braid_walk_run(): called for the rest, where parts are not possible any more
  * @arg: passed to @ops and @form

@@ -3,7 +3,7 @@
 """
 Compares two files, or two folders of CTF, whose traces have UUIDs of their own: same_files.py A B
 Data of an HTML page is compared unpacked: ISA-L does not always pack the same bytes alike.
-Of Perfetto's traces, A.perfetto and B.perfetto, the content is compared: packets may come in another order.
+Of Perfetto's traces, A.perfetto and B.perfetto, the content is compared, not the order of packets.
 """
 
 import base64

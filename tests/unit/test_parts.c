@@ -106,8 +106,8 @@ static void remove_all(const char *path)
 }
 
 /*
- * Return: of how many parts the last export was; 0: of one walk. Content takes long to compare: by one
- * number of threads in turn.
+ * Return: of how many parts the last export was; 0: of one walk. Content takes long to compare: that
+ * of one number of threads, in turn.
  */
 static u64 same_parts(const char *form, const struct braid_walk_options *options, bool by_index)
 {

@@ -29,7 +29,7 @@ struct perfetto_export {
 	struct braid_perfetto_machine *machines;	/* by stream */
 	struct braid_vcpu_map map;
 	struct braid_perfetto_types *types;
-	struct braid_perfetto_vcpus *vcpus;	/* NULL, as ->states: another thread writes tracks */
+	struct braid_perfetto_vcpus *vcpus;	/* NULL, as ->states: tracks are written apart */
 	struct braid_perfetto_states *states;
 };
 
