@@ -10,7 +10,7 @@
 
 #define WALK_TRIES	4	/* an agent that drains at the same time moves the ring */
 
-/* A sub-buffer's data, copied. Not from the heap: a guard that jumps out of a walk would leak it. */
+/* A copied sub-buffer. Not from the heap: a guard that jumps out of a walk would leak it. */
 static _Thread_local u64 copy[BRAID_MAX_SUBBUF_BYTES / 8];
 
 struct walk {

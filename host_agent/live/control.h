@@ -30,12 +30,12 @@ struct braid_live_control {
 	bool unconfirmed;		/* of this stream: it was reported not to, ... */
 	bool was_unconfirmed;		/* ... or of one before */
 	u32 *matched;			/* events of each pattern that the guest has enabled */
-	bool more_events;		/* were added after ours were enabled; set by the lifecycle */
+	bool more_events;		/* came after ours were enabled; set by the lifecycle */
 	bool asked_again;
 	u64 heartbeat;			/* the guest's, as last seen */
 	u64 heartbeat_ns;		/* when it moved */
-	bool wake_asked;		/* the guest must ring, since we were idle; the lifecycle clears it
-					   when it rang */
+	bool wake_asked;		/* the guest must ring, since we were idle; cleared by the
+					   lifecycle when it did */
 };
 
 /* 0, or -ENOMEM with braid_fail(). */

@@ -106,8 +106,9 @@ static bool load_poll(struct braid_live_clock *clock, const struct braid_clock_c
 }
 
 /*
- * Whether vmclock's marker has changed since a former poll that had one. That poll and this one show
- * on which sides of the disruption they are, so both are put. Returns 1, 0, or the capture's error.
+ * Whether vmclock's marker has changed since a former poll that had one. That poll and this one
+ * show on which sides of the disruption they are, so both are put. Returns 1, 0, or the capture's
+ * error.
  */
 static int take_marker(struct braid_live_clock *clock, struct braid_live_stream *s,
 		       const struct braid_round_trip *c, u64 marker)

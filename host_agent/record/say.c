@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What a recording says: lines to the session's caller; marks in the capture up to which time it has
- * all events, for programs that read it while it grows.
+ * What a recording says: lines to the session's caller; marks in the capture up to which time it
+ * has all events, for programs that read it while it grows.
  */
 #include <stdarg.h>
 #include <stdio.h>

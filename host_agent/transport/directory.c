@@ -62,7 +62,8 @@ int braid_directory_load(struct braid_directory_copy *copy, const struct braid_m
 	if (!copy->data)
 		return braid_fail(-ENOMEM, "%s: no memory for %u bytes of event directory", m->path,
 				  copy->bytes);
-	err = braid_guard_copy(m->base, m->bytes, copy->data, call.shared->data + from, copy->bytes);
+	err = braid_guard_copy(m->base, m->bytes, copy->data, call.shared->data + from,
+			       copy->bytes);
 	if (err) {
 		braid_directory_free(copy);
 		return err;

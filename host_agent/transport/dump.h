@@ -14,8 +14,8 @@ struct braid_dump;
 /**
  * braid_dump_begin - have a dump read
  * @out: set on success
- * @fd: ELF as QEMU, libvirt and /proc/vmcore write it, or compressed by makedumpfile or QEMU; or one
- *	of these flattened
+ * @fd: ELF as QEMU, libvirt and /proc/vmcore write it, or compressed by makedumpfile or QEMU; or
+ *	one of these flattened
  * @folder: with space for a flattened one in order, in a file without a name
  * @path: for messages
  * @cut_off: set to whether its end is missing, and reads as zeros: of ELF and flattened dumps

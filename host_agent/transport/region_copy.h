@@ -30,8 +30,8 @@ int braid_region_copy(struct braid_mapping **out, const struct braid_mapping *fr
  * lost. If nothing changes during the copy, it is exact, damage included. The work is bounded,
  * whatever others do.
  *
- * Return: 0; -EAGAIN: writer or reader were too fast, or a guest was emptying the ring; -EBADMSG: the
- * ring's words are invalid. A reader of the copy then finds it invalid, too.
+ * Return: 0; -EAGAIN: writer or reader were too fast, or a guest was emptying the ring; -EBADMSG:
+ * the ring's words are invalid. A reader of the copy then finds it invalid, too.
  */
 int braid_ring_copy(const struct braid_ring_map *to, const struct braid_ring_map *from,
 		    u64 incarnation);

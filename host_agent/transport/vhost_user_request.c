@@ -60,8 +60,8 @@ static void left(struct braid_vhost_endpoint *p, struct braid_vhost_queue *q)
 }
 
 /*
- * Handlers: 0, or 1 for a message that is not obeyed, or -errno with braid_fail(). Bytes, descriptors
- * and the virtqueue's index are checked before, as the table below says.
+ * Handlers: 0, or 1 for a message that is not obeyed, or -errno with braid_fail(). Bytes,
+ * descriptors and the virtqueue's index are checked before, as the table below says.
  */
 
 /* Also of a virtqueue's error: errors close the connection instead. */

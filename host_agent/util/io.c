@@ -55,7 +55,8 @@ union control {
 ssize_t braid_send_with(int socket, const void *data, size_t bytes, int fd, int flags)
 {
 	union control control = { .head = {
-		.cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS,
+		.cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET,
+		.cmsg_type = SCM_RIGHTS,
 	} };
 	struct iovec part = { (void *)data, bytes };
 	struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1 };
