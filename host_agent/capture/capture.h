@@ -59,8 +59,8 @@ int braid_capture_create_queued(struct braid_capture_writer **out, const char *p
  * braid_capture_create_history - a capture without a file
  * @out: set on success
  *
- * Chunks are kept or discarded as host_agent/capture/history.h defines. braid_capture_tee() writes
- * them to files. Fails only without memory.
+ * Chunks with time, names and notes are kept, within bounds, for braid_capture_replay(); others are
+ * discarded. braid_capture_tee() writes them to files. Fails only without memory.
  *
  * Return: 0, or -ENOMEM with braid_fail().
  */

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "host_agent/capture/checksum.h"
@@ -134,30 +135,6 @@ static u64 bytes_written(const struct braid_capture_writer *w)
 	return f->written + (f->flusher ? braid_flusher_written(f->flusher) : 0);
 }
 
-/* A chunk larger than the buffer goes past it, once all before it is written. */
-static int put_large(struct capture_file *f, const struct braid_chunk *chunk,
-		     const void *head, u32 head_bytes, const void *body, u32 body_bytes)
-{
-	static const u8 zero[8];
-	u32 padding = -chunk->payload_bytes & 7;
-	int err = file_settle(&f->base);
-
-	if (err)
-		return err;
-	err = braid_write_all(f->fd, chunk, sizeof(*chunk));
-	if (!err)
-		err = braid_write_all(f->fd, head, head_bytes);
-	if (!err)
-		err = braid_write_all(f->fd, body, body_bytes);
-	if (!err)
-		err = braid_write_all(f->fd, zero, padding);
-	if (err)
-		return fail_write(f, err, bytes_written(&f->base));
-	f->written += sizeof(*chunk) + chunk->payload_bytes + padding;
-	f->number++;
-	return 0;
-}
-
 /* Where the next chunk, of @total bytes, goes; NULL with braid_fail(). */
 static u8 *file_place(struct capture_file *f, size_t total)
 {
@@ -192,21 +169,33 @@ static int put_piece(struct capture_file *f, const void *data, u32 bytes)
 	return 0;
 }
 
-/* As put_large(), to a packed file: the process that packs it gets all in order. */
-static int put_in_pieces(struct capture_file *f, const struct braid_chunk *chunk,
-			 const void *head, u32 head_bytes, const void *body, u32 body_bytes)
+/*
+ * A chunk larger than the buffer goes past it, once all before it is written; or in order to the
+ * process that packs the file.
+ */
+static int put_large(struct capture_file *f, const struct braid_chunk *chunk,
+		     const void *head, u32 head_bytes, const void *body, u32 body_bytes)
 {
 	static const u8 zero[8];
-	int err = put_piece(f, chunk, sizeof(*chunk));
+	const struct iovec pieces[] = {
+		{ (void *)chunk, sizeof(*chunk) }, { (void *)head, head_bytes },
+		{ (void *)body, body_bytes }, { (void *)zero, -chunk->payload_bytes & 7 },
+	};
+	bool packs = f->flusher && braid_flusher_packs(f->flusher);
+	int err = packs ? 0 : file_settle(&f->base);
+	u32 k;
 
-	if (!err)
-		err = put_piece(f, head, head_bytes);
-	if (!err)
-		err = put_piece(f, body, body_bytes);
-	if (!err)
-		err = put_piece(f, zero, -chunk->payload_bytes & 7);
-	f->number += !err;
-	return err;
+	if (err)
+		return err;
+	for (k = 0; k < 4 && !err; k++)
+		err = packs ? put_piece(f, pieces[k].iov_base, pieces[k].iov_len) :
+			      braid_write_all(f->fd, pieces[k].iov_base, pieces[k].iov_len);
+	if (err)
+		return packs ? err : fail_write(f, err, bytes_written(&f->base));
+	f->number++;
+	if (!packs)
+		f->written += braid_chunk_bytes(chunk->payload_bytes);
+	return 0;
 }
 
 static u64 bytes(const struct braid_capture_writer *w)
@@ -282,8 +271,6 @@ static int put_chunk(struct braid_capture_writer *w, u16 type, u32 stream, const
 				  (unsigned long long)head_bytes + body_bytes);
 	chunk.checksum = braid_chunk_checksum(&chunk, head, head_bytes, body, body_bytes);
 	index_chunk(f, &chunk, head, head_bytes, body, body_bytes);
-	if (total > BUFFER_BYTES + SLACK_BYTES && f->flusher && braid_flusher_packs(f->flusher))
-		return put_in_pieces(f, &chunk, head, head_bytes, body, body_bytes);
 	if (total > BUFFER_BYTES + SLACK_BYTES)
 		return put_large(f, &chunk, head, head_bytes, body, body_bytes);
 	at = file_place(f, total);

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Keeps the chunks that define time and names, within bounds, while no file is written. */
+/*
+ * A capture without a file. Per stream it keeps the chunks with time, names and notes for later files,
+ * within bounds for any duration: the newest samples and some of all earlier ones; of everything
+ * else the newest. For a while its chunks also go to a file.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "host_agent/capture/history.h"
+#include "host_agent/capture/sink.h"
 #include "host_agent/util/array.h"
 #include "host_agent/util/error.h"
 
@@ -44,20 +48,19 @@ struct history_stream {
 	struct history_list lists[HISTORY_CLASSES];
 };
 
-struct braid_history {
+struct history {
+	struct braid_capture_writer base;
 	struct history_stream *streams;
 	size_t nr;
 	size_t capacity;
 	u64 bytes;
 	u64 random;
+	struct braid_capture_writer *also;	/* a file that is written to also, or NULL */
+	int also_error;				/* of a write to it: it gets no more */
+	u8 *scratch;				/* for bodies that go to no file */
 };
 
-struct braid_history *braid_history_new(void)
-{
-	return calloc(1, sizeof(struct braid_history));
-}
-
-static void history_drop(struct braid_history *history, struct history_list *list, size_t index)
+static void history_drop(struct history *history, struct history_list *list, size_t index)
 {
 	u64 bytes = sizeof(struct history_chunk) + list->items[index]->bytes;
 
@@ -67,7 +70,7 @@ static void history_drop(struct braid_history *history, struct history_list *lis
 	list->items[index] = NULL;
 }
 
-static void forget(struct braid_history *history, struct history_stream *s)
+static void forget(struct history *history, struct history_stream *s)
 {
 	size_t k;
 	int c;
@@ -78,16 +81,6 @@ static void forget(struct braid_history *history, struct history_stream *s)
 		free(s->lists[c].items);
 	}
 	*s = history->streams[--history->nr];
-}
-
-void braid_history_free(struct braid_history *history)
-{
-	if (!history)
-		return;
-	while (history->nr)
-		forget(history, &history->streams[history->nr - 1]);
-	free(history->streams);
-	free(history);
 }
 
 static enum history_class class_of(u16 type)
@@ -109,7 +102,7 @@ static enum history_class class_of(u16 type)
 	return HISTORY_NOT;	/* other chunks that a file needs are written again for each */
 }
 
-static struct history_stream *history_find(struct braid_history *history, u32 stream)
+static struct history_stream *history_find(struct history *history, u32 stream)
 {
 	size_t k;
 
@@ -120,7 +113,7 @@ static struct history_stream *history_find(struct braid_history *history, u32 st
 }
 
 /* By chance: one after the other would do away with whole kinds that take turns. */
-static bool toss(struct braid_history *history, u32 times)
+static bool toss(struct history *history, u32 times)
 {
 	while (times--) {
 		history->random = history->random * 6364136223846793005ULL + 1442695040888963407ULL;
@@ -140,7 +133,7 @@ static void close_ranks(struct history_list *list)
 	list->nr = at;
 }
 
-static void halve_past(struct braid_history *history, struct history_stream *s)
+static void halve_past(struct history *history, struct history_stream *s)
 {
 	struct history_list *past = &s->lists[HISTORY_PAST];
 	size_t k;
@@ -153,7 +146,7 @@ static void halve_past(struct braid_history *history, struct history_stream *s)
 }
 
 /* One that is recent no more. Without memory it is forgotten. */
-static void make_past(struct braid_history *history, struct history_stream *s, size_t index)
+static void make_past(struct history *history, struct history_stream *s, size_t index)
 {
 	struct history_list *from = &s->lists[HISTORY_SAMPLES], *past = &s->lists[HISTORY_PAST];
 	struct history_chunk *chunk = from->items[index];
@@ -170,7 +163,7 @@ static void make_past(struct braid_history *history, struct history_stream *s, s
 }
 
 /* Of a full list the older half goes. */
-static void drop_oldest(struct braid_history *history, struct history_stream *s,
+static void drop_oldest(struct history *history, struct history_stream *s,
 			enum history_class class, u64 limit)
 {
 	struct history_list *list = &s->lists[class];
@@ -204,7 +197,7 @@ static struct history_chunk *history_make(u16 type, const void *head, u32 head_b
 	return chunk;
 }
 
-static u64 limit_of(const struct braid_history *history, u32 stream)
+static u64 limit_of(const struct history *history, u32 stream)
 {
 	u64 share = GUESTS_BYTES / (history->nr ? history->nr : 1);
 
@@ -215,8 +208,9 @@ static u64 limit_of(const struct braid_history *history, u32 stream)
 	return share < GUEST_BYTES ? share : GUEST_BYTES;
 }
 
-int braid_history_put(struct braid_history *history, u16 type, u32 stream, const void *head,
-		      u32 head_bytes, const void *body, u32 body_bytes)
+/* Keeps or discards one chunk; a STREAM_END discards all of its stream. */
+static int keep(struct history *history, u16 type, u32 stream, const void *head, u32 head_bytes,
+		const void *body, u32 body_bytes)
 {
 	u64 limit = limit_of(history, stream);
 	struct history_stream *s = history_find(history, stream);
@@ -248,22 +242,146 @@ int braid_history_put(struct braid_history *history, u16 type, u32 stream, const
 	return 0;
 }
 
-u64 braid_history_bytes(const struct braid_history *history)
+/* The capture ------------------------------------------------------------------------------- */
+
+#define ROOM_BYTES	((1u << 20) + 4096u)	/* a body of 1 MiB, its head, and padding */
+
+static struct history *history_of(struct braid_capture_writer *w)
 {
-	return history->bytes;
+	return (struct history *)w;
 }
 
-int braid_history_replay(const struct braid_history *history, u32 stream,
-			 struct braid_capture_writer *to)
+/* The file that is written to also; NULL without one, or after it failed. */
+static struct braid_capture_writer *also_of(const struct history *history)
 {
-	const struct history_stream *s = history_find((struct braid_history *)history, stream);
-	int err = 0, c;
+	return history->also_error ? NULL : history->also;
+}
+
+static int history_put(struct braid_capture_writer *w, u16 type, u32 stream, const void *head,
+		       u32 head_bytes, const void *body, u32 body_bytes)
+{
+	struct history *history = history_of(w);
+	struct braid_capture_writer *also = also_of(history);
+
+	if (also)
+		history->also_error = braid_capture_put(also, type, stream, head, head_bytes, body,
+							body_bytes);
+	return keep(history, type, stream, head, head_bytes, body, body_bytes);
+}
+
+static void *history_reserve(struct braid_capture_writer *w, u32 head_bytes, u32 bytes)
+{
+	struct history *history = history_of(w);
+	struct braid_capture_writer *also = also_of(history);
+	size_t total = (size_t)head_bytes + bytes;
+	void *there;
+
+	if (also) {
+		there = braid_capture_reserve(also, head_bytes, bytes);
+		if (there)
+			return there;
+		/* From here on recorded data is in no file. */
+		history->also_error = braid_capture_error(also);
+	}
+	if (total <= ROOM_BYTES)
+		return history->scratch;
+	braid_fail(-EMSGSIZE, "no room for a chunk of %zu bytes at once", total);
+	return NULL;
+}
+
+static int history_flush(struct braid_capture_writer *w)
+{
+	struct history *history = history_of(w);
+	struct braid_capture_writer *also = also_of(history);
+
+	if (also)
+		history->also_error = braid_capture_flush(also);
+	return 0;
+}
+
+static int nothing(struct braid_capture_writer *w)
+{
+	(void)w;
+	return 0;
+}
+
+static u64 bytes(const struct braid_capture_writer *w)
+{
+	return ((const struct history *)w)->bytes;
+}
+
+static bool never_full(const struct braid_capture_writer *w)
+{
+	(void)w;
+	return false;
+}
+
+static void history_release(struct braid_capture_writer *w)
+{
+	struct history *history = history_of(w);
+
+	while (history->nr)
+		forget(history, &history->streams[history->nr - 1]);
+	free(history->streams);
+	free(history->scratch);
+	free(history);
+}
+
+static const struct braid_capture_ops history_ops = {
+	.put = history_put,
+	.reserve = history_reserve,
+	.flush = history_flush,
+	.settle = history_flush,
+	.publish = nothing,
+	.close = nothing,
+	.bytes = bytes,
+	.written = bytes,
+	.full = never_full,
+	.free = history_release,
+};
+
+int braid_capture_create_history(struct braid_capture_writer **out)
+{
+	struct history *history = calloc(1, sizeof(*history));
+
+	if (history)
+		history->scratch = aligned_alloc(64, ROOM_BYTES);
+	if (!history || !history->scratch) {
+		free(history);
+		return braid_out_of_memory();
+	}
+	history->base.ops = &history_ops;
+	*out = &history->base;
+	return 0;
+}
+
+int braid_capture_tee(struct braid_capture_writer *w, struct braid_capture_writer *also)
+{
+	struct history *history = history_of(w);
+	int err = history->also_error;
+
+	history->also = also;
+	history->also_error = 0;
+	return err ? braid_fail(err, "the snapshot is incomplete: %s", strerror(-err)) : 0;
+}
+
+bool braid_capture_tee_failed(const struct braid_capture_writer *w)
+{
+	return w->ops == &history_ops && ((const struct history *)w)->also_error;
+}
+
+void braid_capture_replay(struct braid_capture_writer *w, u32 stream)
+{
+	struct history *history = history_of(w);
+	struct braid_capture_writer *also = w->ops == &history_ops ? also_of(history) : NULL;
+	const struct history_stream *s = also ? history_find(history, stream) : NULL;
 	size_t k;
+	int c;
 
 	for (c = 0; s && c < HISTORY_CLASSES; c++)
-		for (k = 0; k < s->lists[c].nr && !err; k++)
-			err = braid_capture_put(to, s->lists[c].items[k]->type, stream, NULL, 0,
-						s->lists[c].items[k]->payload,
-						s->lists[c].items[k]->bytes);
-	return err;
+		for (k = 0; k < s->lists[c].nr && !history->also_error; k++)
+			history->also_error =
+				braid_capture_put(also, s->lists[c].items[k]->type, stream, NULL, 0,
+						  s->lists[c].items[k]->payload,
+						  s->lists[c].items[k]->bytes);
 }

@@ -5,7 +5,7 @@
 
 #include "host_agent/capture/capture.h"
 
-/* As the functions of capture.h that call them; all are set, except tee and replay of a file. */
+/* As the functions of capture.h that call them. */
 struct braid_capture_ops {
 	int (*put)(struct braid_capture_writer *w, u16 type, u32 stream, const void *head,
 		   u32 head_bytes, const void *body, u32 body_bytes);
@@ -17,8 +17,6 @@ struct braid_capture_ops {
 	u64 (*bytes)(const struct braid_capture_writer *w);
 	u64 (*written)(const struct braid_capture_writer *w);
 	bool (*full)(const struct braid_capture_writer *w);
-	int (*tee)(struct braid_capture_writer *w, struct braid_capture_writer *also);
-	void (*replay)(struct braid_capture_writer *w, u32 stream);
 	void (*free)(struct braid_capture_writer *w);
 };
 
@@ -26,7 +24,6 @@ struct braid_capture_ops {
 struct braid_capture_writer {
 	const struct braid_capture_ops *ops;
 	int error;		/* of the failed write; all later ones fail with it */
-	int tee_error;		/* of the one that is written to also */
 	bool sync_at_end;
 };
 

@@ -45,22 +45,6 @@ u64 braid_capture_written(const struct braid_capture_writer *w)
 	return w->ops->written(w);
 }
 
-int braid_capture_tee(struct braid_capture_writer *w, struct braid_capture_writer *also)
-{
-	return w->ops->tee(w, also);
-}
-
-bool braid_capture_tee_failed(const struct braid_capture_writer *w)
-{
-	return w->tee_error;
-}
-
-void braid_capture_replay(struct braid_capture_writer *w, u32 stream)
-{
-	if (w->ops->replay)
-		w->ops->replay(w, stream);
-}
-
 int braid_capture_error(const struct braid_capture_writer *w)
 {
 	return w->error ? w->error : -EIO;
