@@ -23,34 +23,14 @@ bool braid_format_range(const struct braid_field *field, const u8 *payload, u32 
 static void print_number(const struct braid_field *f, const u8 *at, u32 size, bool json,
 			 struct braid_text *out)
 {
-	u64 value = 0;
-	s64 number;
+	u64 value = braid_number_load(at, size, f->flags & BRAID_FIELD_SIGNED);
 
-	memcpy(&value, at, size);
-	if (f->flags & BRAID_FIELD_SIGNED) {
-		number = (s64)(value << (64 - 8 * size)) >> (64 - 8 * size);
-		braid_text_signed(out, number);
-	} else if (!json && (size == 8 || f->flags & BRAID_FIELD_POINTER)) {
+	if (f->flags & BRAID_FIELD_SIGNED)
+		braid_text_signed(out, (s64)value);
+	else if (!json && (size == 8 || f->flags & BRAID_FIELD_POINTER))
 		braid_text_printf(out, "0x%llx", (unsigned long long)value);
-	} else {
+	else
 		braid_text_number(out, value);
-	}
-}
-
-static u16 load16(const u8 *at)
-{
-	u16 value;
-
-	memcpy(&value, at, sizeof(value));
-	return value;
-}
-
-static u32 load32(const u8 *at)
-{
-	u32 value;
-
-	memcpy(&value, at, sizeof(value));
-	return value;
 }
 
 static bool number_size(u32 size)
@@ -111,40 +91,6 @@ void braid_fields_text(const struct braid_layout *layout, const u8 *data, u32 by
 	}
 }
 
-/* A number of the usual sizes, where it lies. Return: false: the field is something else. */
-static bool put_plain_number(const struct braid_field *f, const u8 *at, struct braid_text *out)
-{
-	const u32 others = BRAID_FIELD_STRING | BRAID_FIELD_ARRAY | BRAID_FIELD_DYNAMIC;
-	bool is_signed = f->flags & BRAID_FIELD_SIGNED;
-	u64 value;
-	s64 number;
-
-	if (f->flags & others)
-		return false;
-	switch (f->size) {
-	case 1:
-		number = is_signed ? (s64)(s8)*at : (s64)*at;
-		break;
-	case 2:
-		number = is_signed ? (s64)(s16)load16(at) : (s64)load16(at);
-		break;
-	case 4:
-		number = is_signed ? (s64)(s32)load32(at) : (s64)load32(at);
-		break;
-	case 8:
-		memcpy(&value, at, sizeof(value));
-		number = (s64)value;
-		break;
-	default:
-		return false;
-	}
-	if (is_signed)
-		braid_text_signed(out, number);
-	else
-		braid_text_number(out, (u64)number);
-	return true;
-}
-
 void braid_fields_json(const struct braid_layout *layout, const u8 *data, u32 bytes,
 		       struct braid_text *out)
 {
@@ -152,7 +98,9 @@ void braid_fields_json(const struct braid_layout *layout, const u8 *data, u32 by
 
 	for (f = layout->fields; f; f = f->next) {
 		braid_text_put_blocks(out, layout->keys + f->key_at, f->key_bytes);
-		if (!put_plain_number(f, data + f->offset, out))
+		if (braid_field_is_number(f))
+			print_number(f, data + f->offset, f->size, true, out);
+		else
 			print_field(f, data, bytes, true, out);
 	}
 	braid_text_puts(out, layout->fields ? "}" : "{}");

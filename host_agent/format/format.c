@@ -137,21 +137,13 @@ static struct braid_stream_types *types_of(struct braid_format *f, const struct 
 	return sk->types;
 }
 
-static struct braid_stream_type *format_type_of(struct braid_format *f,
-						const struct braid_item *item)
+const struct braid_event_type_info *braid_format_event(struct braid_format *f,
+						       const struct braid_item *item)
 {
 	struct braid_stream_types *types = types_of(f, item->stream);
 	struct braid_stream_type *type = types ? braid_stream_types_of(types, item) : NULL;
 
-	return type ? format_prepare(f, type) : NULL;
-}
-
-const struct braid_event_type_info *braid_format_event(struct braid_format *f,
-						       const struct braid_item *item)
-{
-	struct braid_stream_type *type = format_type_of(f, item);
-
-	return type ? &type->info : NULL;
+	return type ? &format_prepare(f, type)->info : NULL;
 }
 
 const struct braid_event_type_info *braid_format_by_number(struct braid_format *f,
@@ -248,20 +240,12 @@ static bool has_fields(const struct braid_stream_type *type, const struct braid_
 		braid_layout_holds(layout, item->payload, item->payload_bytes));
 }
 
-const struct braid_layout *braid_format_fields(struct braid_format *f,
-					       const struct braid_item *item)
-{
-	struct braid_stream_type *type = format_type_of(f, item);
-
-	return type && has_fields(type, item) ? type->layout : NULL;
-}
-
 const struct braid_layout *braid_format_fields_of(const struct braid_event_type_info *info,
 						  const struct braid_item *item)
 {
 	const struct braid_stream_type *type = (const struct braid_stream_type *)info;
 
-	return has_fields(type, item) ? type->layout : NULL;
+	return type && has_fields(type, item) ? type->layout : NULL;
 }
 
 bool braid_format_holds(const struct braid_event_type_info *info, const struct braid_item *item)
@@ -344,14 +328,6 @@ void braid_format_json_of(const struct braid_item *item, const struct braid_even
 	braid_text_puts(out, "{\"raw\":\"");
 	print_hex(item, out);
 	braid_text_puts(out, "\"}");
-}
-
-void braid_format_json(struct braid_format *f, const struct braid_item *item,
-		       struct braid_text *out)
-{
-	struct braid_stream_type *type = format_type_of(f, item);
-
-	braid_format_json_of(item, type ? &type->info : NULL, out);
 }
 
 const char *braid_format_function(struct braid_format *f, const struct braid_stream *stream,

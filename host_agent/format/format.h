@@ -81,19 +81,22 @@ const struct braid_event_type_info *braid_format_by_number(struct braid_format *
 							   size_t number);
 
 /**
- * braid_format_fields - an event's fields
- * @f: the formats
+ * braid_format_fields_of - an event's fields
+ * @info: its type, from braid_format_event()
  * @item: the event
  *
  * Return: the layout, whose fields, and the targets of dynamic ones, are all within this
  * payload; else NULL: treat the payload as bytes.
  */
-const struct braid_layout *braid_format_fields(struct braid_format *f,
-					       const struct braid_item *item);
-
-/** braid_format_fields_of - the same, of an event whose type is known: @info is the item's */
 const struct braid_layout *braid_format_fields_of(const struct braid_event_type_info *info,
 						  const struct braid_item *item);
+
+/** braid_format_fields - likewise, of an event of unknown type */
+static inline const struct braid_layout *braid_format_fields(struct braid_format *f,
+							     const struct braid_item *item)
+{
+	return braid_format_fields_of(braid_format_event(f, item), item);
+}
 
 /**
  * braid_format_range - the range of a field's bytes in a payload, or of its target
@@ -160,25 +163,21 @@ void braid_format_text_of(const struct braid_item *item, const struct braid_even
 void braid_format_quoted_of(const struct braid_item *item, const struct braid_event_type_info *info,
 			    struct braid_text *out);
 
-/** braid_format_text - as braid_format_text_of(), for an event of unknown type */
-static inline void braid_format_text(struct braid_format *f, const struct braid_item *item,
-				     struct braid_text *out)
-{
-	braid_format_text_of(item, braid_format_event(f, item), out);
-}
-
 /**
- * braid_format_json - append an event's fields as a JSON object
- * @f: the formats
+ * braid_format_json_of - append an event's fields as a JSON object
  * @item: the event
+ * @info: its type, from braid_format_event()
  * @out: extended by {"name":value,...}; an event without a format has {"raw":"hex"}
  */
-void braid_format_json(struct braid_format *f, const struct braid_item *item,
-		       struct braid_text *out);
-
-/** braid_format_json_of - likewise, with the event's type of braid_format_event() */
 void braid_format_json_of(const struct braid_item *item, const struct braid_event_type_info *info,
 			  struct braid_text *out);
+
+/** braid_format_json - likewise, for an event of unknown type */
+static inline void braid_format_json(struct braid_format *f, const struct braid_item *item,
+				     struct braid_text *out)
+{
+	braid_format_json_of(item, braid_format_event(f, item), out);
+}
 
 /** braid_format_label - what a line calls an event: its sub-event's name if it has one */
 static inline const char *braid_format_label(const struct braid_event_type_info *info)

@@ -263,17 +263,6 @@ static const char *check_field(struct braid_layout *layout, const struct braid_f
 	return NULL;
 }
 
-/* Whether a field says whose a record is. */
-static bool has_pid(const struct braid_layout *layout)
-{
-	u32 k;
-
-	for (k = 0; k < layout->nr; k++)
-		if (!strcmp(layout->at[k].name, "common_pid"))
-			return true;
-	return false;
-}
-
 /*
  * The beginning of a record is given: see struct braid_record. Only files of others have records that begin with the
  * id alone.
@@ -289,7 +278,7 @@ static const char *layout_check(struct braid_layout *layout)
 	};
 	const struct braid_field *f = layout->common;
 	const char *why = NULL;
-	u32 k, nr = has_pid(layout) ? 4 : 1;
+	u32 k, nr = braid_layout_find(layout, "common_pid") ? 4 : 1;
 
 	for (k = 0; k < nr; k++, f = f->next)
 		if (!f || strcmp(f->name, common[k].name) || f->offset != common[k].offset ||

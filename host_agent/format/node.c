@@ -180,7 +180,7 @@ struct braid_node *braid_node_element(struct braid_tree *tree, struct braid_node
 	n->field = array->field;
 	n->left = index;
 	bytes = bytes ? bytes : n->field->elementsize;
-	n->size = bytes <= 8 ? bytes ? bytes : dynamic ? 8 : 0 : 0;
+	n->size = !bytes && dynamic ? 8 : braid_node_size(bytes);
 	/* raw_data: all of its bytes say more than the first one. */
 	if (!dynamic && !n->field->size)
 		return braid_tree_fail(tree, "its print format shows one element of a longer array");

@@ -78,27 +78,16 @@ static inline u32 braid_node_locate(const u8 *data, u32 bytes, u32 offset, u32 b
 	return at <= bytes ? at : bytes;
 }
 
-/** braid_node_load - a number of @size bytes; 0 when the size is unsupported */
+/** braid_node_size - of a number that takes @bytes; 0: that is none, and counts as 0 */
+static inline u8 braid_node_size(u32 bytes)
+{
+	return bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8 ? bytes : 0;
+}
+
+/** braid_node_load - a number of braid_node_size() */
 static inline u64 braid_node_load(const u8 *at, u32 size)
 {
-	u64 wide;
-	u32 word;
-	u16 half;
-
-	switch (size) {
-	case 1:
-		return *at;
-	case 2:
-		memcpy(&half, at, sizeof(half));
-		return half;
-	case 4:
-		memcpy(&word, at, sizeof(word));
-		return word;
-	case 8:
-		memcpy(&wide, at, sizeof(wide));
-		return wide;
-	}
-	return 0;
+	return braid_number_load(at, size, false);
 }
 
 /**

@@ -322,7 +322,7 @@ static struct braid_node *field_node(struct braid_parser *p, const struct braid_
 		return NULL;
 	n->field = field;
 	n->offset = field->offset;
-	n->size = field->size <= 8 ? field->size : 0;	/* no number: it counts as 0 */
+	n->size = braid_node_size(field->size);
 	return n;
 }
 

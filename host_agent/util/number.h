@@ -13,12 +13,18 @@ static __always_inline u64 braid_number_load(const u8 *from, u32 bytes, bool is_
 {
 	u64 value = 0;
 	u32 word, shift;
+	u16 half;
 
-	if (bytes == sizeof(word)) {
+	switch (bytes) {
+	case 1:
+		return is_signed ? (u64)(s64)(s8)*from : *from;
+	case 2:
+		memcpy(&half, from, sizeof(half));
+		return is_signed ? (u64)(s64)(s16)half : half;
+	case 4:
 		memcpy(&word, from, sizeof(word));
 		return is_signed ? (u64)(s64)(s32)word : word;
-	}
-	if (bytes == sizeof(value)) {
+	case 8:
 		memcpy(&value, from, sizeof(value));
 		return value;
 	}

@@ -51,7 +51,7 @@ static const char *text_of(const char *list, const void *payload, u32 bytes)
 		formats[k].format_bytes = strlen(formats[k].format);
 	item.payload = memcpy(copy, payload, bytes);
 	NEED(!braid_format_open(&f, &source));
-	braid_format_text(f, &item, &out);
+	braid_format_text_of(&item, braid_format_event(f, &item), &out);
 	snprintf(kept, sizeof(kept), "%.*s", (int)out.bytes, out.data ? out.data : "");
 	braid_format_close(f);
 	braid_text_free(&out);
