@@ -17,6 +17,7 @@
 #define BRAID_CAPTURE_CAPTURE_H
 
 #include <stdbool.h>
+#include <string.h>
 
 #include "host_agent/capture/chunk.h"
 
@@ -177,6 +178,25 @@ struct braid_chunk_view {
 	u32 bytes;
 	const u8 *payload;	/* 8-byte aligned; good until the next call */
 };
+
+/**
+ * braid_view_take - copy the next bytes of a payload
+ * @view: the chunk
+ * @at: where they are in the payload; moved past them
+ * @to: room for @bytes
+ * @bytes: wanted
+ *
+ * Return: whether there are as many; else nothing is copied.
+ */
+static inline bool braid_view_take(const struct braid_chunk_view *view, u32 *at, void *to,
+				   u32 bytes)
+{
+	if (bytes > view->bytes - *at)
+		return false;
+	memcpy(to, view->payload + *at, bytes);
+	*at += bytes;
+	return true;
+}
 
 /**
  * braid_capture_open - open a capture for reading

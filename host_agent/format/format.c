@@ -365,7 +365,8 @@ const char *braid_format_comm_for(const struct braid_item *item, s32 pid, u64 *f
 	if (pid == BRAID_PID_UNKNOWN)
 		return BRAID_COMM_UNKNOWN;
 	braid_array_first(k, s->nr_comms,
-			  c[k].pid > pid || (c[k].pid == pid && c[k].since_counter > item->counter));
+			  c[k].pid > pid ||
+			  (c[k].pid == pid && c[k].since_counter > item->counter));
 	if (k < s->nr_comms && c[k].pid == pid)
 		*until = c[k].since_counter - 1;
 	if (k && c[k - 1].pid == pid) {

@@ -18,64 +18,56 @@
 #define PAIR_ERROR_NS	100000
 #define PAIR_FUTURE_NS	10000000	/* an event this much younger than its page: no such wall time */
 
-/* Copies the array that a chunk ends with into a table of at most @most elements. */
-#define take_table(items, nr, capacity, most, data, bytes)			\
-	({									\
-		typeof(*(items)) one_;						\
-		u32 at_;							\
-		int err_ = 0;							\
-										\
-		for (at_ = 0; at_ + sizeof(one_) <= (bytes) && (nr) < (most) && !err_; \
-		     at_ += sizeof(one_)) {					\
-			memcpy(&one_, (data) + at_, sizeof(one_));		\
-			err_ = braid_array_push(items, nr, capacity, one_);	\
-		}								\
-		err_;								\
-	})
-
 static int take_samples(struct braid_round_trip **items, size_t *nr, size_t *capacity,
-			const u8 *data, u32 bytes, u32 vcpu)
+			const struct braid_chunk_view *v, u32 at, u32 vcpu)
 {
 	struct braid_round_trip c = { .vcpu = vcpu };
 	int err = 0;
-	u32 at;
 
-	for (at = 0; at + sizeof(c.s) <= bytes && *nr < BRAID_MAX_TABLE && !err; at += sizeof(c.s)) {
-		memcpy(&c.s, data + at, sizeof(c.s));
+	while (!err && *nr < BRAID_MAX_TABLE && braid_view_take(v, &at, &c.s, sizeof(c.s)))
 		err = braid_array_push(*items, *nr, *capacity, c);
-	}
+	return err;
+}
+
+static int take_offsets(struct braid_capture_stream *s, const struct braid_chunk_view *v)
+{
+	struct braid_clock_offset one;
+	int err = 0;
+	u32 at = 0;
+
+	while (!err && s->nr_offsets < BRAID_MAX_TABLE &&
+	       braid_view_take(v, &at, &one, sizeof(one)))
+		err = braid_array_push(s->offsets, s->nr_offsets, s->offsets_capacity, one);
 	return err;
 }
 
 /* Of minor 2: what they say holds from the beginning. */
-static int take_untimed(struct braid_capture_stream *s, const u8 *data, u32 bytes)
+static int take_untimed(struct braid_capture_stream *s, const struct braid_chunk_view *v)
 {
+	struct braid_stream *to = &s->stream;
 	struct braid_vcpu_thread thread = { 0 };
 	struct braid_vcpu_untimed one;
 	int err = 0;
-	u32 at;
+	u32 at = 0;
 
-	s->stream.nr_threads = 0;
-	for (at = 0; at + sizeof(one) <= bytes && s->stream.nr_threads < BRAID_MAX_TABLE && !err;
-	     at += sizeof(one)) {
-		memcpy(&one, data + at, sizeof(one));
+	to->nr_threads = 0;
+	while (!err && to->nr_threads < BRAID_MAX_TABLE &&
+	       braid_view_take(v, &at, &one, sizeof(one))) {
 		thread.vcpu = one.vcpu;
 		thread.tid = one.tid;
-		err = braid_array_push(s->stream.threads, s->stream.nr_threads, s->threads_capacity,
-				       thread);
+		err = braid_array_push(to->threads, to->nr_threads, s->threads_capacity, thread);
 	}
 	return err;
 }
 
-static int take_threads(struct braid_capture_stream *s, const u8 *data, u32 bytes)
+static int take_threads(struct braid_capture_stream *s, const struct braid_chunk_view *v)
 {
 	struct braid_stream *to = &s->stream;
 	struct braid_vcpu_thread row;
 	int err = 0;
-	u32 at;
+	u32 at = 0;
 
-	for (at = 0; at + sizeof(row) <= bytes && !err; at += sizeof(row)) {
-		memcpy(&row, data + at, sizeof(row));
+	while (!err && braid_view_take(v, &at, &row, sizeof(row))) {
 		if (row.vcpu == BRAID_VCPU_NONE && to->nr_others < BRAID_MAX_TABLE)
 			err = braid_array_push(to->others, to->nr_others, s->others_capacity, row);
 		else if (row.vcpu != BRAID_VCPU_NONE && to->nr_threads < BRAID_MAX_CPUS)
@@ -85,14 +77,13 @@ static int take_threads(struct braid_capture_stream *s, const u8 *data, u32 byte
 }
 
 /* Disruptions are kept apart: a pause is two marks in a row. */
-static int take_marks(struct braid_capture_stream *s, const u8 *data, u32 bytes)
+static int take_marks(struct braid_capture_stream *s, const struct braid_chunk_view *v)
 {
 	struct braid_clock_mark mark;
 	int err = 0;
-	u32 at;
+	u32 at = 0;
 
-	for (at = 0; at + sizeof(mark) <= bytes && !err; at += sizeof(mark)) {
-		memcpy(&mark, data + at, sizeof(mark));
+	while (!err && braid_view_take(v, &at, &mark, sizeof(mark))) {
 		if (mark.kind == BRAID_MARK_DISRUPTED && s->nr_breaks < BRAID_MAX_MARKS)
 			err = braid_array_push(s->breaks, s->nr_breaks, s->breaks_capacity, mark);
 		else if (mark.kind != BRAID_MARK_DISRUPTED && s->nr_marks < BRAID_MAX_MARKS)
@@ -102,13 +93,12 @@ static int take_marks(struct braid_capture_stream *s, const u8 *data, u32 bytes)
 }
 
 /* The last one counts. */
-static void take_vmclock(struct braid_stream *s, const u8 *data, u32 bytes)
+static void take_vmclock(struct braid_stream *s, const struct braid_chunk_view *v)
 {
 	struct braid_clock_vm one;
-	u32 at;
+	u32 at = 0;
 
-	for (at = 0; at + sizeof(one) <= bytes; at += sizeof(one)) {
-		memcpy(&one, data + at, sizeof(one));
+	while (braid_view_take(v, &at, &one, sizeof(one))) {
 		if (!s->has_vmclock || one.host_ns >= s->vmclock.host_ns)
 			s->vmclock = one;
 		s->has_vmclock = true;
@@ -117,36 +107,31 @@ static void take_vmclock(struct braid_stream *s, const u8 *data, u32 bytes)
 
 int braid_capture_take_clock(struct braid_capture_stream *s, const struct braid_chunk_view *v)
 {
-	struct braid_chunk_clock_vcpu head = { 0 };
+	struct braid_chunk_clock_vcpu head;
+	u32 at = 0;
 
 	switch (v->type) {
 	case BRAID_CHUNK_CLOCK_VCPU:
-		if (v->bytes < sizeof(head))
-			return 0;
-		memcpy(&head, v->payload, sizeof(head));
-		if (head.vcpu >= s->stream.nr_cpus)
+		if (!braid_view_take(v, &at, &head, sizeof(head)) || head.vcpu >= s->stream.nr_cpus)
 			return 0;
 		return take_samples(&s->round_trips, &s->nr_round_trips, &s->round_trips_capacity,
-				    v->payload + sizeof(head), v->bytes - sizeof(head),
-				    head.vcpu + 1);
+				    v, at, head.vcpu + 1);
 	case BRAID_CHUNK_CLOCK:
 		return take_samples(&s->round_trips, &s->nr_round_trips, &s->round_trips_capacity,
-				    v->payload, v->bytes, 0);
+				    v, 0, 0);
 	case BRAID_CHUNK_CLOCK_OFFSET:
-		return take_table(s->offsets, s->nr_offsets, s->offsets_capacity, BRAID_MAX_TABLE,
-				  v->payload, v->bytes);
+		return take_offsets(s, v);
 	case BRAID_CHUNK_CLOCK_MARK:
-		return take_marks(s, v->payload, v->bytes);
+		return take_marks(s, v);
 	case BRAID_CHUNK_CLOCK_VM:
-		take_vmclock(&s->stream, v->payload, v->bytes);
+		take_vmclock(&s->stream, v);
 		return 0;
 	case BRAID_CHUNK_CLOCK_PAIR:
-		return take_table(s->pairs, s->nr_pairs, s->pairs_capacity, BRAID_MAX_TABLE,
-				  v->payload, v->bytes);
+		return braid_capture_take_pairs(s, v);
 	case BRAID_CHUNK_VCPUS:
-		return take_untimed(s, v->payload, v->bytes);
+		return take_untimed(s, v);
 	case BRAID_CHUNK_VCPU_THREADS:
-		return take_threads(s, v->payload, v->bytes);
+		return take_threads(s, v);
 	}
 	return 0;
 }
@@ -156,11 +141,10 @@ int braid_capture_take_host_clock(struct braid_capture_source *cs, const struct 
 	struct braid_chunk_host_clock head;
 	struct braid_host_round_trips *to;
 	char *name = NULL;
+	u32 at = 0;
 
-	if (v->bytes < sizeof(head))
-		return 0;
-	memcpy(&head, v->payload, sizeof(head));
-	if (!head.kind || head.kind >= BRAID_HOST_CLOCK_KINDS)
+	if (!braid_view_take(v, &at, &head, sizeof(head)) || !head.kind ||
+	    head.kind >= BRAID_HOST_CLOCK_KINDS)
 		return 0;
 	if (head.kind == BRAID_HOST_CLOCK_COUNTER)
 		name = cs->source.clocks.counter_name;
@@ -172,8 +156,7 @@ int braid_capture_take_host_clock(struct braid_capture_source *cs, const struct 
 		braid_text_clean(name);
 	}
 	to = &cs->host_round_trips[head.kind];
-	return take_samples(&to->items, &to->nr, &to->capacity, v->payload + sizeof(head),
-			    v->bytes - sizeof(head), 0);
+	return take_samples(&to->items, &to->nr, &to->capacity, v, at, 0);
 }
 
 static int by_h1(const void *a, const void *b)

@@ -31,13 +31,11 @@ static struct braid_capture_stream *stream_at(struct braid_capture_source *cs, s
 static bool has_vcpus(const struct braid_chunk_view *v)
 {
 	struct braid_vcpu_thread row;
-	u32 at;
+	u32 at = 0;
 
-	for (at = 0; at + sizeof(row) <= v->bytes; at += sizeof(row)) {
-		memcpy(&row, v->payload + at, sizeof(row));
+	while (braid_view_take(v, &at, &row, sizeof(row)))
 		if (row.vcpu != BRAID_VCPU_NONE)
 			return true;
-	}
 	return false;
 }
 
@@ -45,14 +43,14 @@ static void note_news(struct braid_capture_source *cs, const struct braid_chunk_
 		      struct news *news)
 {
 	struct braid_capture_stream *s = braid_capture_stream_of(cs, v->stream);
+	u32 at = 0;
 
 	switch (v->type) {
 	case BRAID_CHUNK_HOST_CLOCK:
 		news->host_clock = true;
 		return;
 	case BRAID_CHUNK_COMPLETE:
-		if (v->bytes >= sizeof(news->until_ns))
-			memcpy(&news->until_ns, v->payload, sizeof(news->until_ns));
+		braid_view_take(v, &at, &news->until_ns, sizeof(news->until_ns));
 		return;
 	case BRAID_CHUNK_RING_END:
 		news->ends = true;

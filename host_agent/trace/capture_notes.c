@@ -32,12 +32,10 @@ int braid_capture_add_note(struct braid_capture_stream *s, u64 host_ns, const ch
 int braid_capture_take_note(struct braid_capture_stream *s, const struct braid_chunk_view *v)
 {
 	struct braid_chunk_note head;
+	u32 at = 0;
 
-	if (v->bytes < sizeof(head))
-		return 0;
-	memcpy(&head, v->payload, sizeof(head));
-	return braid_capture_add_note(s, head.host_ns, (const char *)v->payload + sizeof(head),
-				      v->bytes - sizeof(head));
+	return !braid_view_take(v, &at, &head, sizeof(head)) ? 0 :
+	       braid_capture_add_note(s, head.host_ns, (const char *)v->payload + at, v->bytes - at);
 }
 
 static int capture_notes_by_time(const void *a, const void *b)

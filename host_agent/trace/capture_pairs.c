@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The pairs of counter and wall time that a guest's rings hold, page by page. */
+/* Pairs of counter and wall time: those of the capture, and those in a guest's rings, page by page. */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "host_agent/trace/capture_private.h"
@@ -9,13 +8,21 @@
 #include "host_agent/util/error.h"
 #include "shared/page.h"
 
-int braid_capture_add_pair(struct braid_capture_stream *s, u64 counter, u64 realtime_ns)
+static int add_pair(struct braid_capture_stream *s, struct braid_clock_pair pair)
 {
-	struct braid_clock_pair pair = { .counter = counter, .realtime_ns = realtime_ns };
+	return s->nr_pairs >= BRAID_MAX_TABLE ? 0 :
+	       braid_array_push(s->pairs, s->nr_pairs, s->pairs_capacity, pair);
+}
 
-	if (s->nr_pairs >= BRAID_MAX_TABLE)
-		return 0;
-	return braid_array_push(s->pairs, s->nr_pairs, s->pairs_capacity, pair);
+int braid_capture_take_pairs(struct braid_capture_stream *s, const struct braid_chunk_view *v)
+{
+	struct braid_clock_pair one;
+	int err = 0;
+	u32 at = 0;
+
+	while (!err && braid_view_take(v, &at, &one, sizeof(one)))
+		err = add_pair(s, one);
+	return err;
 }
 
 /* A stamp is an absolute counter: the times of the events around it do not matter. */
@@ -34,7 +41,8 @@ static int of_extent(struct braid_capture_stream *s, const struct braid_capture_
 			  page.time_stamp, flags);
 	while (!err && braid_page_next(&c, &view) > 0)
 		if (view.type != BRAID_TYPE_DATA && view.external_ns)
-			err = braid_capture_add_pair(s, view.time, view.external_ns);
+			err = add_pair(s, (struct braid_clock_pair){
+				.counter = view.time, .realtime_ns = view.external_ns });
 	return err;
 }
 

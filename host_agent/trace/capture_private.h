@@ -240,7 +240,7 @@ int braid_capture_take_comms(struct braid_capture_stream *s, const struct braid_
 int braid_capture_take_symbols(struct braid_capture_stream *s, const struct braid_chunk_view *v);
 int braid_capture_keep_printk(struct braid_capture_stream *s, const void *text, u32 bytes);
 int braid_capture_take_text(struct braid_capture_stream *s, const struct braid_chunk_view *v);
-/* kallsyms.c: a host's kernel symbols, as they are stored. Return: 0 or -ENOMEM. */
+/* symbols.c: a host's kernel symbols, as they are stored. Return: 0 or -ENOMEM. */
 int braid_capture_take_kallsyms(struct braid_capture_stream *s, u32 raw_bytes, const u8 *data,
 				u32 bytes);
 
@@ -289,8 +289,8 @@ int braid_capture_fit_host(struct braid_capture_source *cs);
 int braid_capture_fit_clock(struct braid_capture_stream *s);
 void braid_capture_free_clock(struct braid_capture_stream *s);
 
-/* capture_pairs.c: one pair; and those in a guest's rings. Return: 0, -ENOMEM; find: -errno. */
-int braid_capture_add_pair(struct braid_capture_stream *s, u64 counter, u64 realtime_ns);
+/* capture_pairs.c: those of a chunk: 0 or -ENOMEM; and those in a guest's rings: 0 or -errno. */
+int braid_capture_take_pairs(struct braid_capture_stream *s, const struct braid_chunk_view *v);
 int braid_capture_find_pairs(struct braid_capture_stream *s);
 
 /* capture_index.c: chunks that belong to a ring */

@@ -30,19 +30,9 @@ struct braid_capture_stream *braid_capture_stream_of(struct braid_capture_source
 static int set_number(struct braid_capture_source *cs, u32 number, struct braid_capture_stream *s)
 {
 	struct braid_file_streams *file = &cs->files[cs->file];
-	size_t more = file->nr ? file->nr : 16;
-	struct braid_capture_stream **grown;
 
-	while (more <= number)
-		more *= 2;
-	if (more > file->nr) {
-		grown = reallocarray(file->by_number, more, sizeof(*grown));
-		if (!grown)
-			return -ENOMEM;
-		memset(grown + file->nr, 0, (more - file->nr) * sizeof(*grown));
-		file->by_number = grown;
-		file->nr = more;
-	}
+	if (braid_array_cover(file->by_number, file->nr, number))
+		return -ENOMEM;
 	file->by_number[number] = s;
 	return 0;
 }
@@ -155,11 +145,10 @@ int braid_capture_take_buffer(struct braid_capture_stream *s, const struct braid
 {
 	const char *why = "it is too short";
 	struct braid_chunk_buffer chunk;
+	u32 at = 0;
 
-	if (v->bytes >= sizeof(chunk)) {
-		memcpy(&chunk, v->payload, sizeof(chunk));
+	if (braid_view_take(v, &at, &chunk, sizeof(chunk)))
 		why = set_buffer(s, chunk.index, &chunk.desc);
-	}
 	if (why)
 		braid_source_faulty(&s->source->source, &s->stream,
 				    "the buffer in chunk %llu is left out: %s",
@@ -278,10 +267,10 @@ int braid_capture_take_stream(struct braid_capture_source *cs, const struct brai
 void braid_capture_take_end(struct braid_capture_stream *s, const struct braid_chunk_view *v)
 {
 	struct braid_chunk_stream_end end;
+	u32 at = 0;
 
-	if (v->bytes < sizeof(end))
+	if (!braid_view_take(v, &at, &end, sizeof(end)))
 		return;
-	memcpy(&end, v->payload, sizeof(end));
 	s->stream.end_reason = end.reason;
 	s->stream.unconfirmed |= end.flags & BRAID_END_UNCONFIRMED;
 	s->stream.end_ns = end.host_ns;
@@ -366,11 +355,11 @@ int braid_capture_take_events(struct braid_capture_stream *s, const struct braid
 
 int braid_capture_take_comms(struct braid_capture_stream *s, const struct braid_chunk_view *v)
 {
-	u32 k, nr = v->bytes / sizeof(struct braid_comm);
 	struct braid_comm comm;
+	u32 at = 0;
 
-	for (k = 0; k < nr && s->stream.nr_comms < BRAID_MAX_TABLE; k++) {
-		memcpy(&comm, v->payload + k * sizeof(comm), sizeof(comm));
+	while (s->stream.nr_comms < BRAID_MAX_TABLE &&
+	       braid_view_take(v, &at, &comm, sizeof(comm))) {
 		comm.comm[sizeof(comm.comm) - 1] = 0;
 		braid_text_clean(comm.comm);
 		if (braid_array_push(s->stream.comms, s->stream.nr_comms, s->comms_capacity, comm))
@@ -381,11 +370,11 @@ int braid_capture_take_comms(struct braid_capture_stream *s, const struct braid_
 
 int braid_capture_take_symbols(struct braid_capture_stream *s, const struct braid_chunk_view *v)
 {
-	u32 k, nr = v->bytes / sizeof(struct braid_symbol);
 	struct braid_symbol symbol;
+	u32 at = 0;
 
-	for (k = 0; k < nr && s->stream.nr_symbols < BRAID_MAX_TABLE; k++) {
-		memcpy(&symbol, v->payload + k * sizeof(symbol), sizeof(symbol));
+	while (s->stream.nr_symbols < BRAID_MAX_TABLE &&
+	       braid_view_take(v, &at, &symbol, sizeof(symbol))) {
 		symbol.name[sizeof(symbol.name) - 1] = 0;
 		braid_text_clean(symbol.name);
 		if (braid_array_push(s->stream.symbols, s->stream.nr_symbols, s->symbols_capacity,
@@ -464,15 +453,6 @@ int braid_capture_add_format(struct braid_capture_stream *s, const char *system_
 				format);
 }
 
-static int take_format(struct braid_capture_stream *s, const struct braid_chunk_text *head,
-		       const u8 *text, u32 bytes)
-{
-	char system[sizeof(head->name) + 1] = { 0 };
-
-	memcpy(system, head->name, sizeof(head->name));
-	return braid_capture_add_format(s, system, text, bytes);
-}
-
 /* The first list counts. */
 int braid_capture_keep_printk(struct braid_capture_stream *s, const void *text, u32 bytes)
 {
@@ -485,18 +465,19 @@ int braid_capture_keep_printk(struct braid_capture_stream *s, const void *text, 
 int braid_capture_take_text(struct braid_capture_stream *s, const struct braid_chunk_view *v)
 {
 	struct braid_chunk_text head;
+	char system[sizeof(head.name) + 1] = { 0 };
+	u32 at = 0;
 
-	if (v->bytes < sizeof(head))
+	if (!braid_view_take(v, &at, &head, sizeof(head)))
 		return 0;
-	memcpy(&head, v->payload, sizeof(head));
+	memcpy(system, head.name, sizeof(head.name));
 	if (head.kind == BRAID_TEXT_FORMAT)
-		return take_format(s, &head, v->payload + sizeof(head), v->bytes - sizeof(head));
+		return braid_capture_add_format(s, system, v->payload + at, v->bytes - at);
 	if (head.kind == BRAID_TEXT_PRINTK)
-		return braid_capture_keep_printk(s, v->payload + sizeof(head),
-						 v->bytes - sizeof(head));
+		return braid_capture_keep_printk(s, v->payload + at, v->bytes - at);
 	if (head.kind == BRAID_TEXT_KALLSYMS)
-		return braid_capture_take_kallsyms(s, head.raw_bytes, v->payload + sizeof(head),
-						   v->bytes - sizeof(head));
+		return braid_capture_take_kallsyms(s, head.raw_bytes, v->payload + at,
+						   v->bytes - at);
 	return 0;
 }
 

@@ -34,11 +34,9 @@ int braid_capture_take_window(struct braid_capture_source *cs, const struct brai
 {
 	struct braid_window *window = window_of(cs, cs->file);
 	struct braid_chunk_window edge;
+	u32 at = 0;
 
-	if (v->bytes < sizeof(edge))
-		return 0;
-	memcpy(&edge, v->payload, sizeof(edge));
-	if (edge.host_ns > INT64_MAX)
+	if (!braid_view_take(v, &at, &edge, sizeof(edge)) || edge.host_ns > INT64_MAX)
 		return 0;
 	if (edge.edge == BRAID_WINDOW_START && !window)
 		return add_window(cs, edge.host_ns);
