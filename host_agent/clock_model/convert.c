@@ -126,22 +126,21 @@ static struct braid_clock_time event_to_host(const struct braid_clock *clock,
 	return t;
 }
 
-/* Widens @t so that @other is within, too. */
-static void cover_both(struct braid_clock_time *t, const struct braid_clock_time *other)
+/* The bound of a time that covers another one, too. */
+static u64 cover_both(s64 ns, u64 bound_ns, s64 other_ns, u64 other_bound_ns)
 {
-	s64 low = braid_clock_earliest(other->ns, other->bound_ns);
-	s64 high = braid_clock_latest(other->ns, other->bound_ns);
+	s64 low = braid_clock_earliest(other_ns, other_bound_ns);
+	s64 high = braid_clock_latest(other_ns, other_bound_ns);
 	u64 most;
 
-	if (t->bound_ns == BRAID_BOUND_UNKNOWN || low == INT64_MIN || high == INT64_MAX) {
-		t->bound_ns = BRAID_BOUND_UNKNOWN;
-		return;
-	}
-	most = high > t->ns ? (u64)high - (u64)t->ns : 0;
-	if (low < t->ns && (u64)t->ns - (u64)low > most)
-		most = (u64)t->ns - (u64)low;
-	if (most > t->bound_ns)
-		t->bound_ns = most <= INT64_MAX ? most : BRAID_BOUND_UNKNOWN;
+	if (bound_ns == BRAID_BOUND_UNKNOWN || low == INT64_MIN || high == INT64_MAX)
+		return BRAID_BOUND_UNKNOWN;
+	most = high > ns ? (u64)high - (u64)ns : 0;
+	if (low < ns && (u64)ns - (u64)low > most)
+		most = (u64)ns - (u64)low;
+	if (most <= bound_ns)
+		return bound_ns;
+	return most <= INT64_MAX ? most : BRAID_BOUND_UNKNOWN;
 }
 
 /* No epoch explains the counter: the last one that had begun when the event was there. */
@@ -182,7 +181,7 @@ static noinline struct braid_clock_time convert_among(const struct braid_clock *
 		if (track->nr_epochs > 1 && !can_be(track, k, &t, taken_ns))
 			continue;
 		if (candidates++) {
-			cover_both(&found, &t);
+			found.bound_ns = cover_both(found.ns, found.bound_ns, t.ns, t.bound_ns);
 			continue;
 		}
 		found = t;
@@ -236,21 +235,15 @@ struct braid_clock_reading braid_clock_reading_at(const struct braid_clock *cloc
 	size_t k;
 
 	for (k = 0; k < track->nr_epochs; k++) {
-		struct braid_clock_time one, other;
-
 		if (ns < track->epochs[k].from_ns)
 			break;
 		if (k + 1 < track->nr_epochs && ns > track->epochs[k + 1].begun_ns)
 			continue;
 		r = read_model(clock, &track->epochs[k], ns);
-		if (!any) {
+		if (any)
+			found.bound_ns = cover_both(found.value, found.bound_ns, r.value, r.bound_ns);
+		else
 			found = r;
-		} else {
-			one = (struct braid_clock_time){ found.value, found.bound_ns, 0, true };
-			other = (struct braid_clock_time){ r.value, r.bound_ns, 0, true };
-			cover_both(&one, &other);
-			found.bound_ns = one.bound_ns;
-		}
 		any = true;
 	}
 	return found;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Reads KVM's debugfs and the threads of a virtual machine. */
 #include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -11,6 +10,7 @@
 
 #include "host_agent/clock_sync/kvm.h"
 #include "host_agent/util/array.h"
+#include "host_agent/util/cleanup.h"
 #include "host_agent/util/peek.h"
 
 #define DEBUGFS		"/sys/kernel/debug/kvm"
@@ -32,17 +32,12 @@ struct braid_kvm_vm {
 
 static ssize_t read_text(const char *path, char *to, size_t room)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t n;
+	braid_auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, to, room - 1);
 
-	if (fd < 0)
-		return -errno;
-	n = read(fd, to, room - 1);
 	if (n < 0)
-		n = -errno;
-	close(fd);
-	if (n >= 0)
-		to[n] = 0;
+		return -errno;
+	to[n] = 0;
 	return n;
 }
 
@@ -70,25 +65,23 @@ static int read_number(const struct braid_kvm_vm *vm, u32 id, const char *file, 
 /* "<pid>-<fd>"; of a QEMU with several machines the first. */
 static int find_machine(struct braid_kvm_vm *vm)
 {
+	braid_auto_dir DIR *dir = NULL;
 	struct dirent *entry;
-	int err = -ENOENT;
 	char *end;
-	DIR *dir;
 
 	if (!braid_pids_of_host())
 		return -ENOENT;
 	dir = opendir(DEBUGFS);
 	if (!dir)
 		return errno == EACCES || errno == EPERM ? -EACCES : -ENOENT;
-	while (err && (entry = readdir(dir))) {
+	while ((entry = readdir(dir))) {
 		if (strtol(entry->d_name, &end, 10) != vm->pid || *end != '-' ||
 		    strlen(entry->d_name) >= sizeof(vm->dir))
 			continue;
 		strcpy(vm->dir, entry->d_name);
-		err = 0;
+		return 0;
 	}
-	closedir(dir);
-	return err;
+	return -ENOENT;
 }
 
 /* Kernels before 6.0 don't report it. */
@@ -136,18 +129,16 @@ static int add_vcpu(struct braid_kvm_vm *vm, u32 id)
 
 static int find_vcpus(struct braid_kvm_vm *vm)
 {
+	braid_auto_dir DIR *dir = NULL;
 	struct dirent *entry;
 	char path[128];
 	int err = 0;
-	DIR *dir;
 
 	snprintf(path, sizeof(path), DEBUGFS "/%s", vm->dir);
 	dir = opendir(path);
 	while (dir && !err && (entry = readdir(dir)))
 		if (!strncmp(entry->d_name, "vcpu", 4) && isdigit((unsigned char)entry->d_name[4]))
 			err = add_vcpu(vm, atoi(entry->d_name + 4));
-	if (dir)
-		closedir(dir);
 	if (vm->nr_vcpus)
 		qsort(vm->vcpus, vm->nr_vcpus, sizeof(*vm->vcpus), by_id);
 	name_threads(vm);

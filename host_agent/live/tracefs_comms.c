@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Names of the host's tasks, from tracefs' own table and from /proc. */
 #include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,8 +11,9 @@
 #include "host_agent/discover/discover.h"
 #include "host_agent/live/tracefs_private.h"
 #include "host_agent/util/array.h"
-#include "host_agent/util/helper.h"
+#include "host_agent/util/cleanup.h"
 #include "host_agent/util/error.h"
+#include "host_agent/util/helper.h"
 
 #define MAX_COMMS	(1u << 23)	/* more pids than the kernel has */
 
@@ -80,8 +80,8 @@ static int scan_saved(struct scan *scan)
 
 static int scan_task(struct scan *scan, const char *pid, const char *tid)
 {
+	braid_auto_file FILE *f = NULL;
 	char path[64], name[64] = "";
-	FILE *f;
 
 	snprintf(path, sizeof(path), "/proc/%.10s/task/%.10s/comm", pid, tid);
 	f = fopen(path, "re");
@@ -89,38 +89,33 @@ static int scan_task(struct scan *scan, const char *pid, const char *tid)
 		return 0;	/* it ended meanwhile */
 	if (fgets(name, sizeof(name), f))
 		name[strcspn(name, "\n")] = 0;
-	fclose(f);
 	return *name ? note_comm(scan, atoi(tid), name) : 0;
 }
 
 static int scan_process(struct scan *scan, const char *pid)
 {
+	braid_auto_dir DIR *tasks = NULL;
 	struct dirent *entry;
 	char path[64];
 	int err = 0;
-	DIR *tasks;
 
 	snprintf(path, sizeof(path), "/proc/%.10s/task", pid);
 	tasks = opendir(path);
 	while (tasks && !err && (entry = readdir(tasks)))
 		if (isdigit((unsigned char)*entry->d_name))
 			err = scan_task(scan, pid, entry->d_name);
-	if (tasks)
-		closedir(tasks);
 	return err;
 }
 
 static int scan_proc(struct scan *scan)
 {
+	braid_auto_dir DIR *proc = opendir("/proc");
 	struct dirent *entry;
 	int err = 0;
-	DIR *proc = opendir("/proc");
 
 	while (proc && !err && (entry = readdir(proc)))
 		if (isdigit((unsigned char)*entry->d_name))
 			err = scan_process(scan, entry->d_name);
-	if (proc)
-		closedir(proc);
 	return err;
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Takes sub-buffers of one CPU's trace_pipe_raw, by mapping it or by read(). */
 #include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -15,6 +14,7 @@
 #include "host_agent/clock_sync/host.h"
 #include "host_agent/live/tracefs_private.h"
 #include "host_agent/util/array.h"
+#include "host_agent/util/cleanup.h"
 #include "host_agent/util/error.h"
 
 #define GET_READER	_IO('R', 0x20)	/* TRACE_MMAP_IOCTL_GET_READER */
@@ -312,17 +312,14 @@ static int open_cpu(struct braid_tracefs_source *s, u32 number)
 int braid_host_cpus_open(struct braid_tracefs_source *s)
 {
 	char *path = tracefs_instance_get_file(s->instance, "per_cpu");
+	braid_auto_dir DIR *dir = path ? opendir(path) : NULL;
 	struct dirent *entry;
 	int err = 0;
-	DIR *dir;
 
-	dir = path ? opendir(path) : NULL;
 	tracefs_put_tracing_file(path);
 	while (dir && !err && (entry = readdir(dir)))
 		if (!strncmp(entry->d_name, "cpu", 3) && isdigit((unsigned char)entry->d_name[3]))
 			err = open_cpu(s, atoi(entry->d_name + 3));
-	if (dir)
-		closedir(dir);
 	if (!err && !s->nr_cpus)
 		err = braid_fail(-ENOENT, "the host's tracefs shows no CPUs");
 	return err;

@@ -13,6 +13,7 @@
 
 #include "host_agent/transport/transport.h"
 #include "host_agent/util/array.h"
+#include "host_agent/util/cleanup.h"
 #include "host_agent/util/error.h"
 #include "shared/region.h"
 
@@ -204,22 +205,19 @@ void braid_mapping_close(struct braid_mapping *m)
 /* The pid that holds the file's flock, as /proc/locks has it, or 0. */
 static int lock_holder(const struct braid_mapping *m)
 {
-	FILE *f = fopen("/proc/locks", "re");
+	braid_auto_file FILE *f = fopen("/proc/locks", "re");
 	unsigned int major_number, minor_number;
 	unsigned long long inode;
 	char line[256];
-	int pid, holder = 0;
+	int pid;
 
-	if (!f)
-		return 0;
-	while (!holder && fgets(line, sizeof(line), f))
+	while (f && fgets(line, sizeof(line), f))
 		if (sscanf(line, "%*d: FLOCK %*s WRITE %d %x:%x:%llu", &pid, &major_number,
 			   &minor_number, &inode) == 4 &&
 		    inode == m->inode && major_number == major(m->device) &&
 		    minor_number == minor(m->device))
-			holder = pid;
-	fclose(f);
-	return holder;
+			return pid;
+	return 0;
 }
 
 static int lock(const struct braid_mapping *m)

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Asks a flight recorder for a snapshot, through a socket that only its user may access. */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -13,6 +12,7 @@
 #include <unistd.h>
 
 #include "host_agent/transport/request.h"
+#include "host_agent/util/cleanup.h"
 #include "host_agent/util/error.h"
 #include "host_agent/util/io.h"
 #include "host_agent/util/text.h"
@@ -179,7 +179,7 @@ static int connect_any(const char *path)
 	char one[sizeof(((struct sockaddr_un *)0)->sun_path)];
 	int found = -1, nr = 0, fd;
 	struct dirent *entry;
-	DIR *dir = opendir(path);
+	braid_auto_dir DIR *dir = opendir(path);
 
 	while (dir && (entry = readdir(dir))) {
 		if (!strstr(entry->d_name, SUFFIX) ||
@@ -195,8 +195,6 @@ static int connect_any(const char *path)
 		else
 			found = fd;
 	}
-	if (dir)
-		closedir(dir);
 	if (nr == 1)
 		return found;
 	if (!nr)

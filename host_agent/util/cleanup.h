@@ -3,6 +3,7 @@
 #ifndef BRAID_UTIL_CLEANUP_H
 #define BRAID_UTIL_CLEANUP_H
 
+#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -24,12 +25,20 @@ static inline void braid_cleanup_file(FILE **file)
 		fclose(*file);
 }
 
+static inline void braid_cleanup_dir(DIR **dir)
+{
+	if (*dir)
+		closedir(*dir);
+}
+
 /* free() at the end of the scope; the pointer must be initialized */
 #define braid_auto_free		__attribute__((__cleanup__(braid_cleanup_free)))
 /* close() at the end of the scope, if not negative */
 #define braid_auto_fd		__attribute__((__cleanup__(braid_cleanup_fd)))
 /* fclose() at the end of the scope, if not NULL */
 #define braid_auto_file		__attribute__((__cleanup__(braid_cleanup_file)))
+/* closedir() at the end of the scope, if not NULL */
+#define braid_auto_dir		__attribute__((__cleanup__(braid_cleanup_dir)))
 
 /* Transfers ownership of a guarded pointer. */
 #define braid_take(p)							\
