@@ -117,7 +117,7 @@ static int write_stream(struct recovery *r, struct braid_region_source *source,
 
 	for (turns = 0; turns < TURNS_MOST; turns++) {
 		ret = braid_region_source_poll(source);
-		braid_region_source_status(source, &status);
+		status = braid_region_source_status(source);
 		if (ret < 0 || status.phase == BRAID_PHASE_RECORDING)
 			break;
 		usleep(1000);
@@ -128,7 +128,7 @@ static int write_stream(struct recovery *r, struct braid_region_source *source,
 		ret = braid_region_source_finish(source);
 	if (ret < 0)
 		return ret;
-	braid_region_source_status(source, &status);
+	status = braid_region_source_status(source);
 	if (!status.nr_streams) {
 		cmd_recover_say(r, *status.name ? status.name : "a region", braid_failure());
 		return 0;

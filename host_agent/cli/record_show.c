@@ -121,7 +121,7 @@ static void status_put_guest(struct braid_text *t, const struct braid_record_gue
 {
 	struct braid_region_status status;
 
-	braid_region_source_status(guest->source, &status);
+	status = braid_region_source_status(guest->source);
 	braid_text_puts(t, "{");
 	braid_text_member(t, "name", *guest->name ? guest->name : *status.name ? status.name : guest->path);
 	braid_text_printf(t, ",\"state\":\"%s\",\"events\":%llu,\"lost\":%llu,\"bytes\":%llu,\"fill\":%.3f,\"confirmed\":%s}",
@@ -149,7 +149,7 @@ static void status_put(struct record_status *s, const char *type,
 	}
 	braid_text_puts(&s->line, "]");
 	if (r->host_source) {
-		braid_tracefs_source_status(r->host_source, &host);
+		host = braid_tracefs_source_status(r->host_source);
 		braid_text_printf(&s->line, ",\"host\":{\"bytes\":%llu,\"events\":%llu,\"lost\":%llu}",
 				  (unsigned long long)host.bytes, (unsigned long long)host.events,
 				  (unsigned long long)host.lost);
@@ -253,7 +253,7 @@ static void record_show_put_events(const struct braid_recording *r)
 	size_t k;
 
 	for (k = 0; k < r->nr_guests; k++) {
-		braid_region_source_status(r->guests[k].source, &status);
+		status = braid_region_source_status(r->guests[k].source);
 		some |= status.phase == BRAID_PHASE_RECORDING;
 	}
 	for (k = 0; k < r->o.events.nr; k++) {
@@ -281,7 +281,7 @@ static void started(void *arg, const struct braid_recording *r)
 	close_line(show);
 	fprintf(stderr, "Recording");
 	for (k = 0; k < r->nr_guests; k++) {
-		braid_region_source_status(r->guests[k].source, &status);
+		status = braid_region_source_status(r->guests[k].source);
 		fprintf(stderr, "%s %s", k ? "," : "", name_of(&r->guests[k], &status));
 	}
 	if (r->host_source)
@@ -328,7 +328,7 @@ static void append_guest(struct braid_text *line, const struct braid_record_gues
 	char rate[16], lost[16];
 	u32 fill;
 
-	braid_region_source_status(guest->source, &status);
+	status = braid_region_source_status(guest->source);
 	fill = braid_region_source_fill(guest->source);
 	braid_human(rate, sizeof(rate), (status.events - *events) / seconds);
 	braid_human(lost, sizeof(lost), status.lost);
@@ -374,7 +374,7 @@ static void progress(void *arg, const struct braid_recording *r)
 	for (k = 0; k < r->nr_guests; k++)
 		append_guest(&line, &r->guests[k], &show->events[k], seconds);
 	if (r->host_source) {
-		braid_tracefs_source_status(r->host_source, &host);
+		host = braid_tracefs_source_status(r->host_source);
 		braid_text_printf(&line, " | host: %.1f MB", host.bytes / 1e6);
 	}
 	if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) || size.ws_col < 20)
@@ -390,7 +390,7 @@ static void guest_summary(const struct braid_record_guest *guest)
 {
 	struct braid_region_status status;
 
-	braid_region_source_status(guest->source, &status);
+	status = braid_region_source_status(guest->source);
 	fprintf(stderr, "  %-16s ", name_of(guest, &status));
 	if (!status.nr_streams) {
 		fputs("no driver was loaded\n", stderr);
@@ -430,7 +430,7 @@ static void stopped(void *arg, const struct braid_recording *r)
 	for (k = 0; k < r->nr_guests; k++)
 		guest_summary(&r->guests[k]);
 	if (r->host_source) {
-		braid_tracefs_source_status(r->host_source, &host);
+		host = braid_tracefs_source_status(r->host_source);
 		fprintf(stderr, "  %-16s %llu event%s, %llu lost\n", "host",
 			(unsigned long long)host.events, host.events == 1 ? "" : "s",
 			(unsigned long long)host.lost);

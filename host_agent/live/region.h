@@ -184,8 +184,7 @@ bool braid_region_source_rings(const struct braid_region_source *s);
 int braid_region_source_note(struct braid_region_source *s, const char *line);
 
 /** braid_region_source_status - how it goes */
-void braid_region_source_status(const struct braid_region_source *s,
-				struct braid_region_status *status);
+struct braid_region_status braid_region_source_status(const struct braid_region_source *s);
 
 /**
  * braid_region_source_complete - time up to which the guest's events are all in the capture

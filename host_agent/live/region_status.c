@@ -4,32 +4,33 @@
 
 #include "host_agent/live/region_private.h"
 
-void braid_region_source_status(const struct braid_region_source *s,
-				struct braid_region_status *status)
+struct braid_region_status braid_region_source_status(const struct braid_region_source *s)
 {
 	bool recording = s->phase == BRAID_PHASE_RECORDING;
 	bool idle = !recording || braid_live_control_idle(&s->control, &s->stream);
+	struct braid_region_status status = {
+		.phase = s->phase,
+		.armed = idle || s->control.reported_timeout,
+		.disarmed = s->control.disarming && idle &&
+			    (!recording || braid_live_clock_idle(&s->clock, &s->stream)),
+		.silent = recording && s->stream.silent,
+		.unconfirmed = s->control.unconfirmed || s->control.was_unconfirmed,
+		.stream = s->stream.number,
+		.nr_streams = s->nr_streams,
+		.events = s->rings.events,
+		.lost = s->rings.lost + braid_live_lost(&s->rings, &s->stream),
+		.bytes = s->rings.bytes,
+		.skipped = s->rings.skipped,
+		.sums = s->rings.sums,
+		.unreadable = s->rings.unreadable,
+		.leaving = recording && s->end.ending && s->stream.o.flight && !s->let_go,
+		.noticed = s->watch.noticed,
+		.noticed_event = s->watch.event,
+		.no_buffer = s->stream.o.buffer && s->nr_streams && !s->rings.buffer_came,
+	};
 
-	memset(status, 0, sizeof(*status));
-	status->phase = s->phase;
-	status->armed = idle || s->control.reported_timeout;
-	status->disarmed = s->control.disarming && idle &&
-			   (!recording || braid_live_clock_idle(&s->clock, &s->stream));
-	status->silent = recording && s->stream.silent;
-	status->unconfirmed = s->control.unconfirmed || s->control.was_unconfirmed;
-	strcpy(status->name, s->stream.name);
-	status->stream = s->stream.number;
-	status->nr_streams = s->nr_streams;
-	status->events = s->rings.events;
-	status->lost = s->rings.lost + braid_live_lost(&s->rings, &s->stream);
-	status->bytes = s->rings.bytes;
-	status->skipped = s->rings.skipped;
-	status->sums = s->rings.sums;
-	status->unreadable = s->rings.unreadable;
-	status->leaving = recording && s->end.ending && s->stream.o.flight && !s->let_go;
-	status->noticed = s->watch.noticed;
-	status->noticed_event = s->watch.event;
-	status->no_buffer = s->stream.o.buffer && s->nr_streams && !s->rings.buffer_came;
+	strcpy(status.name, s->stream.name);
+	return status;
 }
 
 size_t braid_region_source_fds(const struct braid_region_source *s, struct pollfd *fds)

@@ -267,16 +267,13 @@ int braid_tracefs_source_finish(struct braid_tracefs_source *s)
 	return ret < 0 ? ret : 0;
 }
 
-void braid_tracefs_source_status(const struct braid_tracefs_source *s,
-				 struct braid_tracefs_status *status)
+struct braid_tracefs_status braid_tracefs_source_status(const struct braid_tracefs_source *s)
 {
-	memset(status, 0, sizeof(*status));
-	status->stream = s->stream;
-	status->nr_cpus = s->nr_cpus;
-	status->mapped = s->nr_cpus && s->cpus[0].meta;
-	status->bytes = s->bytes;
-	status->events = s->events;
-	status->lost = s->lost;
+	return (struct braid_tracefs_status){
+		.stream = s->stream, .nr_cpus = s->nr_cpus,
+		.mapped = s->nr_cpus && s->cpus[0].meta,
+		.bytes = s->bytes, .events = s->events, .lost = s->lost,
+	};
 }
 
 void braid_tracefs_source_close(struct braid_tracefs_source *s)

@@ -132,8 +132,7 @@ int braid_tracefs_source_take(struct braid_tracefs_source *s);
 int braid_tracefs_source_took(struct braid_tracefs_source *s, struct braid_capture_writer *to);
 
 /** braid_tracefs_source_status - how it goes */
-void braid_tracefs_source_status(const struct braid_tracefs_source *s,
-				 struct braid_tracefs_status *status);
+struct braid_tracefs_status braid_tracefs_source_status(const struct braid_tracefs_source *s);
 
 /** braid_tracefs_source_close - remove the instance and free; NULL is fine */
 void braid_tracefs_source_close(struct braid_tracefs_source *s);

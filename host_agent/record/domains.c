@@ -48,8 +48,8 @@ static bool gives_way(struct braid_record_guest *guest)
 /* Names distinguish streams; a domain that returned with another file keeps its name. */
 static int check_name(struct braid_recording *r, const struct braid_domain_change *change)
 {
-	struct braid_region_status status;
 	struct braid_record_guest *guest;
+	bool gone;
 	size_t k;
 
 	if (!strcmp(change->name, "host"))
@@ -59,10 +59,9 @@ static int check_name(struct braid_recording *r, const struct braid_domain_chang
 		guest = &r->guests[k];
 		if (strcmp(guest->name, change->name) || !strcmp(guest->path, change->path))
 			continue;
-		status.phase = BRAID_PHASE_WAITING;
-		if (guest->source)
-			braid_region_source_status(guest->source, &status);
-		if (status.phase != BRAID_PHASE_GONE && !gives_way(guest))
+		gone = guest->source &&
+		       braid_region_source_status(guest->source).phase == BRAID_PHASE_GONE;
+		if (!gone && !gives_way(guest))
 			return braid_fail(-EINVAL, "%s and %s would both be named \"%s\"; use -r %s,name=NAME",
 					  guest->path, change->path, change->name, guest->path);
 	}

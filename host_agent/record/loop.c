@@ -180,14 +180,11 @@ static bool rest(struct braid_recording *r, int result, u64 *sleep_ns, struct br
 /* All guests are gone, and none can return. */
 static bool all_gone(const struct braid_recording *r)
 {
-	struct braid_region_status status;
 	size_t k;
 
-	for (k = 0; k < r->nr_guests; k++) {
-		braid_region_source_status(r->guests[k].source, &status);
-		if (status.phase != BRAID_PHASE_GONE)
+	for (k = 0; k < r->nr_guests; k++)
+		if (braid_region_source_status(r->guests[k].source).phase != BRAID_PHASE_GONE)
 			return false;
-	}
 	return (r->nr_guests || braid_record_expects(r)) && r->watch.fd < 0;
 }
 
@@ -206,42 +203,35 @@ static bool time_is_up(struct braid_recording *r, const struct braid_woke *woke)
 
 static bool all_armed(const struct braid_recording *r)
 {
-	struct braid_region_status status;
 	size_t k;
 
-	for (k = 0; k < r->nr_guests; k++) {
-		braid_region_source_status(r->guests[k].source, &status);
-		if (!status.armed)
+	for (k = 0; k < r->nr_guests; k++)
+		if (!braid_region_source_status(r->guests[k].source).armed)
 			return false;
-	}
 	return true;
 }
 
 static bool all_disarmed(const struct braid_recording *r)
 {
-	struct braid_region_status status;
 	size_t k;
 
-	for (k = 0; k < r->nr_guests; k++) {
-		braid_region_source_status(r->guests[k].source, &status);
-		if (!status.disarmed)
+	for (k = 0; k < r->nr_guests; k++)
+		if (!braid_region_source_status(r->guests[k].source).disarmed)
 			return false;
-	}
 	return true;
 }
 
 static void report_waiting(struct braid_recording *r)
 {
-	struct braid_region_status status;
 	size_t k;
 
 	for (k = 0; k < r->nr_guests; k++) {
-		braid_region_source_status(r->guests[k].source, &status);
-		if (status.phase == BRAID_PHASE_WAITING && !r->guests[k].reported_waiting &&
-		    !r->o.quiet)
-			braid_record_say(r, r->guests[k].name, "waiting for the driver in %s",
-					 r->guests[k].path);
-		r->guests[k].reported_waiting = true;
+		struct braid_record_guest *guest = &r->guests[k];
+
+		if (braid_region_source_status(guest->source).phase == BRAID_PHASE_WAITING &&
+		    !guest->reported_waiting && !r->o.quiet)
+			braid_record_say(r, guest->name, "waiting for the driver in %s", guest->path);
+		guest->reported_waiting = true;
 	}
 }
 

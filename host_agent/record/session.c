@@ -78,7 +78,7 @@ static bool less_than_asked(const struct braid_recording *r)
 	size_t k;
 
 	for (k = 0; k < r->nr_guests; k++) {
-		braid_region_source_status(r->guests[k].source, &status);
+		status = braid_region_source_status(r->guests[k].source);
 		any |= status.nr_streams;
 		lack |= lacks(&r->guests[k], &status);
 	}
@@ -93,7 +93,7 @@ static int check_buffer(const struct braid_recording *r)
 	size_t k;
 
 	for (k = 0; k < r->nr_guests && r->o.buffer; k++) {
-		braid_region_source_status(r->guests[k].source, &status);
+		status = braid_region_source_status(r->guests[k].source);
 		if (status.nr_streams && !status.no_buffer)
 			return 0;
 		known |= status.no_buffer;

@@ -45,19 +45,11 @@ int braid_record_watch_host(struct braid_recording *r)
 
 static u64 events_so_far(const struct braid_recording *r)
 {
-	struct braid_region_status status;
-	struct braid_tracefs_status host;
-	u64 events = 0;
+	u64 events = r->host_source ? braid_tracefs_source_status(r->host_source).events : 0;
 	size_t k;
 
-	for (k = 0; k < r->nr_guests; k++) {
-		braid_region_source_status(r->guests[k].source, &status);
-		events += status.events;
-	}
-	if (r->host_source) {
-		braid_tracefs_source_status(r->host_source, &host);
-		events += host.events;
-	}
+	for (k = 0; k < r->nr_guests; k++)
+		events += braid_region_source_status(r->guests[k].source).events;
 	return events;
 }
 
@@ -199,7 +191,7 @@ static enum cause find_cause(struct braid_recording *r, char *why)
 	for (k = 0; k < r->nr_guests; k++) {
 		struct braid_record_guest *guest = &r->guests[k];
 
-		braid_region_source_status(guest->source, &status);
+		status = braid_region_source_status(guest->source);
 		guest->was_silent &= status.silent;
 		if (status.leaving || (status.silent && !guest->was_silent)) {
 			cause = CAUSE_GUEST;
@@ -222,12 +214,10 @@ static enum cause find_cause(struct braid_recording *r, char *why)
 /* All that guests call for was taken, or never will be. */
 static void settle_guests(struct braid_recording *r)
 {
-	struct braid_region_status status;
 	size_t k;
 
 	for (k = 0; k < r->nr_guests; k++) {
-		braid_region_source_status(r->guests[k].source, &status);
-		r->guests[k].was_silent = status.silent;
+		r->guests[k].was_silent = braid_region_source_status(r->guests[k].source).silent;
 		braid_region_source_let_go(r->guests[k].source);
 	}
 }

@@ -52,7 +52,7 @@ static void take(struct recovery *r, struct braid_post_mortem_region *region,
 		return;
 	NEED(braid_region_source_poll(source) >= 0);
 	NEED(!braid_region_source_finish(source));
-	braid_region_source_status(source, &r->status);
+	r->status = braid_region_source_status(source);
 	NEED(r->status.sums.written ==
 	     r->status.sums.read_before + r->status.sums.read + r->status.sums.lost_before +
 	     r->status.sums.lost + r->status.sums.left);

@@ -48,7 +48,7 @@ int session_turn(struct session *s)
 {
 	int ret = braid_region_source_poll(s->source);
 
-	braid_region_source_status(s->source, &s->status);
+	s->status = braid_region_source_status(s->source);
 	return ret;
 }
 
@@ -79,7 +79,7 @@ void session_settle(struct session *s)
 void session_end(struct session *s)
 {
 	NEED(!braid_region_source_finish(s->source));
-	braid_region_source_status(s->source, &s->status);
+	s->status = braid_region_source_status(s->source);
 	braid_region_source_close(s->source);
 	NEED(!braid_capture_finish(s->sink.capture));
 }

@@ -52,7 +52,7 @@ static void hear(void *arg, const char *name, const char *line)
 static void turn(struct flight *f)
 {
 	NEED(braid_region_source_poll(f->source) >= 0);
-	braid_region_source_status(f->source, &f->status);
+	f->status = braid_region_source_status(f->source);
 }
 
 static void begin(struct flight *f, const char *on)
@@ -98,7 +98,7 @@ static void take(struct flight *f, const char *path)
 	CHECK_EQ(braid_region_source_took(f->source, out), 0);
 	CHECK_EQ(braid_capture_tee(f->sink.capture, NULL), 0);
 	CHECK_EQ(braid_capture_finish(out), 0);
-	braid_region_source_status(f->source, &f->status);
+	f->status = braid_region_source_status(f->source);
 }
 
 /* The content of captures that are read together. */

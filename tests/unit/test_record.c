@@ -54,7 +54,7 @@ static int session_poll(struct session *s)
 {
 	int ret = braid_region_source_poll(s->source);
 
-	braid_region_source_status(s->source, &s->status);
+	s->status = braid_region_source_status(s->source);
 	if (ret == BRAID_POLL_IDLE)
 		braid_sleep_ns(500000);
 	return ret;
@@ -63,7 +63,7 @@ static int session_poll(struct session *s)
 static void session_close(struct session *s)
 {
 	CHECK_EQ(braid_region_source_finish(s->source), 0);
-	braid_region_source_status(s->source, &s->status);
+	s->status = braid_region_source_status(s->source);
 	braid_region_source_close(s->source);
 	braid_exchange_stop(s->exchange);
 	CHECK_EQ(braid_capture_finish(s->sink.capture), 0);

@@ -179,7 +179,7 @@ static void record(bool without_mmap, bool prompt)
 	if (prompt)
 		bytes = complete_bytes(&sink, s);
 	CHECK_EQ(braid_tracefs_source_finish(s), 0);
-	braid_tracefs_source_status(s, &status);
+	status = braid_tracefs_source_status(s);
 	CHECK(!without_mmap || !status.mapped);
 	braid_tracefs_source_close(s);
 	CHECK(!instance_exists(getpid()));

@@ -115,7 +115,7 @@ static void reader_takes_over_while_disk_is_slow(void)
 	NEED(!pthread_create(&threads[1], NULL, be_reader, &disk));
 	CHECK_EQ(braid_region_source_finish(s.source), 0);
 	pthread_join(threads[1], NULL);
-	braid_region_source_status(s.source, &s.status);
+	s.status = braid_region_source_status(s.source);
 	recorded = s.status.events;
 	CHECK(disk.theirs > 0);
 	for (k = 0; k < 2; k++) {
