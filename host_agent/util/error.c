@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "host_agent/util/error.h"
 
@@ -21,6 +22,13 @@ int braid_fail(int err, const char *format, ...)
 int braid_out_of_memory(void)
 {
 	return braid_fail(-ENOMEM, "out of memory");
+}
+
+int braid_fail_output(const char *what)
+{
+	int err = errno ? -errno : -EIO;
+
+	return err == -EPIPE ? err : braid_fail(err, "cannot write %s: %s", what, strerror(-err));
 }
 
 const char *braid_failure(void)

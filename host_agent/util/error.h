@@ -18,6 +18,14 @@ int braid_fail(int err, const char *format, ...) __attribute__((__format__(print
 int braid_out_of_memory(void);
 
 /**
+ * braid_fail_output - braid_fail() for an output that could not be written, as errno says
+ * @what: the output
+ *
+ * Return: -errno; -EPIPE, without a message: the reader is gone.
+ */
+int braid_fail_output(const char *what);
+
+/**
  * braid_failure - the message of this thread's last braid_fail(), "" if none
  */
 const char *braid_failure(void);

@@ -24,8 +24,7 @@ struct run {
 
 /* Converts a time option, once the first event is known. Without the option *ns is unchanged. */
 static int analysis_place(const struct run *r, const struct braid_walk_moment *m, s64 first_ns,
-			  bool last,
-			  s64 *ns)
+			  bool last, s64 *ns)
 {
 	if (m->kind == BRAID_MOMENT_NONE)
 		return 0;
@@ -160,33 +159,19 @@ static int check_selection(const struct run *r, const struct braid_analysis_opti
 	return wants->by_task ? check_tasks(r, wants) : 0;
 }
 
-/* Return: 0, -EPIPE when the reader is gone, or -errno with braid_fail(). */
-static int analysis_put_text(const struct braid_text *text, FILE *to)
+/* JSON: its members, as an object. Return: 0, -EPIPE, or -errno with braid_fail(). */
+static int put_result(const struct braid_text *text, enum braid_table_form form, FILE *to)
 {
+	bool object = form == BRAID_TABLE_JSON;
+
 	errno = 0;
 	if (text->failed)
 		return braid_out_of_memory();
-	if ((!text->bytes || fwrite(text->data, 1, text->bytes, to) == text->bytes) && !fflush(to))
-		return 0;
-	return errno == EPIPE ? -EPIPE :
-	       braid_fail(errno ? -errno : -EIO, "cannot write the analysis: %s",
-			  strerror(errno ? errno : EIO));
-}
-
-static int analysis_write_out(const struct run *r, const struct braid_analysis_options *wants,
-			      FILE *to)
-{
-	struct braid_text text = { 0 };
-	int err;
-
-	if (wants->form == BRAID_TABLE_JSON)
-		braid_text_putc(&text, '{');
-	r->analysis->write(r->state, &text);
-	if (wants->form == BRAID_TABLE_JSON)
-		braid_text_puts(&text, "}\n");
-	err = analysis_put_text(&text, to);
-	braid_text_free(&text);
-	return err;
+	fputs(object ? "{" : "", to);
+	if (text->bytes)
+		fwrite(text->data, 1, text->bytes, to);
+	fputs(object ? "}\n" : "", to);
+	return ferror(to) || fflush(to) ? braid_fail_output("the analysis") : 0;
 }
 
 /* The whole pass. Call end_run() in any case. */
@@ -229,11 +214,15 @@ int braid_analysis_write(FILE *to, struct braid_source *source,
 			 const struct braid_analysis *analysis,
 			 const struct braid_analysis_options *wants)
 {
+	struct braid_text text = { 0 };
 	struct run r;
 	int err = analysis_run(&r, source, options, analysis, wants);
 
 	if (!err)
-		err = analysis_write_out(&r, wants, to);
+		analysis->write(r.state, &text);
+	if (!err)
+		err = put_result(&text, wants->form, to);
+	braid_text_free(&text);
 	end_run(&r);
 	return err;
 }
@@ -345,14 +334,10 @@ int braid_analysis_diff(FILE *to, struct braid_source *source,
 
 	if (!err)
 		err = analysis_run(&then, other, of_other, &braid_analysis_compare, wants);
-	if (wants->form == BRAID_TABLE_JSON)
-		braid_text_putc(&text, '{');
 	if (!err)
 		err = braid_comparison_write(now.state, then.state, &text);
-	if (wants->form == BRAID_TABLE_JSON)
-		braid_text_puts(&text, "}\n");
 	if (!err)
-		err = analysis_put_text(&text, to);
+		err = put_result(&text, wants->form, to);
 	braid_text_free(&text);
 	end_run(&now);
 	end_run(&then);

@@ -31,12 +31,7 @@ __asm__(".pushsection .rodata\n"
 static int html_out_put(struct braid_html_out *o, const char *data, size_t bytes)
 {
 	errno = 0;
-	if (fwrite(data, 1, bytes, o->to) == bytes)
-		return 0;
-	if (errno == EPIPE)
-		return -EPIPE;
-	return braid_fail(errno ? -errno : -EIO, "cannot write the page: %s",
-			  strerror(errno ? errno : EIO));
+	return fwrite(data, 1, bytes, o->to) == bytes ? 0 : braid_fail_output("the page");
 }
 
 static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -303,8 +298,7 @@ int braid_html_out_end(struct braid_html_out *o)
 	if (!err)
 		err = html_out_put(o, end, strlen(end));
 	if (!err && fflush(o->to))
-		err = errno == EPIPE ? -EPIPE :
-		      braid_fail(-errno, "cannot write the page: %s", strerror(errno));
+		err = braid_fail_output("the page");
 	return err;
 }
 

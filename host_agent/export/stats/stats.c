@@ -129,9 +129,7 @@ static int stats_run(FILE *to, struct braid_source *source,
 		err = braid_out_of_memory();
 	errno = 0;
 	if (!err && (fwrite(text.data, 1, text.bytes, to) != text.bytes || fflush(to)))
-		err = errno == EPIPE ? -EPIPE :
-		      braid_fail(errno ? -errno : -EIO, "cannot write the statistics: %s",
-				 strerror(errno ? errno : EIO));
+		err = braid_fail_output("the statistics");
 	stats_end(&s);
 	braid_text_free(&text);
 	return err;

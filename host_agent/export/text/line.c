@@ -118,12 +118,8 @@ u64 braid_line_faults(const struct braid_line_export *x, const struct braid_stre
 static int write_text(struct braid_line_export *x, const struct braid_text *text)
 {
 	errno = 0;
-	if (!text->bytes || fwrite(text->data, 1, text->bytes, x->to) == text->bytes)
-		return 0;
-	if (errno == EPIPE)
-		return -EPIPE;
-	return braid_fail(errno ? -errno : -EIO, "cannot write the report: %s",
-			  strerror(errno ? errno : EIO));
+	return !text->bytes || fwrite(text->data, 1, text->bytes, x->to) == text->bytes ? 0 :
+	       braid_fail_output("the report");
 }
 
 static int line_flush(struct braid_line_export *x)
@@ -238,10 +234,7 @@ static int pause_lines(void *arg)
 	struct braid_line_export *x = arg;
 	int err = line_flush(x);
 
-	if (!err && fflush(x->to))
-		err = errno == EPIPE ? -EPIPE :
-		      braid_fail(-errno, "cannot write the report: %s", strerror(errno));
-	return err;
+	return !err && fflush(x->to) ? braid_fail_output("the report") : err;
 }
 
 static const struct braid_walk_ops walk_ops = {
