@@ -235,6 +235,34 @@ bool braid_culprit_is_recorder(const struct braid_states *s, const struct braid_
 /** braid_exit_name - "HLT", "EPT_VIOLATION", "WFx"; the number of an unknown reason */
 const char *braid_exit_name(u64 reason, char name[BRAID_NAME_TEXT]);
 
+/* Columns of a table: how long a vCPU was in each state, unknown ones last. */
+#define BRAID_STATE_COLUMNS							\
+	{ "GUEST", "guest_ns", BRAID_CELL_DURATION },				\
+	{ "HYPERVISOR", "hypervisor_ns", BRAID_CELL_DURATION },			\
+	{ "VMM", "vmm_ns", BRAID_CELL_DURATION },				\
+	{ "RUNNING", "running_ns", BRAID_CELL_DURATION },			\
+	{ "STOLEN", "stolen_ns", BRAID_CELL_DURATION },				\
+	{ "HALTED", "halted_ns", BRAID_CELL_DURATION },				\
+	{ "BLOCKED", "blocked_ns", BRAID_CELL_DURATION },			\
+	{ "SLEEPING", "sleeping_ns", BRAID_CELL_DURATION },			\
+	{ "STOPPED", "stopped_ns", BRAID_CELL_DURATION },			\
+	{ "OFFLINE", "offline_ns", BRAID_CELL_DURATION },			\
+	{ "UNKNOWN", "unknown_ns", BRAID_CELL_DURATION }
+
+/** braid_state_of_column - the state of the @k-th of them: they are in the states' order */
+static inline enum braid_vcpu_state braid_state_of_column(u32 k)
+{
+	static_assert(BRAID_VCPU_UNKNOWN == 0, "the first state is the last column");
+	return (k + 1) % BRAID_NR_VCPU_STATES;
+}
+
+/** braid_state_needs_kvm - whether a state is known by KVM's events only */
+static inline bool braid_state_needs_kvm(enum braid_vcpu_state state)
+{
+	return state == BRAID_VCPU_GUEST || state == BRAID_VCPU_KVM || state == BRAID_VCPU_VMM ||
+	       state == BRAID_VCPU_HALTED || state == BRAID_VCPU_BLOCKED;
+}
+
 /** braid_analysis_wants - whether the options select a vCPU, and its current task */
 bool braid_analysis_wants(const struct braid_states *s, const struct braid_analysis_options *o,
 			  u32 vcpu, s32 task);

@@ -197,7 +197,7 @@ static int by_chance(const void *a, const void *b)
 {
 	const struct row *x = a, *y = b;
 
-	return (x->chance > y->chance) - (x->chance < y->chance);
+	return braid_compare(x->chance, y->chance);
 }
 
 /*
@@ -232,15 +232,10 @@ static int rank_of(const struct row *row)
 static int compare_rows(const void *a, const void *b)
 {
 	const struct row *x = a, *y = b;
-	int order = y->significant - x->significant;
 
-	if (!order)
-		order = rank_of(x) - rank_of(y);
-	if (!order)
-		order = (fabs(x->change) < fabs(y->change)) - (fabs(x->change) > fabs(y->change));
-	if (!order)
-		order = strcmp(x->guest, y->guest);
-	return order ? order : strcmp(x->name, y->name);
+	return y->significant - x->significant ?: rank_of(x) - rank_of(y) ?:
+	       braid_compare(fabs(y->change), fabs(x->change)) ?: strcmp(x->guest, y->guest) ?:
+	       strcmp(x->name, y->name);
 }
 
 /* Output ------------------------------------------------------------------------------------- */

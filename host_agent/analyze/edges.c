@@ -3,17 +3,15 @@
 #include <stdlib.h>
 
 #include "host_agent/analyze/private.h"
+#include "host_agent/util/array.h"
 
 /* At the same time, stops come before starts. */
 static int edges_by_time(const void *a, const void *b)
 {
 	const struct braid_edge *x = a, *y = b;
 
-	if (x->due_ns != y->due_ns)
-		return x->due_ns < y->due_ns ? -1 : 1;
-	if (x->kind != y->kind)
-		return x->kind < y->kind ? -1 : 1;
-	return x->which < y->which ? -1 : x->which > y->which;
+	return braid_compare(x->due_ns, y->due_ns) ?: braid_compare(x->kind, y->kind) ?:
+	       braid_compare(x->which, y->which);
 }
 
 static void show_next(struct braid_states *s)

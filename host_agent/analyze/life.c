@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "host_agent/analyze/private.h"
+#include "host_agent/util/array.h"
 #include "host_agent/util/error.h"
 
 /*
@@ -68,7 +69,7 @@ static int by_last_sign(const void *a, const void *b, void *arg)
 	const struct braid_states *s = arg;
 	s64 x = s->guests[*(const u32 *)a].alive_ns, y = s->guests[*(const u32 *)b].alive_ns;
 
-	return x < y ? -1 : x > y;
+	return braid_compare(x, y);
 }
 
 static void show_next(struct braid_states *s)

@@ -56,17 +56,9 @@ static bool in_interrupt(const struct braid_item *item, u32 flags)
 /* Where the number is in the sorted list, or belongs. */
 static size_t marks_place_of(const struct braid_guest_state *guest, s64 id)
 {
-	size_t from = 0, to = guest->nr_ids;
+	size_t k;
 
-	while (from < to) {
-		size_t middle = from + (to - from) / 2;
-
-		if (guest->ids[middle].id < id)
-			from = middle + 1;
-		else
-			to = middle;
-	}
-	return from;
+	return braid_array_first(k, guest->nr_ids, guest->ids[k].id >= id);
 }
 
 /* The vCPU of a guest with this number of KVM's; BRAID_NO_VCPU: none is known. */

@@ -205,7 +205,7 @@ struct braid_certainty braid_certainty_of(const struct braid_states *s,
 {
 	struct braid_certainty c = { 0 };
 	struct braid_analysis_options any_task = *o;
-	u32 k, state;
+	u32 k;
 
 	any_task.one_task = false;
 	for (k = 0; k < s->nr_vcpus; k++) {
@@ -214,10 +214,9 @@ struct braid_certainty braid_certainty_of(const struct braid_states *s,
 		c.nr_vcpus++;
 		c.unknown_ns += s->vcpus[k].ns[BRAID_VCPU_UNKNOWN];
 		c.bound_ns += s->vcpus[k].bound_sum_ns;
-		for (state = BRAID_VCPU_UNKNOWN + 1; state < BRAID_NR_VCPU_STATES; state++)
-			c.proven_ns += s->vcpus[k].ns[state];
+		c.proven_ns += braid_states_sum(s->vcpus[k].ns);
 	}
-	c.proven_ns -= c.bound_ns;
+	c.proven_ns -= c.bound_ns + c.unknown_ns;
 	return c;
 }
 

@@ -22,7 +22,7 @@ static int observe_by_start(const void *a, const void *b)
 {
 	const struct braid_observed *x = a, *y = b;
 
-	return x->start_ns < y->start_ns ? -1 : x->start_ns > y->start_ns;
+	return braid_compare(x->start_ns, y->start_ns);
 }
 
 /* Sorts the set, and makes one of those that overlap. */
@@ -138,7 +138,7 @@ static int by_stream(const void *a, const void *b)
 	u32 x = (*(const struct braid_stream *const *)a)->number;
 	u32 y = (*(const struct braid_stream *const *)b)->number;
 
-	return x < y ? -1 : x > y;
+	return braid_compare(x, y);
 }
 
 /* Whether all events of the host are of recordings whose windows are known. */
@@ -204,9 +204,7 @@ static int observe_by_guest(const void *a, const void *b)
 {
 	const struct of_guest *x = a, *y = b;
 
-	if (x->stream != y->stream)
-		return x->stream < y->stream ? -1 : 1;
-	return x->window < y->window ? -1 : x->window > y->window;
+	return braid_compare(x->stream, y->stream) ?: braid_compare(x->window, y->window);
 }
 
 /* The recordings of a guest. Return: 0 or -ENOMEM with braid_fail(). */
@@ -343,20 +341,13 @@ void braid_states_cut(struct braid_states *s)
 /* What is before a time. */
 static u64 before(const struct braid_observed *w, u32 nr, s64 ns)
 {
-	u32 from = 0, to = nr;
 	s64 end_ns;
+	u32 k;
 
-	while (to - from > 1) {
-		u32 middle = from + (to - from) / 2;
-
-		if (w[middle].start_ns <= ns)
-			from = middle;
-		else
-			to = middle;
-	}
-	end_ns = ns < w[from].to_ns ? ns : w[from].to_ns;
-	return w[from].before_ns +
-	       (end_ns > w[from].from_ns ? (u64)end_ns - (u64)w[from].from_ns : 0);
+	braid_array_first(k, nr, w[k].start_ns > ns);
+	w += k ? k - 1 : 0;
+	end_ns = ns < w->to_ns ? ns : w->to_ns;
+	return w->before_ns + (end_ns > w->from_ns ? (u64)end_ns - (u64)w->from_ns : 0);
 }
 
 u64 braid_states_within(const struct braid_states *s, u32 stream, s64 from_ns, s64 to_ns)
@@ -417,11 +408,8 @@ int braid_observe_next(struct braid_states *s, u32 stream)
 
 static int observe_check(const struct braid_vcpu *v)
 {
-	u64 sum = 0;
-	u32 k;
+	u64 sum = braid_states_sum(v->ns);
 
-	for (k = 0; k < BRAID_NR_VCPU_STATES; k++)
-		sum += v->ns[k];
 	if (sum == v->observed_ns)
 		return 0;
 	return braid_fail(-EINVAL, "%s/vCPU %u: its states add up to %llu ns, but it was observed for %llu ns: a bug in tracebraid",

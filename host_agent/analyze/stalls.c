@@ -127,17 +127,7 @@ static const struct braid_column columns[] = {
 	{ "IDLE", "idle_ns", BRAID_CELL_DURATION },
 	{ "VCPU", "vcpu", BRAID_CELL_TEXT }, { "TASK", "task", BRAID_CELL_TEXT },
 	{ "TID", "tid", BRAID_CELL_COUNT },
-	{ "GUEST", "guest_ns", BRAID_CELL_DURATION },
-	{ "HYPERVISOR", "hypervisor_ns", BRAID_CELL_DURATION },
-	{ "VMM", "vmm_ns", BRAID_CELL_DURATION },
-	{ "RUNNING", "running_ns", BRAID_CELL_DURATION },
-	{ "STOLEN", "stolen_ns", BRAID_CELL_DURATION },
-	{ "HALTED", "halted_ns", BRAID_CELL_DURATION },
-	{ "BLOCKED", "blocked_ns", BRAID_CELL_DURATION },
-	{ "SLEEPING", "sleeping_ns", BRAID_CELL_DURATION },
-	{ "STOPPED", "stopped_ns", BRAID_CELL_DURATION },
-	{ "OFFLINE", "offline_ns", BRAID_CELL_DURATION },
-	{ "UNKNOWN", "unknown_ns", BRAID_CELL_DURATION },
+	BRAID_STATE_COLUMNS,
 	{ "STALL", "stall_ns", BRAID_CELL_DURATION }, { "CAUSE", "cause", BRAID_CELL_TEXT },
 	{ "TO END", "until_end", BRAID_CELL_COUNT },
 	{ "CULPRITS", "culprits", BRAID_CELL_LIST },
@@ -259,20 +249,8 @@ static void put_paragraph(const struct stalls *x, const struct braid_gap *g,
 			  "the guest had nothing to run, or the vCPU was offline");
 }
 
-/* These states are known by KVM's events only. */
-static bool needs_kvm(enum braid_vcpu_state state)
-{
-	return state == BRAID_VCPU_GUEST || state == BRAID_VCPU_KVM || state == BRAID_VCPU_VMM ||
-	       state == BRAID_VCPU_HALTED || state == BRAID_VCPU_BLOCKED;
-}
-
 static void stalls_put_row(const struct stalls *x, const struct braid_gap *g, struct braid_table *t)
 {
-	static const enum braid_vcpu_state order[] = {
-		BRAID_VCPU_GUEST, BRAID_VCPU_KVM, BRAID_VCPU_VMM, BRAID_VCPU_RUNS,
-		BRAID_VCPU_STOLEN, BRAID_VCPU_HALTED, BRAID_VCPU_BLOCKED, BRAID_VCPU_SLEEPS,
-		BRAID_VCPU_STOPPED, BRAID_VCPU_OFFLINE, BRAID_VCPU_UNKNOWN,
-	};
 	char name[BRAID_NAME_TEXT], cause[2 * BRAID_NAME_TEXT];
 	bool kvm = x->s->any_kvm;
 	u32 k;
@@ -284,9 +262,12 @@ static void stalls_put_row(const struct stalls *x, const struct braid_gap *g, st
 	braid_task_name(x->s, x->s->vcpus[g->vcpu].guest->number, g->task, name);
 	braid_table_text(t, name);
 	braid_table_number(t, x->s->vcpus[g->vcpu].tid);
-	for (k = 0; k < sizeof(order) / sizeof(order[0]); k++)
-		braid_table_number(t, kvm || !needs_kvm(order[k]) ? (s64)g->ns[order[k]] :
-								    BRAID_CELL_NONE);
+	for (k = 0; k < BRAID_NR_VCPU_STATES; k++) {
+		enum braid_vcpu_state state = braid_state_of_column(k);
+
+		braid_table_number(t, kvm || !braid_state_needs_kvm(state) ? (s64)g->ns[state] :
+									     BRAID_CELL_NONE);
+	}
 	braid_table_number(t, braid_stall_ns(g));
 	braid_stall_cause(x->s, g, cause);
 	braid_table_text(t, *cause ? cause : "-");

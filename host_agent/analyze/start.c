@@ -330,9 +330,7 @@ static int start_by_start(const void *a, const void *b)
 	const struct braid_window *x = *(const struct braid_window *const *)a;
 	const struct braid_window *y = *(const struct braid_window *const *)b;
 
-	if (x->start_ns != y->start_ns)
-		return x->start_ns < y->start_ns ? -1 : 1;
-	return x < y ? -1 : x > y;
+	return braid_compare(x->start_ns, y->start_ns) ?: braid_compare(x, y);
 }
 
 static void find_windows(struct pass *p)

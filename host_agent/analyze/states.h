@@ -503,8 +503,35 @@ const char *braid_vcpu_state_name(enum braid_vcpu_state state);
 const struct braid_guest_task *braid_states_task(const struct braid_states *s, u32 stream,
 						 s32 pid);
 
+/** braid_states_sum - the time in all states together */
+static inline u64 braid_states_sum(const u64 ns[BRAID_NR_VCPU_STATES])
+{
+	u64 sum = 0;
+	u32 k;
+
+	for (k = 0; k < BRAID_NR_VCPU_STATES; k++)
+		sum += ns[k];
+	return sum;
+}
+
+/** braid_states_ran - of that, the time in which the thread of a vCPU ran */
+static inline u64 braid_states_ran(const u64 ns[BRAID_NR_VCPU_STATES])
+{
+	return ns[BRAID_VCPU_GUEST] + ns[BRAID_VCPU_KVM] + ns[BRAID_VCPU_VMM] + ns[BRAID_VCPU_RUNS];
+}
+
+/** braid_states_asleep - and the time in which it slept, or was stopped */
+static inline u64 braid_states_asleep(const u64 ns[BRAID_NR_VCPU_STATES])
+{
+	return ns[BRAID_VCPU_HALTED] + ns[BRAID_VCPU_BLOCKED] + ns[BRAID_VCPU_SLEEPS] +
+	       ns[BRAID_VCPU_STOPPED];
+}
+
 /** braid_task_current_ns - the time in which it was current on a vCPU; of the host: on a CPU */
-u64 braid_task_current_ns(const struct braid_guest_task *task);
+static inline u64 braid_task_current_ns(const struct braid_guest_task *task)
+{
+	return braid_states_sum(task->ns);
+}
 
 /** braid_states_cpu - what a stream's CPU did; of the host with ops->whole_host. NULL: not known */
 const struct braid_cpu_sums *braid_states_cpu(const struct braid_states *s, u32 stream, u32 cpu);

@@ -70,16 +70,11 @@ struct row {
 
 static void add_vcpu(struct row *row, const struct braid_vcpu *v)
 {
-	u32 k;
-
 	row->nr_vcpus++;
-	for (k = 0; k < BRAID_NR_VCPU_STATES; k++)
-		row->whole_ns += v->ns[k];
-	row->busy_ns += v->ns[BRAID_VCPU_GUEST] + v->ns[BRAID_VCPU_KVM] + v->ns[BRAID_VCPU_VMM] +
-			v->ns[BRAID_VCPU_RUNS];
+	row->whole_ns += braid_states_sum(v->ns);
+	row->busy_ns += braid_states_ran(v->ns);
 	row->stolen_ns += v->ns[BRAID_VCPU_STOLEN];
-	row->asleep_ns += v->ns[BRAID_VCPU_HALTED] + v->ns[BRAID_VCPU_BLOCKED] +
-			  v->ns[BRAID_VCPU_SLEEPS] + v->ns[BRAID_VCPU_STOPPED];
+	row->asleep_ns += braid_states_asleep(v->ns);
 	row->offline_ns += v->ns[BRAID_VCPU_OFFLINE];
 	row->unknown_ns += v->ns[BRAID_VCPU_UNKNOWN];
 	row->exits += v->exits;

@@ -103,11 +103,8 @@ static u32 vcpu_in(const struct braid_states *s, const struct braid_item *item,
 /* What was not in queues that are known is unknown. A guest may claim more than there was. */
 static void add_up(struct braid_queue_wait *wait, const u64 ns[BRAID_NR_VCPU_STATES])
 {
-	u64 whole = wait->to_ns - wait->from_ns, sum = 0;
-	u32 k;
+	u64 whole = wait->to_ns - wait->from_ns, sum = braid_states_sum(ns);
 
-	for (k = 0; k < BRAID_NR_VCPU_STATES; k++)
-		sum += ns[k];
 	if (wait->known && sum <= whole) {
 		memcpy(wait->ns, ns, sizeof(wait->ns));
 		wait->ns[BRAID_VCPU_UNKNOWN] += whole - sum;

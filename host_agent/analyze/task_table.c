@@ -89,16 +89,6 @@ void braid_task_take_span(struct braid_states *s, const struct braid_state_span 
 		v->sums.idle_ns += span->to_ns - span->from_ns;
 }
 
-u64 braid_task_current_ns(const struct braid_guest_task *task)
-{
-	u64 sum = 0;
-	u32 k;
-
-	for (k = 0; k < BRAID_NR_VCPU_STATES; k++)
-		sum += task->ns[k];
-	return sum;
-}
-
 void braid_task_add_run(struct braid_states *s, u32 stream, s32 pid, u64 ns)
 {
 	struct braid_guest_task *task = task_table_find(s, stream, pid);

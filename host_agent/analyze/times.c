@@ -7,8 +7,6 @@
 #include "host_agent/util/array.h"
 #include "host_agent/util/error.h"
 
-#define NR_STATES	BRAID_NR_VCPU_STATES
-
 struct times {
 	const struct braid_states *s;
 	struct braid_analysis_options o;
@@ -16,29 +14,9 @@ struct times {
 	size_t nr_tasks;
 };
 
-/* In the order of the columns. */
-static const enum braid_vcpu_state order[] = {
-	BRAID_VCPU_GUEST, BRAID_VCPU_KVM, BRAID_VCPU_VMM, BRAID_VCPU_RUNS, BRAID_VCPU_STOLEN,
-	BRAID_VCPU_HALTED, BRAID_VCPU_BLOCKED, BRAID_VCPU_SLEEPS, BRAID_VCPU_STOPPED,
-	BRAID_VCPU_OFFLINE, BRAID_VCPU_UNKNOWN,
-};
-
-#define STATE_COLUMNS(blocked)								\
-	{ "OBSERVED", "observed_ns", BRAID_CELL_DURATION },				\
-	{ "GUEST", "guest_ns", BRAID_CELL_DURATION },					\
-	{ "HYPERVISOR", "hypervisor_ns", BRAID_CELL_DURATION },				\
-	{ "VMM", "vmm_ns", BRAID_CELL_DURATION },					\
-	{ "RUNNING", "running_ns", BRAID_CELL_DURATION },				\
-	{ "STOLEN", "stolen_ns", BRAID_CELL_DURATION },					\
-	{ "HALTED", "halted_ns", BRAID_CELL_DURATION },					\
-	{ blocked, "blocked_ns", BRAID_CELL_DURATION },					\
-	{ "SLEEPING", "sleeping_ns", BRAID_CELL_DURATION },				\
-	{ "STOPPED", "stopped_ns", BRAID_CELL_DURATION },				\
-	{ "OFFLINE", "offline_ns", BRAID_CELL_DURATION },				\
-	{ "UNKNOWN", "unknown_ns", BRAID_CELL_DURATION }
-
 static const struct braid_column of_vcpus[] = {
-	{ "VCPU", "vcpu", BRAID_CELL_TEXT }, STATE_COLUMNS("BLOCKED"),
+	{ "VCPU", "vcpu", BRAID_CELL_TEXT }, { "OBSERVED", "observed_ns", BRAID_CELL_DURATION },
+	BRAID_STATE_COLUMNS,
 };
 
 static const struct braid_column of_tasks[] = {
@@ -57,15 +35,12 @@ static const struct braid_column of_tasks[] = {
 /* States that the trace cannot tell apart are not 0, but not known. */
 static s64 shown(const struct braid_states *s, enum braid_vcpu_state state, u64 ns)
 {
-	bool by_kvm = state == BRAID_VCPU_GUEST || state == BRAID_VCPU_KVM ||
-		      state == BRAID_VCPU_VMM || state == BRAID_VCPU_HALTED ||
-		      state == BRAID_VCPU_BLOCKED;
-
 	/* A guest says what is offline. */
 	if (state == BRAID_VCPU_OFFLINE)
 		return ns;
-	return (!s->any_switch && state != BRAID_VCPU_UNKNOWN) || (by_kvm && !s->any_kvm) || (state == BRAID_VCPU_VMM && !s->any_user) ?
-	       BRAID_CELL_NONE : (s64)ns;
+	return (!s->any_switch && state != BRAID_VCPU_UNKNOWN) ||
+	       (braid_state_needs_kvm(state) && !s->any_kvm) ||
+	       (state == BRAID_VCPU_VMM && !s->any_user) ? BRAID_CELL_NONE : (s64)ns;
 }
 
 static void times_put_vcpu(const struct times *x, u32 vcpu, struct braid_table *t)
@@ -76,8 +51,11 @@ static void times_put_vcpu(const struct times *x, u32 vcpu, struct braid_table *
 
 	braid_table_text(t, braid_vcpu_name(x->s, vcpu, name));
 	braid_table_number(t, v->observed_ns);
-	for (k = 0; k < NR_STATES; k++)
-		braid_table_number(t, shown(x->s, order[k], v->ns[order[k]]));
+	for (k = 0; k < BRAID_NR_VCPU_STATES; k++) {
+		enum braid_vcpu_state state = braid_state_of_column(k);
+
+		braid_table_number(t, shown(x->s, state, v->ns[state]));
+	}
 }
 
 static void put_task(const struct times *x, const struct braid_guest_task *task,
@@ -100,9 +78,7 @@ static void put_task(const struct times *x, const struct braid_guest_task *task,
 				    task->ns[BRAID_VCPU_VMM]));
 	braid_table_number(t, shown(s, BRAID_VCPU_RUNS, task->ns[BRAID_VCPU_RUNS]));
 	braid_table_number(t, shown(s, BRAID_VCPU_STOLEN, task->ns[BRAID_VCPU_STOLEN]));
-	braid_table_number(t, task->ns[BRAID_VCPU_HALTED] + task->ns[BRAID_VCPU_BLOCKED] +
-			      task->ns[BRAID_VCPU_SLEEPS] + task->ns[BRAID_VCPU_STOPPED] +
-			      task->ns[BRAID_VCPU_OFFLINE]);
+	braid_table_number(t, braid_states_asleep(task->ns) + task->ns[BRAID_VCPU_OFFLINE]);
 	braid_table_number(t, task->queued_ns);
 	braid_table_number(t, task->blocked_ns);
 	braid_table_number(t, observed - known);

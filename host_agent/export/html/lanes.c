@@ -127,9 +127,7 @@ static int by_tid(const void *a, const void *b)
 {
 	const struct braid_html_thread *x = a, *y = b;
 
-	if (x->group != y->group)
-		return x->group < y->group ? -1 : 1;
-	return x->tid < y->tid ? -1 : x->tid > y->tid;
+	return braid_compare(x->group, y->group) ?: braid_compare(x->tid, y->tid);
 }
 
 struct braid_html_thread *braid_html_thread_of(const struct braid_html_lanes *l, u32 group,

@@ -12,9 +12,8 @@ static int by_events(const void *a, const void *b)
 	const struct braid_stats_type *x = *(const struct braid_stats_type *const *)a;
 	const struct braid_stats_type *y = *(const struct braid_stats_type *const *)b;
 
-	if (x->events != y->events)
-		return x->events > y->events ? -1 : 1;
-	return x->info->number < y->info->number ? -1 : 1;
+	return braid_compare(y->events, x->events) ?:
+	       braid_compare(x->info->number, y->info->number);
 }
 
 const struct braid_stats_type **braid_stats_types_of(const struct braid_stats *s, u32 stream,
@@ -36,11 +35,9 @@ static int by_run(const void *a, const void *b)
 {
 	const struct braid_guest_task *x = *(const struct braid_guest_task *const *)a;
 	const struct braid_guest_task *y = *(const struct braid_guest_task *const *)b;
-	u64 of_x = braid_task_current_ns(x), of_y = braid_task_current_ns(y);
 
-	if (of_x != of_y)
-		return of_x > of_y ? -1 : 1;
-	return x->pid < y->pid ? -1 : 1;
+	return braid_compare(braid_task_current_ns(y), braid_task_current_ns(x)) ?:
+	       braid_compare(x->pid, y->pid);
 }
 
 const struct braid_guest_task **braid_stats_tasks_of(const struct braid_stats *s, u32 stream,
@@ -76,25 +73,17 @@ static int by_vcpu(const void *a, const void *b)
 	const struct braid_sum *x = *(const struct braid_sum *const *)a;
 	const struct braid_sum *y = *(const struct braid_sum *const *)b;
 
-	if (x->key.vcpu != y->key.vcpu)
-		return x->key.vcpu < y->key.vcpu ? -1 : 1;
-	if (x->total_ns != y->total_ns)
-		return x->total_ns > y->total_ns ? -1 : 1;
-	return x->key.reason < y->key.reason ? -1 : x->key.reason > y->key.reason;
+	return braid_compare(x->key.vcpu, y->key.vcpu) ?:
+	       braid_compare(y->total_ns, x->total_ns) ?:
+	       braid_compare(x->key.reason, y->key.reason);
 }
 
 /* Its part of the sorted sums. */
 static void find_exits(const struct braid_stats *s, u32 vcpu, struct braid_stats_vcpu *row)
 {
-	size_t from = 0, to = s->exits.nr, middle;
+	size_t from;
 
-	while (from < to) {
-		middle = from + (to - from) / 2;
-		if (s->exits.all[middle]->key.vcpu < vcpu)
-			from = middle + 1;
-		else
-			to = middle;
-	}
+	braid_array_first(from, s->exits.nr, s->exits.all[from]->key.vcpu >= vcpu);
 	row->exits = s->exits.all + from;
 	while (from + row->nr_exits < s->exits.nr && row->exits[row->nr_exits]->key.vcpu == vcpu)
 		row->nr_exits++;
@@ -127,12 +116,9 @@ static int put_vcpu(struct braid_stats *s, const struct braid_stream *stream, u3
 	};
 
 	if (v && stream->kind == BRAID_STREAM_GUEST) {
-		row.runs_ns = v->ns[BRAID_VCPU_GUEST] + v->ns[BRAID_VCPU_KVM] +
-			      v->ns[BRAID_VCPU_VMM] + v->ns[BRAID_VCPU_RUNS];
+		row.runs_ns = braid_states_ran(v->ns);
 		row.waits_ns = v->ns[BRAID_VCPU_STOLEN];
-		row.sleeps_ns = v->ns[BRAID_VCPU_HALTED] + v->ns[BRAID_VCPU_BLOCKED] +
-				v->ns[BRAID_VCPU_SLEEPS] + v->ns[BRAID_VCPU_STOPPED] +
-				v->ns[BRAID_VCPU_OFFLINE];
+		row.sleeps_ns = braid_states_asleep(v->ns) + v->ns[BRAID_VCPU_OFFLINE];
 	} else if (task) {
 		row.runs_ns = braid_task_current_ns(task);
 		row.waits_ns = task->queued_ns;
