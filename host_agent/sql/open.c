@@ -6,35 +6,9 @@
 #include <strings.h>
 
 #include "host_agent/sql/private.h"
-#include "host_agent/util/array.h"
 #include "host_agent/util/error.h"
 
 #define STEPS	10000	/* of SQLite's machine, from one look at options.stop to the next */
-
-static const struct braid_sql_table own_tables[] = {
-	{ .name = "events", .kind = TRACEBRAID_EVENT, .columns = braid_sql_event_columns,
-	  .nr_columns = BRAID_SQL_NR_EVENT_COLUMNS },
-	{ .name = "losses", .kind = TRACEBRAID_LOST, .columns = braid_sql_loss_columns,
-	  .nr_columns = BRAID_SQL_NR_LOSS_COLUMNS },
-	{ .name = "notes", .kind = TRACEBRAID_NOTE, .columns = braid_sql_note_columns,
-	  .nr_columns = BRAID_SQL_NR_NOTE_COLUMNS },
-};
-
-static int add_own_tables(struct braid_sql *sql)
-{
-	size_t k;
-	int err = 0;
-
-	for (k = 0; k < sizeof(own_tables) / sizeof(*own_tables) && !err; k++) {
-		struct braid_sql_table table = own_tables[k];
-
-		table.sql = sql;
-		err = braid_sql_push_name(sql, table.name);
-		if (!err && braid_array_push(sql->tables, sql->nr_tables, sql->tables_capacity, table))
-			err = braid_out_of_memory();
-	}
-	return err;
-}
 
 static int open_compare(const void *a, const void *b)
 {
@@ -86,7 +60,7 @@ static int open_make(struct braid_sql *sql)
 	int ret, err = open_database(sql);
 
 	if (!err)
-		err = add_own_tables(sql);
+		err = braid_sql_add_own_tables(sql);
 	if (!err)
 		err = braid_sql_add_facts(sql);
 	if (!err)

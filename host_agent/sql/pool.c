@@ -1,9 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The traces of a database: as many as its statements walk along at the same time. */
+/* What all tables use: names, errors, and traces, as many as statements walk along at a time. */
 #include <errno.h>
 
 #include "host_agent/sql/private.h"
+#include "host_agent/util/array.h"
 #include "host_agent/util/error.h"
+
+int braid_sql_fail(const struct braid_sql *sql, int ret)
+{
+	return ret == SQLITE_NOMEM ? braid_out_of_memory() :
+	       braid_fail(-EIO, "SQLite: %s", sql->db ? sqlite3_errmsg(sql->db) : sqlite3_errstr(ret));
+}
+
+int braid_sql_push_name(struct braid_sql *sql, const char *name)
+{
+	return braid_array_push(sql->names, sql->nr_names, sql->names_capacity, name) ?
+	       braid_out_of_memory() : 0;
+}
 
 static int open_trace(struct braid_sql *sql, struct braid_sql_trace *t)
 {

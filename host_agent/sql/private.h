@@ -71,25 +71,24 @@ struct braid_sql {
 	size_t further_passes;			/* of sorts */
 };
 
-/* names.c: what tables are called; errors of SQLite. Return: 0, or -errno with an error */
-int braid_sql_push_name(struct braid_sql *sql, const char *name);
-int braid_sql_fail(const struct braid_sql *sql, int ret);
-
 /* facts.c: tables of what the analyses find out. Return: 0, or -errno with an error */
 int braid_sql_add_facts(struct braid_sql *sql);
 
-/* pool.c: the first trace is opened by braid_sql_open(). Return: 0, or -errno with an error */
+/*
+ * pool.c: what all tables use: names, SQLite's errors, traces; the first trace is opened by
+ * braid_sql_open(). Return: 0, or -errno with an error
+ */
+int braid_sql_push_name(struct braid_sql *sql, const char *name);
+int braid_sql_fail(const struct braid_sql *sql, int ret);
 int braid_sql_take_trace(struct braid_sql *sql, struct tracebraid_trace **trace);
 void braid_sql_give_trace(struct braid_sql *sql, struct tracebraid_trace *trace);
 void braid_sql_close_traces(struct braid_sql *sql);
 
-/* columns.c: the columns that tables have of their own. */
-extern const struct braid_sql_column braid_sql_event_columns[], braid_sql_type_columns[],
-	braid_sql_loss_columns[], braid_sql_note_columns[];
-#define BRAID_SQL_NR_EVENT_COLUMNS	16u
+/* table.c: tables that each trace has; the first columns of all others; the module of both. */
+int braid_sql_add_own_tables(struct braid_sql *sql);	/* 0, or -ENOMEM with an error */
+extern const sqlite3_module braid_sql_walk_module;
+extern const struct braid_sql_column braid_sql_type_columns[];
 #define BRAID_SQL_NR_TYPE_COLUMNS	12u
-#define BRAID_SQL_NR_LOSS_COLUMNS	7u
-#define BRAID_SQL_NR_NOTE_COLUMNS	4u
 
 /* types.c: a table for each type of the trace. Return: 0, or -errno with an error */
 int braid_sql_add_types(struct braid_sql *sql);
@@ -97,9 +96,6 @@ void braid_sql_free_types(struct braid_sql *sql);
 
 /* views.c: small tables. Return: 0, or -errno with an error */
 int braid_sql_add_views(struct braid_sql *sql);
-
-/* table.c: the module of all these tables. */
-extern const sqlite3_module braid_sql_walk_module;
 
 /*
  * select.c: what of a statement a walk does: its constraints as a selection, its order, and which
