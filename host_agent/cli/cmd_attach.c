@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* tracebraid attach: attaches a region to a libvirt domain. */
+/* tracebraid attach, detach: give a libvirt domain a region, and take it away. */
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -17,6 +17,7 @@
 #include "host_agent/util/text.h"
 
 #define MIB		(1ull << 20)
+#define DETACH_SECONDS	20
 #define MOST_SECONDS	86400
 #define SHORT_WAIT_MS	3000	/* a guest with the driver installed loads it at once */
 #define CHECK_MS		100
@@ -31,7 +32,7 @@ struct arguments {
 
 #define ATTACH	struct arguments
 
-static const struct braid_option options[] = {
+static const struct braid_option attach_options[] = {
 	BRAID_OPTION_REGION_SIZE(ATTACH, request.bytes),
 	{ 0, "config", NULL, BRAID_FLAG(ATTACH, request.config),
 	  "also add it to the persistent configuration, for each start of the domain; required if "
@@ -52,7 +53,7 @@ const struct braid_cli_command braid_command_attach = {
 	.text =
 	"Adds trace memory to a running libvirt domain: shared memory to which the guest's driver "
 	"writes the trace. A domain that already has trace memory keeps it.",
-	.options = options, .operands = "@domain",
+	.options = attach_options, .operands = "@domain",
 	.notes =
 	"The file is /dev/shm/tracebraid-DOMAIN. It belongs to the user and the group that the "
 	"domain's QEMU runs as, and others have no access, because whoever can read it can read the "
@@ -224,4 +225,58 @@ int braid_cmd_attach(int argc, char **argv)
 	if (braid_cli_confine(BRAID_CONFINE_INSPECT, NULL))
 		return braid_complain();
 	return find_driver(&a, &result.domain, signal_fd);
+}
+
+/* Detach ----------------------------------------------------------------------------------------- */
+
+static const struct braid_option detach_options[] = {
+	{ 0, "timeout", "SECONDS", BRAID_COUNT(ATTACH, timeout_s),
+	  "how long to wait for the guest to release the memory. Default: 20",
+	  .most = MOST_SECONDS },
+	BRAID_OPTION_CONNECT(ATTACH, request.uri, ""),
+	{ 0 },
+};
+
+const struct braid_cli_command braid_command_detach = {
+	.name = "detach", .summary = "remove a domain's trace memory", .run = braid_cmd_detach,
+	.usage = "[OPTION]... DOMAIN",
+	.text =
+	"Removes the trace memory that `tracebraid attach` added to a libvirt domain: from the "
+	"running domain, from its configuration, and from /dev/shm. Refused during a recording.",
+	.options = detach_options, .operands = "@domain",
+	.least = 1, .most = 1, .expected = "one DOMAIN; 'tracebraid list' shows all",
+};
+
+static void cmd_detach_print_result(const struct braid_domain_result *result)
+{
+	const struct braid_domain *d = &result->domain;
+
+	if (result->changed_live || result->changed_config)
+		printf("%s: the trace memory was removed%s%s%s\n", d->name,
+		       result->changed_live ? " from the running domain" : "",
+		       result->changed_live && result->changed_config ? " and" : "",
+		       result->changed_config ? " from its configuration" : "");
+	else
+		printf("%s has no trace memory\n", d->name);
+	if (result->file_removed)
+		printf("%s was removed\n", d->path);
+	if (*result->note)
+		printf("%s\n", result->note);
+}
+
+int braid_cmd_detach(int argc, char **argv)
+{
+	struct arguments a = { .timeout_s = DETACH_SECONDS };
+	struct braid_domain_result result;
+	int err = braid_options_parse(&braid_command_detach, &a, argc, argv);
+
+	if (err)
+		return braid_options_exit(err);
+	a.request.domain = argv[optind];
+	a.request.timeout_ns = a.timeout_s * BRAID_SECOND_NS;
+	err = braid_domain_detach(&a.request, &result);
+	if (err)
+		return braid_complain();
+	cmd_detach_print_result(&result);
+	return EXIT_SUCCESS;
 }

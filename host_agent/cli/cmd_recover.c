@@ -4,11 +4,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "host_agent/cli/child.h"
 #include "host_agent/cli/cli.h"
 #include "host_agent/discover/discover.h"
 #include "host_agent/discover/libvirt.h"
@@ -79,6 +81,94 @@ const struct braid_cli_command braid_command_recover = {
 	.least = 1, .most = BRAID_ANY_NUMBER,
 	.expected = "a source: 'tracebraid recover SOURCE...'",
 };
+
+/* A process for what may crash: libkdumpfile parses untrusted files ---------------------------- */
+
+struct child_limits {
+	u64 cpu_s;
+	u64 memory_bytes;	/* of address space */
+};
+
+/* Messages of the child; the parent reads them after its exit. */
+struct child_report {
+	bool done;		/* it ended by itself */
+	char doing[256];
+};
+
+static struct child_report *report;
+
+/* In the child: notes what it reads now, for the line about its death. */
+static void child_does(const char *what)
+{
+	if (report)
+		snprintf(report->doing, sizeof(report->doing), "%s", what);
+}
+
+static void child_limit(int resource, u64 most)
+{
+	struct rlimit rl = { .rlim_cur = most, .rlim_max = most };
+
+	setrlimit(resource, &rl);	/* a lower one may hold already */
+}
+
+static void be_child(pid_t parent, const struct child_limits *limits, int (*run)(void *arg),
+		     void *arg)
+{
+	int code;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent)
+		_exit(EXIT_FAILURE);
+	child_limit(RLIMIT_CORE, 0);
+	child_limit(RLIMIT_CPU, limits->cpu_s);
+	if (braid_cli_confines())	/* a sanitizer's shadow is larger than any limit */
+		child_limit(RLIMIT_AS, limits->memory_bytes);
+	code = run(arg);
+	fflush(NULL);
+	report->done = true;
+	_exit(code);
+}
+
+static int child_fail(int status)
+{
+	int number = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+
+	if (number == SIGXCPU || number == SIGKILL)
+		return braid_fail(-EBADMSG, "%s: reading it took too long and was ended: the file is damaged",
+				  report->doing);
+	return braid_fail(-EBADMSG, "%s: reading it crashed%s%s: the file is damaged; 'virsh dump --memory-only' makes one that can be read",
+			  report->doing, number ? " with " : "", number ? strsignal(number) : "");
+}
+
+/* Return: the exit code of @run; or -errno with braid_fail(): it crashed, or took too long. */
+static int child_run(const struct child_limits *limits, int (*run)(void *arg), void *arg)
+{
+	pid_t parent = getpid(), pid;
+	int status, ret;
+
+	report = mmap(NULL, sizeof(*report), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+		      -1, 0);
+	if (report == MAP_FAILED) {
+		report = NULL;
+		return braid_out_of_memory();
+	}
+	fflush(NULL);
+	pid = fork();
+	if (!pid)
+		be_child(parent, limits, run, arg);
+	ret = pid < 0 ? -errno : 0;
+	while (!ret && waitpid(pid, &status, 0) < 0)
+		ret = errno == EINTR ? 0 : -errno;
+	if (ret)
+		braid_fail(ret, "cannot create a process: %s", strerror(-ret));
+	else
+		ret = report->done ? WEXITSTATUS(status) : child_fail(status);
+	munmap(report, sizeof(*report));
+	report = NULL;
+	return ret;
+}
+
+/* Regions -------------------------------------------------------------------------------------- */
 
 static void cmd_recover_say(void *arg, const char *name, const char *line)
 {
@@ -218,7 +308,7 @@ static int open_all(struct recovery *r)
 
 	braid_progress_begin(&r->progress);
 	for (k = 0; k < r->nr_given && !err; k++) {
-		braid_child_does(r->given[k].path);
+		child_does(r->given[k].path);
 		err = braid_post_mortem_open(&r->given[k].regions, r->given[k].fd,
 					     r->given[k].path, &o);
 		if (err != -EAGAIN || r->nr_given == 1)
@@ -384,7 +474,7 @@ static int recover(void *arg)
 /* Return: the child's exit code, or -errno with braid_fail(). */
 static int recover_in_child(struct recovery *r)
 {
-	struct braid_child_limits limits = { .cpu_s = CPU_S, .memory_bytes = MEMORY_BYTES };
+	struct child_limits limits = { .cpu_s = CPU_S, .memory_bytes = MEMORY_BYTES };
 	struct stat st;
 	size_t k;
 
@@ -394,7 +484,7 @@ static int recover_in_child(struct recovery *r)
 		limits.cpu_s += (u64)st.st_size / CPU_BYTES;
 		limits.memory_bytes += MEMORY_TIMES * (u64)st.st_size;
 	}
-	return braid_child_run(&limits, recover, r);
+	return child_run(&limits, recover, r);
 }
 
 int braid_cmd_recover(int argc, char **argv)

@@ -80,9 +80,6 @@ int braid_options_parse(const struct braid_cli_command *c, void *state, int argc
  */
 const char *braid_print_wrapped(const char *text, int at, int indent);
 
-/** braid_habit - what a command has in place of an option of trace-cmd or perf; NULL: not known */
-const char *braid_habit(const char *command, char letter);
-
 /**
  * braid_options_exit - end a command whose options were not taken
  * @ret: of braid_options_parse(), not 0; an error is printed
