@@ -205,19 +205,32 @@ struct note_ring {
 	char restart[160];
 };
 
-/* The first moment of a stream: its first event, or when it was found. */
-static s64 stream_begin(const struct braid_stream *stream)
+/* The time of a ring's first event, if it is before @ns; or @ns. */
+static s64 ring_begin(struct braid_ring *ring, s64 ns, bool grows)
 {
+	static const struct braid_ring_walk unread;
+	/* It is not in the walk, which others of its stream are in. */
+	bool alone = !grows && !ring->merging && !memcmp(&ring->walk, &unread, sizeof(unread));
+
+	if (alone && braid_ring_next(ring) < 0)
+		ring->walk.events = 0;
+	if (ring->walk.events && ring->item.host_ns < ns)
+		ns = ring->item.host_ns;
+	if (alone)
+		ring->ops->rewind(ring);
+	return ns;
+}
+
+/* The first moment of a stream: its first event, or when it was found. */
+static s64 stream_begin(const struct note_ring *n)
+{
+	const struct braid_stream *stream = n->base.ring.stream;
 	s64 begin = stream->found_ns;
 	size_t k;
 
-	for (k = 0; k < stream->nr_rings; k++) {
-		const struct braid_ring *ring = stream->rings[k];
-
-		if (ring->cpu != BRAID_RING_NOTES && ring->walk.events &&
-		    ring->item.host_ns < begin)
-			begin = ring->item.host_ns;
-	}
+	for (k = 0; k < stream->nr_rings; k++)
+		if (stream->rings[k]->cpu != BRAID_RING_NOTES)
+			begin = ring_begin(stream->rings[k], begin, n->base.source->source.grows);
 	return begin;
 }
 
@@ -246,7 +259,7 @@ static int note_next(struct braid_ring *ring)
 	if (s->before && !n->restart_reported) {
 		n->restart_reported = true;
 		say_restart(n, s);
-		item->host_ns = stream_begin(s);
+		item->host_ns = stream_begin(n);
 		item->payload = (const u8 *)n->restart;
 	} else if (n->at < n->stream->nr_notes) {
 		note = &n->stream->notes[n->at++];
