@@ -277,6 +277,7 @@ static int take_block(struct braid_capture_source *cs, const struct braid_index_
 				   (ring->extents.nr &&
 				    !braid_capture_in_order(&ring->extents.latest, &places->first));
 	ring->back |= block->flags & BRAID_INDEX_BACK;
+	ring->bytes += places->bytes;
 	ring->extents.latest = places->last;
 	ring->extents.latest.file = cs->file;
 	return braid_extents_add_block(&ring->extents, &place);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Times that cut a capture into parts of about as many pages, by its index. */
+/* Divides a capture by its index: into parts of time, or groups of rings, of about one size. */
 #include <stdlib.h>
 
 #include "host_agent/trace/capture_private.h"
@@ -7,6 +7,8 @@
 #include "host_agent/util/error.h"
 
 #define STEPS		16u	/* a block's pages are taken to be spread evenly over its time */
+
+#define GROUP_BYTES	(256u << 10)	/* or more, of a group */
 
 /* Up to a time, there are some more pages. */
 struct point {
@@ -125,6 +127,92 @@ int braid_source_cut(const struct braid_source *source, u32 pages, s64 from_ns, 
 	}
 	free(p.all);
 	return ret < 0 ? ret : 0;
+}
+
+/* Rings -------------------------------------------------------------------------------------- */
+
+struct load {
+	u64 bytes;
+	u32 order;
+};
+
+static int most_first(const void *a, const void *b)
+{
+	const struct load *x = a, *y = b;
+
+	if (x->bytes != y->bytes)
+		return x->bytes < y->bytes ? 1 : -1;
+	return x->order < y->order ? -1 : x->order > y->order;
+}
+
+/* A load for each ring. Return: their bytes. */
+static u64 find_loads(const struct braid_source *source, struct load *loads)
+{
+	size_t k, n, nr = 0;
+	u64 sum = 0;
+
+	for (k = 0; k < source->nr_streams; k++) {
+		for (n = 0; n < source->streams[k]->nr_rings; n++) {
+			const struct braid_ring *ring = source->streams[k]->rings[n];
+			u64 bytes = ring->cpu == BRAID_RING_NOTES ? 0 :
+				    ((const struct braid_capture_ring *)ring)->bytes;
+
+			loads[nr++] = (struct load){ bytes, ring->order };
+			sum += bytes;
+		}
+	}
+	return sum;
+}
+
+static bool is_by_index(const struct braid_capture_source *cs)
+{
+	size_t k;
+
+	for (k = 0; k < cs->nr_files; k++)
+		if (!cs->files[k].by_index)
+			return false;
+	return !cs->source.grows;
+}
+
+/* Each ring, the largest first, gets into the group that has least. */
+static void spread(const struct load *loads, size_t nr_loads, u32 *group_of, u64 *groups, u32 nr)
+{
+	u32 least, n;
+	size_t k;
+
+	for (k = 0; k < nr_loads; k++) {
+		for (least = 0, n = 1; n < nr; n++)
+			if (groups[n] < groups[least])
+				least = n;
+		groups[least] += loads[k].bytes;
+		group_of[loads[k].order] = least;
+	}
+}
+
+int braid_source_group(const struct braid_source *source, u32 most, u32 **group_of, u32 *nr)
+{
+	size_t k, nr_rings = 0;
+	struct load *loads;
+	u64 *groups, bytes;
+
+	for (k = 0; k < source->nr_streams; k++)
+		nr_rings += source->streams[k]->nr_rings;
+	*nr = 1;
+	*group_of = calloc(nr_rings + 1, sizeof(**group_of));
+	loads = calloc(nr_rings + 1, sizeof(*loads));
+	groups = calloc((size_t)most + 1, sizeof(*groups));
+	if (*group_of && loads && groups &&
+	    is_by_index((const struct braid_capture_source *)source)) {
+		bytes = find_loads(source, loads);
+		*nr = most < bytes / GROUP_BYTES ? most : bytes / GROUP_BYTES;
+		*nr = *nr < nr_rings ? *nr : nr_rings;
+		*nr = *nr ? *nr : 1;
+		qsort(loads, nr_rings, sizeof(*loads), most_first);
+		spread(loads, nr_rings, *group_of, groups, *nr);
+	}
+	free(loads);
+	free(groups);
+	return *group_of && loads && groups ? 0 : braid_out_of_memory();
 }
 
 bool braid_source_is_same(const struct braid_source *a, const struct braid_source *b)

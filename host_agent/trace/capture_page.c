@@ -89,13 +89,14 @@ bool braid_capture_check_places(const char *data, u32 n, u32 nr, enum braid_stre
 		after = e.offset + (kind == BRAID_STREAM_HOST ?
 			braid_chunk_bytes(sizeof(struct braid_chunk_host_page) + e.to_bytes) :
 			braid_chunk_bytes(sizeof(struct braid_chunk_page) + e.to_bytes - e.from_bytes));
-		*bytes += after - e.offset;
+		places->bytes += after - e.offset;
 		if (!k)
 			places->first = e;
 		else if (!braid_capture_in_order(&places->last, &e))
 			places->unordered = true;
 		places->last = e;
 	}
+	*bytes += places->bytes;
 	return at == end;
 }
 

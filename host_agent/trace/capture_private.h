@@ -54,6 +54,7 @@ struct braid_capture_ring {
 	struct braid_extents extents;
 	bool unordered;				/* extents are not in the order of the ring */
 	bool back;				/* time_stamps go back; known by an index only */
+	u64 bytes;				/* of the extents' chunks; likewise */
 	u32 file;				/* of the last extent */
 	u64 numbers;				/* of a host: sequence numbers taken so far */
 	bool own_clock;				/* a trace.dat's: not the source's clock of the trace */
@@ -200,6 +201,7 @@ static inline bool braid_capture_numbers_hosts(const struct braid_capture_source
 struct braid_places {
 	struct braid_extent first, last;
 	bool unordered;			/* among themselves; of a guest's ring */
+	u64 bytes;			/* of their chunks */
 };
 bool braid_capture_check_places(const char *data, u32 n, u32 nr, enum braid_stream_kind kind,
 				u64 limit, u64 *bytes, struct braid_places *places);

@@ -408,6 +408,17 @@ static inline bool braid_ring_skip(struct braid_ring *ring, s64 ns)
 int braid_source_cut(const struct braid_source *source, u32 pages, s64 from_ns, s64 to_ns,
 		     s64 **cuts, size_t *nr);
 
+/**
+ * braid_source_group - divide a capture's rings into groups of about as many bytes each
+ * @source: of braid_source_open_captures()
+ * @most: groups
+ * @group_of: set: the group that a ring is in, by its ->order; to be freed in any case
+ * @nr: set: groups. 1: it is small; or the rings' bytes are not known: it has no index
+ *
+ * Return: 0, or -ENOMEM with braid_fail().
+ */
+int braid_source_group(const struct braid_source *source, u32 most, u32 **group_of, u32 *nr);
+
 /** braid_source_is_same - whether two sources are of the same files */
 bool braid_source_is_same(const struct braid_source *a, const struct braid_source *b);
 
