@@ -424,3 +424,45 @@ u64 synth_standard_at(const char *path, u64 ahead_ns)
 	synth_guest_free(&b);
 	return read;
 }
+
+/* An event without fields. */
+static void put_bare(struct synth_guest *g, u32 cpu, u16 id)
+{
+	const struct braid_record record = { .common_type = id, .common_pid = 100 + cpu };
+
+	g->now += 1000;
+	NEED(synth_event(g, cpu, &record, sizeof(record)));
+}
+
+u64 synth_many_types(const char *path)
+{
+	const struct synth_guest_params params = {
+		.name = "guest1", .incarnation = 7, .boot = 1, .start_ns = SYNTH_START_NS,
+		.nr_slots = 16, .subbuf_bytes = 4096,
+	};
+	const u32 early = 40, late = 9, ticks = 20000;
+	struct braid_capture_writer *w = synth_capture(path);
+	struct synth_guest g;
+	u32 k;
+
+	synth_guest_init(&g, &params);
+	synth_begin(w, &g, 1);
+	synth_sample(w, &g, 500, 500);
+	for (k = 0; k < early; k++)
+		put_bare(&g, k & 1, 10 + k);
+	for (k = 0; k < ticks; k++) {
+		g.now += 1000;
+		NEED(synth_tick(&g, k & 1, k, "tick"));
+		if (k % 128 == 127)
+			synth_drain(w, &g, 0);
+	}
+	for (k = 0; k < late; k++) {
+		put_bare(&g, 0, 100 + k);
+		put_bare(&g, 1, 100 + late - k);
+	}
+	synth_drain(w, &g, 0);
+	synth_end(w, &g, BRAID_END_STOPPED);
+	NEED(!braid_capture_finish(w));
+	synth_guest_free(&g);
+	return early + ticks + 2 * late;
+}

@@ -97,4 +97,10 @@ u64 synth_standard(const char *path);
 /* The same, with wall time @ahead_ns ahead of the file's clock. */
 u64 synth_standard_at(const char *path, u64 ahead_ns);
 
+/*
+ * Makes a capture of two vCPUs with more event types than the short ids of CTF, some of which come
+ * late, and not in one order on both. Return: events in it.
+ */
+u64 synth_many_types(const char *path);
+
 #endif /* BRAID_TESTS_MAKE_CAPTURE_H */

@@ -531,6 +531,15 @@ static void vcpu_states(void)
 	compare(&options);
 }
 
+/* Those that come late have long ids, and so have those for which there is no short one. */
+static void many_types(void)
+{
+	u64 events = synth_many_types(capture);
+
+	compare(&all);
+	check_readable(events);
+}
+
 int main(void)
 {
 	capture = scratch("capture.braid");
@@ -548,5 +557,6 @@ int main(void)
 	RUN(damaged);
 	RUN(full_disk);
 	RUN(vcpu_states);
+	RUN(many_types);
 	return VERDICT();
 }

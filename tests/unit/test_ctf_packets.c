@@ -384,6 +384,7 @@ static void names_of_members(void)
 
 static void other_names(void)
 {
+	struct braid_ctf_paths paths = { 0 };
 	char name[BRAID_CTF_NAME_BYTES];
 
 	braid_ctf_clock_name(name, sizeof(name), "x86-tsc");
@@ -394,8 +395,12 @@ static void other_names(void)
 	CHECK(!strcmp(name, "host_clock"));
 	braid_ctf_plain(name, sizeof(name), "a\"b\\c\n\xc3\xa9");
 	CHECK(!strcmp(name, "a?b?c???"));
-	braid_ctf_file_name(name, "../a b-c.d");
-	CHECK(!strcmp(name, "_._a_b-c.d"));
+	CHECK(!strcmp(braid_ctf_paths_add(&paths, "", "../a b-c.d", 0), "_._a_b-c.d"));
+	CHECK(!strcmp(braid_ctf_paths_add(&paths, "", "x-7", 0), "x-7"));
+	CHECK(!strcmp(braid_ctf_paths_add(&paths, "", "x", 0), "x"));
+	CHECK(!strcmp(braid_ctf_paths_add(&paths, "", "X", 7), "X-8"));
+	CHECK(!strcmp(braid_ctf_paths_add(&paths, "x", "x", 7), "x/x"));
+	braid_ctf_paths_free(&paths);
 }
 
 int main(void)

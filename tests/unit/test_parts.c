@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Exports in parts of time: the same bytes or content, totals and failures as of one walk. */
+/* Exports in parts of time or groups of rings: the same output and failures as of one walk. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -182,14 +182,19 @@ static void parts_of_all_selections(void)
 		  .to = { BRAID_MOMENT_SINCE, 2 * PART_NS } },
 		{ .from = { BRAID_MOMENT_BEFORE, PART_NS }, .realtime = true },
 	};
+	const struct braid_walk_options states = { .states = true };
 	size_t k, n;
 
 	make_big("24000");
 	cut_at_events(1000);
 	CHECK(nr_cuts > 10);
-	for (k = 0; k < NR(names); k++)
-		for (n = 0; n < NR(all); n++)
+	for (n = 0; n < NR(all); n++) {
+		for (k = 0; k < NR(names); k++)
 			CHECK(same_parts(names[k], &all[n], true) > nr_cuts / 4);
+		CHECK(same_parts("ctf", &all[n], true) > 1);
+	}
+	CHECK_EQ(same_parts("ctf", &states, true), 0);
+	CHECK_EQ(same_parts("ctf", &all[0], false), 0);
 }
 
 static void parts_of_all_captures(void)
@@ -206,13 +211,14 @@ static void parts_of_all_captures(void)
 		cut_at_events(601);
 		for (n = 0; n < NR(names); n++)
 			CHECK_EQ(same_parts(names[n], &all, n), nr_cuts + 1);
+		CHECK(same_parts("ctf", &all, true) > 1);
 	}
 }
 
 /* Those that are not made in parts take the option, too. A page's chunks are packed in a thread. */
 static void other_forms(void)
 {
-	static const char *const others[] = { "ctf", "html", "stats" };
+	static const char *const others[] = { "html", "stats" };
 	const struct braid_walk_options all = { .stream = NULL };
 	size_t k;
 
@@ -272,6 +278,16 @@ static void equal_times(void)
 	CHECK(nr_cuts > 10);
 	for (k = 0; k < NR(names); k++)
 		same_parts(names[k], &all, true);
+	CHECK(same_parts("ctf", &all, true) > 1);
+}
+
+/* Ids are the same, whichever thread meets a type first. */
+static void many_types(void)
+{
+	const struct braid_walk_options all = { .stream = NULL };
+
+	synth_many_types(capture);
+	CHECK(same_parts("ctf", &all, true) > 1);
 }
 
 /* A page in the middle is damaged: parts end there, and one walk makes the rest. */
@@ -291,10 +307,12 @@ static void damage(void)
 	CHECK_EQ(same_parts("text", &all, false), 0);
 	for (k = 0; k < NR(names); k++)
 		CHECK_EQ(same_parts(names[k], &all, true), 0);
+	CHECK_EQ(same_parts("ctf", &all, true), 0);
 }
 
 static void failures(void)
 {
+	static const char *const all[] = { "text", "json", "ctf" };
 	static const volatile sig_atomic_t stop = 1;
 	const struct braid_walk_options stopped = { .stop = &stop }, usual = { .stop = NULL };
 	struct result a, b;
@@ -304,12 +322,14 @@ static void failures(void)
 	make_big("24000");
 	cut_at_events(2400);
 	snprintf(out, sizeof(out), "%s/out", dir);
-	for (k = 0; k < NR(names); k++) {
-		a = export(names[k], out, &stopped, 1, true);
-		b = export(names[k], out, &stopped, 3, true);
+	for (k = 0; k < NR(all); k++) {
+		a = export(all[k], out, &stopped, 1, true);
+		b = export(all[k], out, &stopped, 3, true);
 		same_result(&a, &b);
 		CHECK_EQ(a.err, -EINTR);
 		CHECK(access(out, F_OK));
+	}
+	for (k = 0; k < NR(names); k++) {
 		a = export(names[k], "/dev/full", &usual, 1, true);
 		b = export(names[k], "/dev/full", &usual, 3, true);
 		CHECK_EQ(a.err, -ENOSPC);
@@ -327,6 +347,7 @@ int main(void)
 	RUN(parts_of_a_large_capture);
 	RUN(other_forms);
 	RUN(equal_times);
+	RUN(many_types);
 	RUN(damage);
 	RUN(failures);
 	unlink(capture);

@@ -6,6 +6,7 @@
 #include "host_agent/export/ctf/ctf.h"
 
 #define NAME_BYTES	256u
+#define NR_IDS		65536u	/* of events, undefined ones included */
 
 /* An event's name. What ends a system call has the name by which Trace Compass knows it. */
 static void name_event(char name[NAME_BYTES], const struct braid_event_type_info *info)
@@ -123,35 +124,62 @@ static int add_fields(struct braid_ctf *ctf, struct braid_ctf_event *e, struct b
 
 /* Kinds of events ------------------------------------------------------------------------- */
 
+/* A number for a stream's type, or for its events as bytes; it depends on the capture alone. */
+static u32 key_of(const struct braid_stream *stream, const struct braid_event_type_info *info,
+		  bool bytes)
+{
+	u32 number = info->format ? (u32)(info->format - stream->formats) :
+		     (u32)stream->nr_formats + (info->raw ? NR_IDS : info->id);
+
+	return 2 * number + bytes;
+}
+
+static u32 id_of(const struct braid_ctf *ctf, struct braid_ctf_class *class, u32 key)
+{
+	u32 k;
+
+	for (k = 0; k < class->nr_common; k++)
+		if (class->common[k] == key)
+			return k;
+	if (!ctf->surveys || k == BRAID_CTF_COMMON)
+		return BRAID_CTF_COMMON + key;
+	class->common[class->nr_common++] = key;
+	return k;
+}
+
 static int ctf_classes_describe(struct braid_ctf *ctf, struct braid_ctf_event *e,
-				struct braid_ctf_class *class,
+				struct braid_ctf_class *class, const struct braid_stream *stream,
 				const struct braid_event_type_info *info)
 {
-	struct braid_text *to = &class->trace->metadata;
-	size_t before = to->bytes;
+	struct braid_text fields = { 0 };
 	char name[NAME_BYTES];
 	int err = 0;
 
-	name_event(name, info);
 	e->least_bytes = UINT32_MAX;
-	braid_ctf_begin_event_class(to, class - class->trace->classes, class->next_event, name);
 	if (e->parsed)
-		err = add_fields(ctf, e, to);
+		err = add_fields(ctf, e, &fields);
 	else
-		braid_text_puts(to, "\t\tstring { encoding = UTF8; } _raw;\n");
-	braid_ctf_end_event_class(to);
+		braid_text_puts(&fields, "\t\tstring { encoding = UTF8; } _raw;\n");
 	e->bytes = braid_ctf_least_bytes(e);
-	if (e->unfit)
-		to->bytes = before;
-	else
-		e->id = class->next_event++;
-	return err || to->failed ? -1 : 0;
+	if (!err && !e->unfit) {
+		name_event(name, info);
+		e->id = id_of(ctf, class, key_of(stream, info, !e->parsed));
+		braid_ctf_begin_event_class(&e->metadata,
+					    class - ctf->output->traces[stream->number].classes,
+					    e->id, name);
+		braid_text_put(&e->metadata, fields.data, fields.bytes);
+		braid_ctf_end_event_class(&e->metadata);
+	}
+	err |= fields.failed || e->metadata.failed;
+	braid_text_free(&fields);
+	return err;
 }
 
 static void free_event(struct braid_ctf_event *e)
 {
 	free(e->steps);
 	free(e->chars);
+	braid_text_free(&e->metadata);
 	free(e);
 }
 
@@ -174,6 +202,7 @@ static bool ctf_classes_grow(struct braid_ctf *ctf, u32 number)
 
 static const struct braid_ctf_event *ctf_classes_find(struct braid_ctf *ctf,
 						      struct braid_ctf_class *class,
+						      const struct braid_stream *stream,
 						      const struct braid_layout *parsed,
 						      const struct braid_event_type_info *info)
 {
@@ -189,7 +218,7 @@ static const struct braid_ctf_event *ctf_classes_find(struct braid_ctf *ctf,
 		return NULL;
 	e->class = class;
 	e->parsed = parsed;
-	if (ctf_classes_describe(ctf, e, class, info)) {
+	if (ctf_classes_describe(ctf, e, class, stream, info)) {
 		free_event(e);
 		return NULL;
 	}
@@ -203,10 +232,10 @@ const struct braid_ctf_event *braid_ctf_event(struct braid_ctf *ctf, struct brai
 					      const struct braid_event_type_info *info)
 {
 	const struct braid_layout *parsed = braid_format_fields_of(info, item);
-	const struct braid_ctf_event *e = ctf_classes_find(ctf, class, parsed, info);
+	const struct braid_ctf_event *e = ctf_classes_find(ctf, class, item->stream, parsed, info);
 
-	return e && parsed && !braid_ctf_fits(e, item) ? ctf_classes_find(ctf, class, NULL,
-									  info) : e;
+	return e && parsed && !braid_ctf_fits(e, item) ?
+	       ctf_classes_find(ctf, class, item->stream, NULL, info) : e;
 }
 
 void braid_ctf_free_events(struct braid_ctf *ctf)
@@ -220,4 +249,6 @@ void braid_ctf_free_events(struct braid_ctf *ctf)
 			free_event(e);
 		}
 	free(ctf->types);
+	ctf->types = NULL;
+	ctf->nr_types = 0;
 }

@@ -12,16 +12,11 @@
 
 #include "host_agent/export/ctf/ctf.h"
 #include "host_agent/export/ctf/form.h"
+#include "host_agent/trace/merge.h"
 #include "host_agent/util/error.h"
 #include "host_agent/util/folder.h"
 
-/*
- * Each ring has a buffer for a packet and the event by which that gets larger than this; buffers
- * are powers of 2. Larger packets are no faster.
- */
-#define MOST_PACKET_BYTES	(120u << 10)
-#define LEAST_PACKET_BYTES	(4u << 10)
-#define ALL_PACKETS_BYTES	(64u << 20)
+#define SURVEY_ITEMS	16384u
 
 /* The walk -------------------------------------------------------------------------------- */
 
@@ -77,108 +72,7 @@ static int ctf_put_lost(void *arg, const struct braid_item *item)
 	return err ? err : braid_ctf_lose(ctf, r, ctf->walk.ns, item->lost_before);
 }
 
-/* The export ------------------------------------------------------------------------------ */
-
-/*
- * If the capture has wall time, the clocks count from 1970, by its value at the start of the
- * recording, like LTTng's.
- */
-static void set_origin(struct braid_ctf *ctf)
-{
-	const struct braid_source *source = ctf->walk.source;
-	s64 start_ns = source->head.start_host_ns;
-	s64 wall_ns;
-
-	ctf->absolute = source->clocks.realtime.nr_tracks > 0;
-	if (!ctf->absolute || ctf->walk.options->realtime)
-		return;
-	wall_ns = braid_clock_reading_at(&source->clocks.realtime, start_ns).value;
-	if (__builtin_sub_overflow(wall_ns, start_ns, &ctf->offset_ns) ||
-	    ctf->offset_ns > INT64_MAX / 2 || ctf->offset_ns < INT64_MIN / 2) {
-		ctf->offset_ns = 0;
-		ctf->absolute = false;
-	}
-}
-
-static int ctf_begin(struct braid_ctf *ctf)
-{
-	const struct braid_source *source = ctf->walk.source;
-	size_t k, j;
-
-	for (k = 0; k < source->nr_streams; k++)
-		for (j = 0; j < source->streams[k]->nr_rings; j++)
-			if (source->streams[k]->rings[j]->order >= ctf->nr_rings)
-				ctf->nr_rings = source->streams[k]->rings[j]->order + 1;
-	ctf->packet_bytes = ALL_PACKETS_BYTES / (ctf->nr_rings + 1);
-	if (ctf->packet_bytes > MOST_PACKET_BYTES)
-		ctf->packet_bytes = MOST_PACKET_BYTES;
-	if (ctf->packet_bytes < LEAST_PACKET_BYTES)
-		ctf->packet_bytes = LEAST_PACKET_BYTES;
-	ctf->traces = calloc(source->nr_streams + 1, sizeof(*ctf->traces));
-	ctf->rings = calloc(ctf->nr_rings + 1, sizeof(*ctf->rings));
-	if (!ctf->traces || !ctf->rings)
-		return braid_out_of_memory();
-	set_origin(ctf);
-	ctf->most_ns = INT64_MAX - (ctf->offset_ns > 0 ? ctf->offset_ns : 0);
-	return ctf->walk.options->states ? braid_ctf_states_begin(ctf) : 0;
-}
-
-static int ctf_end(struct braid_ctf *ctf)
-{
-	int err = braid_ctf_states_end(ctf);
-	u32 k;
-
-	for (k = 0; k < ctf->nr_rings && !err; k++)
-		err = braid_ctf_end_ring(ctf, &ctf->rings[k]);
-	return err ? err : braid_ctf_write_metadata(ctf);
-}
-
-static void free_all(struct braid_ctf *ctf)
-{
-	braid_ctf_free_events(ctf);
-	braid_ctf_free_rings(ctf);
-	braid_walk_end(&ctf->walk);
-	braid_slices_free(ctf->slices);
-	braid_ctf_names_free(&ctf->names);
-	free(ctf);
-}
-
-static int write_folder(const char *folder, int dir, struct braid_source *source,
-			const struct braid_walk_options *options,
-			struct braid_walk_totals *totals)
-{
-	static const struct braid_walk_ops ops = {
-		.event = ctf_put_event, .lost = ctf_put_lost, .note = ctf_put_note,
-	};
-	struct braid_ctf *ctf = calloc(1, sizeof(*ctf));
-	int err;
-
-	if (!ctf)
-		return braid_out_of_memory();
-	ctf->folder = folder;
-	ctf->dir = dir;
-	err = braid_walk_begin(&ctf->walk, source, options, totals);
-	ctf->walk.no_order = true;
-	if (!err)
-		err = ctf_begin(ctf);
-	if (!err)
-		err = braid_walk_run(&ctf->walk, &ops, ctf);
-	if (!err)
-		err = ctf_end(ctf);
-	free_all(ctf);
-	return err;
-}
-
-/* The folder ------------------------------------------------------------------------------ */
-
-/* The folder that an export makes. It has another name until it is complete. */
-struct output {
-	const char *out;
-	int above;		/* the folder that it is in */
-	char name[256], part[256 + 8];
-	int dir;		/* it itself */
-	struct stat made;
-};
+/* Traces in a folder ----------------------------------------------------------------------- */
 
 /* Opens a folder in one, to list it; NULL: there is none. */
 static DIR *open_in(int at, const char *name)
@@ -212,10 +106,10 @@ static void remove_trace(int at, const char *name)
 		closedir(dir);
 }
 
-/* Removes the folder that was made for an export, and the traces in it. */
-static void remove_folder(const struct output *o)
+/* Removes the traces in an export's folder. */
+static void empty_folder(int at)
 {
-	DIR *dir = open_in(o->dir, ".");
+	DIR *dir = open_in(at, ".");
 	const char *name;
 
 	while ((name = next_in(dir))) {
@@ -224,6 +118,177 @@ static void remove_folder(const struct output *o)
 	}
 	if (dir)
 		closedir(dir);
+}
+
+/* The export ------------------------------------------------------------------------------ */
+
+static const struct braid_walk_ops ops = {
+	.event = ctf_put_event, .lost = ctf_put_lost, .note = ctf_put_note,
+};
+
+static struct braid_ctf *ctf_new(struct braid_ctf_output *output, u32 cpus)
+{
+	struct braid_ctf *ctf = calloc(1, sizeof(*ctf));
+
+	if (!ctf)
+		return NULL;
+	ctf->output = output;
+	ctf->packet_bytes = output->packet_bytes;
+	ctf->most_ns = output->most_ns;
+	ctf->most_open = BRAID_CTF_MOST_OPEN / (cpus ? cpus : 1);
+	ctf->tasks = calloc((size_t)output->nr_streams + 1, sizeof(*ctf->tasks));
+	ctf->rings = calloc((size_t)output->nr_rings + 1, sizeof(*ctf->rings));
+	return ctf;
+}
+
+static void ctf_free(struct braid_ctf *ctf)
+{
+	if (!ctf)
+		return;
+	braid_ctf_free_events(ctf);
+	braid_ctf_free_rings(ctf);
+	braid_walk_end(&ctf->walk);
+	braid_slices_free(ctf->slices);
+	braid_ctf_names_free(&ctf->names);
+	free(ctf);
+}
+
+/* Writes all that a walk, which is begun, delivers. */
+static int ctf_run(struct braid_ctf *ctf)
+{
+	u32 k;
+	int err;
+
+	if (!ctf->tasks || !ctf->rings)
+		return braid_out_of_memory();
+	ctf->walk.no_order = true;
+	err = ctf->walk.options->states ? braid_ctf_states_begin(ctf) : 0;
+	if (!err)
+		err = braid_walk_run(&ctf->walk, &ops, ctf);
+	if (!err)
+		err = braid_ctf_states_end(ctf);
+	for (k = 0; k < ctf->output->nr_rings && !err; k++)
+		err = braid_ctf_end_ring(ctf, &ctf->rings[k]);
+	return err ? err : braid_ctf_output_take(ctf);
+}
+
+static int make_group(void *arg, struct braid_group *group)
+{
+	struct braid_ctf *ctf = ctf_new(arg, group->options.cpus);
+	int err = ctf ? braid_group_begin(group, &ctf->walk) : braid_out_of_memory();
+
+	if (!err) {
+		ctf->group = group;
+		err = ctf_run(ctf);
+	}
+	ctf_free(ctf);
+	return err;
+}
+
+static int survey_item(struct braid_ctf *ctf, const struct braid_item *item)
+{
+	struct braid_ctf_trace *t = &ctf->output->traces[item->stream->number];
+	const struct braid_event_type_info *info;
+	int ret;
+
+	if (item->kind != BRAID_ITEM_EVENT)
+		return 0;
+	info = braid_format_event(ctf->walk.format, item);
+	ret = info ? braid_select_event(ctf->walk.select, item, info) : braid_out_of_memory();
+	if (ret > 0 && !braid_ctf_event(ctf, &t->classes[1 + item->ring->buffer % BRAID_MAX_BUFFERS],
+					item, info))
+		ret = braid_out_of_memory();
+	return ret < 0 ? ret : 0;
+}
+
+/*
+ * The event types that the capture begins with get the ids that are short. What is wrong there is
+ * reported when its turn comes.
+ */
+static int survey(struct braid_ctf *ctf)
+{
+	struct braid_source *source = ctf->walk.source;
+	void (*fault)(void *arg, const struct braid_stream *stream, const char *line) =
+		source->fault;
+	struct braid_merge *merge = NULL;
+	u64 faults = source->faults;
+	const struct braid_item *item;
+	u32 k;
+	int ret;
+
+	source->fault = NULL;
+	ctf->surveys = true;
+	ret = braid_merge_begin(&merge, source, braid_select_ring, (void *)ctf->walk.options);
+	for (k = 0; k < SURVEY_ITEMS && !ret; k++) {
+		ret = braid_merge_next(merge, &item);
+		if (ret <= 0)
+			break;
+		ret = survey_item(ctf, item);
+	}
+	braid_merge_end(merge);
+	braid_ctf_free_events(ctf);
+	braid_source_rewind(source);
+	ctf->surveys = false;
+	source->fault = fault;
+	source->faults = faults;
+	return ret;
+}
+
+/* On several CPUs, if that is possible, or else by one walk. */
+static int write_streams(struct braid_ctf *ctf)
+{
+	const struct braid_walk_options *options = ctf->walk.options;
+	struct braid_ctf_output *o = ctf->output;
+	/* States need all rings. */
+	int ret = options->states ? 0 : braid_groups_run(ctf->walk.source, options,
+							 ctf->walk.totals, make_group, o);
+
+	if (ret)
+		return ret < 0 ? ret : 0;
+	braid_ctf_output_clear(o);
+	empty_folder(o->dir);
+	return ctf_run(ctf);
+}
+
+static int write_folder(const char *folder, int dir, struct braid_source *source,
+			const struct braid_walk_options *options,
+			struct braid_walk_totals *totals)
+{
+	struct braid_ctf_output output = { .folder = folder, .dir = dir };
+	struct braid_ctf *ctf = NULL;
+	int err = braid_ctf_output_begin(&output, source, options->realtime);
+
+	if (!err) {
+		ctf = ctf_new(&output, 1);
+		err = ctf ? braid_walk_begin(&ctf->walk, source, options, totals) :
+			    braid_out_of_memory();
+	}
+	if (!err)
+		err = survey(ctf);
+	if (!err)
+		err = write_streams(ctf);
+	if (!err)
+		err = braid_ctf_output_end(ctf);
+	ctf_free(ctf);
+	braid_ctf_output_free(&output);
+	return err;
+}
+
+/* The folder ------------------------------------------------------------------------------ */
+
+/* The folder that an export makes. It has another name until it is complete. */
+struct output {
+	const char *out;
+	int above;		/* the folder that it is in */
+	char name[256], part[256 + 8];
+	int dir;		/* it itself */
+	struct stat made;
+};
+
+/* Removes the folder that was made for an export, and the traces in it. */
+static void remove_folder(const struct output *o)
+{
+	empty_folder(o->dir);
 	braid_folder_remove(o->above, o->part, &o->made);
 }
 

@@ -3,8 +3,11 @@
 #ifndef BRAID_EXPORT_CTF_CTF_H
 #define BRAID_EXPORT_CTF_CTF_H
 
+#include <pthread.h>
+
 #include "host_agent/export/ctf/names.h"
 #include "host_agent/util/text.h"
+#include "host_agent/walk/groups.h"
 #include "host_agent/walk/slices.h"
 
 #define BRAID_CTF_NO_BOUND	INT64_MAX	/* of a time with an unknown bound */
@@ -15,7 +18,7 @@
 #define BRAID_CTF_STATES	(BRAID_MAX_BUFFERS + 1u)
 #define BRAID_CTF_CLASSES	(BRAID_CTF_STATES + 1u)
 
-#define BRAID_CTF_PATH_BYTES	192u		/* of a file, from the export's folder on */
+#define BRAID_CTF_COMMON	31u		/* event types of a class with a short id */
 #define BRAID_CTF_MOST_CHARS	64u		/* of an array that is copied whole */
 #define BRAID_CTF_MOST_OPEN	256u		/* files that are kept open; others for each write */
 #define BRAID_CTF_NR_TASKS	256u		/* whose names a trace remembers; a power of 2 */
@@ -51,13 +54,21 @@ struct braid_ctf_event {
 	u32 nr_steps, nr_chars;
 	struct braid_ctf_step *steps;
 	struct braid_ctf_chars *chars;
+	struct braid_text metadata;	/* it as an event class; empty if it is unfit */
 };
 
 /* A stream class of a trace. */
 struct braid_ctf_class {
-	struct braid_ctf_trace *trace;
-	bool described;			/* its metadata is written */
-	u32 next_event;			/* id of the next event class */
+	u32 common[BRAID_CTF_COMMON];	/* keys of types whose ids are their places here */
+	u32 nr_common;
+	bool met;
+};
+
+/* A stream of the source: in CTF a trace. */
+struct braid_ctf_trace {
+	const char *folder;
+	u8 uuid[BRAID_CTF_UUID_BYTES];
+	struct braid_ctf_class classes[BRAID_CTF_CLASSES];
 };
 
 /* What a task is called for a stretch of its stream's counter. */
@@ -68,21 +79,45 @@ struct braid_ctf_task {
 	char comm[BRAID_COMM_BYTES + 8];	/* with its NUL */
 };
 
-/* A stream of the source: in CTF a trace. */
-struct braid_ctf_trace {
-	char folder[BRAID_CTF_NAME_BYTES + 16];	/* "": not met yet */
-	u8 uuid[BRAID_CTF_UUID_BYTES];
+struct braid_ctf_tasks {
+	struct braid_ctf_task all[BRAID_CTF_NR_TASKS];
+};
+
+/* An event class that was met, for the metadata. */
+struct braid_ctf_met {
+	u32 stream, class, id;
 	struct braid_text metadata;
-	struct braid_ctf_class classes[BRAID_CTF_CLASSES];
-	struct braid_ctf_task tasks[BRAID_CTF_NR_TASKS];
+};
+
+/*
+ * The folder of an export. Ids and names depend on the capture alone, not on what is met first: so
+ * threads may write it together, each for other rings.
+ */
+struct braid_ctf_output {
+	const char *folder;		/* its name */
+	int dir;			/* it itself */
+	u32 nr_streams;
+	struct braid_ctf_trace *traces;	/* by the stream's number; at least one */
+	const char **files;		/* by the ring's order */
+	u32 nr_rings;
+	struct braid_ctf_paths paths;
+	u32 packet_bytes;		/* after which a packet ends */
+	bool absolute;			/* wall time is known: the clocks' origin is 1970 */
+	s64 offset_ns;			/* offset from the shown times to that origin */
+	s64 most_ns;			/* that readers can add it to */
+
+	pthread_mutex_t lock;		/* protects all that follows, and each class's ->met */
+	struct braid_ctf_met *met;
+	size_t nr_met, met_capacity;
 };
 
 /* A ring: in CTF a stream. */
 struct braid_ctf_ring {
+	const struct braid_ctf_trace *trace;
 	struct braid_ctf_class *class;	/* NULL: not met yet */
 	u64 id;				/* unique in its class */
 	u32 cpu;
-	char path[BRAID_CTF_PATH_BYTES];
+	const char *path;
 	int fd;				/* of the file; -1: not kept open */
 	u8 *data;			/* packets that are not in the file yet */
 	u32 used, capacity;
@@ -96,22 +131,22 @@ struct braid_ctf_ring {
 	u64 now;			/* of the last event or loss; times must not go back */
 };
 
+/* A walk whose rings are written. */
 struct braid_ctf {
 	struct braid_walk walk;
-	const char *folder;
-	int dir;			/* that folder */
-	u32 packet_bytes;		/* after which a packet ends */
-	struct braid_ctf_trace **traces;	/* by the stream's number; NULL: not met yet */
+	struct braid_ctf_output *output;
+	const struct braid_group *group;	/* that it walks along; NULL: it takes all rings */
+	bool surveys;			/* event types that it meets are common ones */
+	u32 packet_bytes;		/* the output's */
+	s64 most_ns;			/* likewise */
 	struct braid_ctf_ring *rings;	/* by the ring's order */
-	u32 nr_rings;
-	u32 nr_open;			/* files that are kept open */
+	u32 nr_open;			/* files that are kept open ... */
+	u32 most_open;			/* ... at most */
+	struct braid_ctf_tasks **tasks;	/* by the stream's number; NULL: not met yet */
 	struct braid_slices *slices;	/* vCPUs' states, if they are wanted */
 	struct braid_ctf_ring *states;	/* by the slices' vCPU; or NULL */
 	struct braid_ctf_event **types;	/* by the type's number */
 	u32 nr_types;
-	bool absolute;			/* wall time is known: the clocks' origin is 1970 */
-	s64 offset_ns;			/* offset from the shown times to that origin */
-	s64 most_ns;			/* that readers can add it to */
 	struct braid_ctf_names names;	/* of the event that is described */
 	u8 scratch[BRAID_MAX_SUBBUF_BYTES];	/* a record whose text was sanitized */
 };
@@ -119,11 +154,11 @@ struct braid_ctf {
 /* Metadata: metadata.c ------------------------------------------------------------------- */
 
 /** braid_ctf_describe_trace - begin a trace's metadata: trace, environment, clock */
-void braid_ctf_describe_trace(const struct braid_ctf *ctf, struct braid_ctf_trace *t,
-			      const struct braid_stream *stream);
+void braid_ctf_describe_trace(const struct braid_ctf *ctf, struct braid_text *to,
+			      const struct braid_ctf_trace *t, const struct braid_stream *stream);
 
 /** braid_ctf_describe_class - add a stream class, by its id; and its event, if it is not of a buffer */
-void braid_ctf_describe_class(struct braid_ctf_trace *t, u32 id);
+void braid_ctf_describe_class(struct braid_text *to, u32 id);
 
 /** braid_ctf_begin_event_class - add an event class of an id and a name, up to its fields */
 void braid_ctf_begin_event_class(struct braid_text *to, u32 class, u32 id, const char *name);
@@ -131,25 +166,51 @@ void braid_ctf_begin_event_class(struct braid_text *to, u32 class, u32 id, const
 /** braid_ctf_end_event_class - add what follows its fields */
 void braid_ctf_end_event_class(struct braid_text *to);
 
-/* Streams and rings: rings.c. 0, or -errno with braid_fail(). ----------------------------- */
+/* The folder: output.c. 0, or -errno with braid_fail(). ----------------------------------- */
 
-/** braid_ctf_meet_ring - make what a ring is in CTF, with its trace and its class */
+/**
+ * braid_ctf_output_begin - name all traces and streams of a source
+ * @o: zeroed, with ->folder and ->dir
+ * @source: the source
+ * @realtime: whether wall time is shown
+ */
+int braid_ctf_output_begin(struct braid_ctf_output *o, const struct braid_source *source,
+			   bool realtime);
+
+/** braid_ctf_output_take - take the classes that a walk has met; several threads may call it */
+int braid_ctf_output_take(struct braid_ctf *ctf);
+
+/** braid_ctf_output_end - write the metadata of all that was met; @ctf has the whole source */
+int braid_ctf_output_end(struct braid_ctf *ctf);
+
+/** braid_ctf_output_clear - forget what was met */
+void braid_ctf_output_clear(struct braid_ctf_output *o);
+
+/** braid_ctf_output_free - free what it has */
+void braid_ctf_output_free(struct braid_ctf_output *o);
+
+/** braid_ctf_make_folder - create a trace's folder; another thread may have */
+int braid_ctf_make_folder(const struct braid_ctf_output *o, const struct braid_ctf_trace *t);
+
+/** braid_ctf_cannot_write - braid_fail() for a file of it. Return: @err */
+int braid_ctf_cannot_write(const struct braid_ctf_output *o, int err);
+
+/* Rings: rings.c. 0, or -errno with braid_fail(). ----------------------------------------- */
+
+/** braid_ctf_meet_ring - make what a ring is in CTF, with its file */
 int braid_ctf_meet_ring(struct braid_ctf *ctf, const struct braid_ring *ring);
 
 /** braid_ctf_meet_states - likewise, for a vCPU's states */
 int braid_ctf_meet_states(struct braid_ctf *ctf, u32 vcpu);
 
-/** braid_ctf_write_metadata - write the metadata of all traces that were met */
-int braid_ctf_write_metadata(struct braid_ctf *ctf);
-
-/** braid_ctf_free_rings - free rings and traces */
+/** braid_ctf_free_rings - free rings, and names of tasks */
 void braid_ctf_free_rings(struct braid_ctf *ctf);
 
 /* Kinds of events: classes.c -------------------------------------------------------------- */
 
 /**
  * braid_ctf_event - what an event type is in CTF; made when first met
- * @ctf: the export
+ * @ctf: the walk
  * @class: that the event is in
  * @item: the event
  * @info: its type

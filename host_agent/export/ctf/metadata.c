@@ -93,7 +93,7 @@ static void put_clock_id(const struct braid_ctf *ctf, struct braid_text *to,
 	static const u8 none[sizeof(stream->boot_id)];
 	XXH128_canonical_t common;
 
-	if (!ctf->absolute) {
+	if (!ctf->output->absolute) {
 		XXH128_canonicalFromHash(&common, XXH3_128bits(&ctf->walk.source->head,
 							       sizeof(ctf->walk.source->head)));
 		braid_text_printf(to, "\tuuid = \"" UUID_FORMAT "\";\n", UUID(common.digest));
@@ -106,7 +106,8 @@ static void ctf_metadata_put_clock(const struct braid_ctf *ctf, struct braid_tex
 				   const struct braid_stream *stream)
 {
 	u64 bound = braid_walk_stream_bound(&ctf->walk, stream);
-	s64 offset_s = ctf->offset_ns / NS_PER_S, rest_ns = ctf->offset_ns % NS_PER_S;
+	s64 offset_s = ctf->output->offset_ns / NS_PER_S;
+	s64 rest_ns = ctf->output->offset_ns % NS_PER_S;
 	char name[32];
 
 	braid_ctf_clock_name(name, sizeof(name), ctf->walk.options->realtime ? "realtime" :
@@ -119,18 +120,16 @@ static void ctf_metadata_put_clock(const struct braid_ctf *ctf, struct braid_tex
 	braid_text_printf(to, "\toffset_s = %lld;\n\toffset = %lld;\n\tabsolute = %s;\n};\n\n",
 			  (long long)(rest_ns < 0 ? offset_s - 1 : offset_s),
 			  (long long)(rest_ns < 0 ? rest_ns + NS_PER_S : rest_ns),
-			  ctf->absolute ? "true" : "false");
+			  ctf->output->absolute ? "true" : "false");
 	braid_text_printf(to, "typealias integer { size = 27; align = 1; signed = false; "
 			  "map = clock.%s.value; } := uint27_clock_t;\n", name);
 	braid_text_printf(to, "typealias integer { size = 64; align = 8; signed = false; "
 			  "map = clock.%s.value; } := uint64_clock_t;\n\n", name);
 }
 
-void braid_ctf_describe_trace(const struct braid_ctf *ctf, struct braid_ctf_trace *t,
-			      const struct braid_stream *stream)
+void braid_ctf_describe_trace(const struct braid_ctf *ctf, struct braid_text *to,
+			      const struct braid_ctf_trace *t, const struct braid_stream *stream)
 {
-	struct braid_text *to = &t->metadata;
-
 	braid_text_puts(to, "/* CTF 1.8 */\n\n");
 	braid_text_puts(to, types);
 	braid_text_printf(to, "trace {\n\tmajor = 1;\n\tminor = 8;\n\tuuid = \"" UUID_FORMAT
@@ -152,10 +151,9 @@ void braid_ctf_end_event_class(struct braid_text *to)
 	braid_text_puts(to, "\t};\n};\n\n");
 }
 
-void braid_ctf_describe_class(struct braid_ctf_trace *t, u32 id)
+void braid_ctf_describe_class(struct braid_text *to, u32 id)
 {
 	bool notes = id == BRAID_CTF_NOTES, states = id == BRAID_CTF_STATES;
-	struct braid_text *to = &t->metadata;
 
 	braid_text_printf(to, "stream {\n\tid = %u;\n", id);
 	braid_text_puts(to, event_header);

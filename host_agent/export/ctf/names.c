@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Makes names for CTF of any string: identifiers, plain strings, files. */
 #include <ctype.h>
+#include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "host_agent/export/ctf/names.h"
+#include "host_agent/util/array.h"
 
 #define MAX_NAME_BYTES	96u	/* of a field's own name; longer ones are cut */
 
@@ -145,7 +148,10 @@ void braid_ctf_clock_name(char *to, size_t size, const char *from)
 		snprintf(to, size, "host_clock");
 }
 
-void braid_ctf_file_name(char to[BRAID_CTF_NAME_BYTES], const char *from)
+/* Paths ----------------------------------------------------------------------------------- */
+
+/* A name for a file, the same for every file system and shell. */
+static void file_name(char to[BRAID_CTF_NAME_BYTES], const char *from)
 {
 	size_t k;
 
@@ -153,4 +159,51 @@ void braid_ctf_file_name(char to[BRAID_CTF_NAME_BYTES], const char *from)
 		to[k] = isalnum((unsigned char)from[k]) || (k && strchr("-.", from[k])) ?
 			from[k] : '_';
 	to[k] = 0;
+}
+
+static bool same_path(const void *in, u32 number, const void *path)
+{
+	return !strcasecmp(((const struct braid_ctf_paths *)in)->all[number], path);
+}
+
+static u32 hash_of_path(const char *path)
+{
+	char small[BRAID_CTF_PATH_BYTES];
+	size_t k;
+
+	for (k = 0; path[k]; k++)
+		small[k] = tolower((unsigned char)path[k]);
+	return braid_hash_of(small, k, 0);
+}
+
+const char *braid_ctf_paths_add(struct braid_ctf_paths *p, const char *folder, const char *name,
+				u64 number)
+{
+	char file[BRAID_CTF_NAME_BYTES], path[BRAID_CTF_PATH_BYTES], *kept;
+	const char *slash = *folder ? "/" : "";
+
+	file_name(file, name);
+	snprintf(path, sizeof(path), "%s%s%s", folder, slash, file);
+	while (braid_hash_find(&p->by_path, hash_of_path(path), same_path, p, path) !=
+	       BRAID_HASH_NONE)
+		snprintf(path, sizeof(path), "%s%s%s-%llu", folder, slash, file,
+			 (unsigned long long)number++);
+	kept = strdup(path);
+	if (!kept || braid_hash_reserve(&p->by_path, BRAID_HASH_NONE / 4) ||
+	    braid_array_push(p->all, p->nr, p->capacity, kept)) {
+		free(kept);
+		return NULL;
+	}
+	braid_hash_put(&p->by_path, hash_of_path(path), p->nr - 1);
+	return kept;
+}
+
+void braid_ctf_paths_free(struct braid_ctf_paths *p)
+{
+	size_t k;
+
+	for (k = 0; k < p->nr; k++)
+		free(p->all[k]);
+	free(p->all);
+	braid_hash_free(&p->by_path);
 }

@@ -37,13 +37,34 @@ const char *braid_ctf_names_length(struct braid_ctf_names *n, const char *name);
 /** braid_ctf_names_free - free what it has */
 void braid_ctf_names_free(struct braid_ctf_names *n);
 
+#define BRAID_CTF_PATH_BYTES	192u	/* of a file or folder, from the export's folder on */
+
+/* The paths of an export's files and folders; no two differ only in capitals. Zeroed at first. */
+struct braid_ctf_paths {
+	char **all;
+	size_t nr, capacity;
+	struct braid_hash by_path;
+};
+
+/**
+ * braid_ctf_paths_add - a path for a file or folder
+ * @p: the paths
+ * @folder: its folder's; "": none
+ * @name: any string
+ * @number: appended if another one has the path; or a higher one
+ *
+ * Return: the path, which lives as long as @p; NULL: out of memory.
+ */
+const char *braid_ctf_paths_add(struct braid_ctf_paths *p, const char *folder, const char *name,
+				u64 number);
+
+/** braid_ctf_paths_free - free all paths */
+void braid_ctf_paths_free(struct braid_ctf_paths *p);
+
 /** braid_ctf_plain - a string of the metadata that needs no escapes: '?' replaces other characters */
 void braid_ctf_plain(char *to, size_t size, const char *from);
 
 /** braid_ctf_clock_name - an identifier for a clock */
 void braid_ctf_clock_name(char *to, size_t size, const char *from);
-
-/** braid_ctf_file_name - a name for a file, the same for every file system and shell */
-void braid_ctf_file_name(char to[BRAID_CTF_NAME_BYTES], const char *from);
 
 #endif /* BRAID_EXPORT_CTF_NAMES_H */

@@ -16,7 +16,7 @@
 #define LEAST_BYTES	4096u		/* of a ring's buffer */
 #define STAMP_BITS	27		/* of a compact event header, after ... */
 #define ID_BITS		5		/* ... the id ... */
-#define EXTENDED	31u		/* ... which is this if id and time follow it in full */
+#define EXTENDED	BRAID_CTF_COMMON /* ... which is this if id and time follow in full */
 #define EXTENDED_BYTES	13u
 
 /* As the metadata says. A class without CPUs ends before that. */
@@ -36,7 +36,7 @@ struct packet_head {
 
 static u32 class_of(const struct braid_ctf_ring *r)
 {
-	return r->class - r->class->trace->classes;
+	return r->class - r->trace->classes;
 }
 
 static u32 head_bytes(const struct braid_ctf_ring *r)
@@ -62,7 +62,7 @@ static u64 clamp_time(const struct braid_ctf *ctf, struct braid_ctf_ring *r, s64
 static int write_data(const struct braid_ctf *ctf, const struct braid_ctf_ring *r)
 {
 	braid_auto_fd int fd = r->fd >= 0 ? -1 :
-			       openat(ctf->dir, r->path, O_WRONLY | O_APPEND | O_CLOEXEC);
+			       openat(ctf->output->dir, r->path, O_WRONLY | O_APPEND | O_CLOEXEC);
 
 	if (r->fd >= 0)
 		return braid_write_all(r->fd, r->data, r->used);
@@ -71,10 +71,13 @@ static int write_data(const struct braid_ctf *ctf, const struct braid_ctf_ring *
 
 static int ctf_packets_write_out(const struct braid_ctf *ctf, struct braid_ctf_ring *r)
 {
-	int err = write_data(ctf, r);
+	int err;
 
+	if (ctf->group && braid_group_is_over(ctf->group))
+		return braid_fail(-ECANCELED, "another thread has failed");
+	err = write_data(ctf, r);
 	if (err)
-		return braid_fail(err, "cannot write CTF to '%s': %s", ctf->folder, strerror(-err));
+		return braid_ctf_cannot_write(ctf->output, err);
 	r->used = 0;
 	return 0;
 }
@@ -114,7 +117,7 @@ static int open_packet(struct braid_ctf_ring *r, u64 now)
 
 	if (err)
 		return err;
-	memcpy(head.uuid, r->class->trace->uuid, sizeof(head.uuid));
+	memcpy(head.uuid, r->trace->uuid, sizeof(head.uuid));
 	memcpy(r->data + r->used, &head, bytes);
 	r->packet = r->used;
 	r->used += bytes;

@@ -174,8 +174,8 @@ static u8 *put_hex(u8 *to, const struct braid_item *item)
 static const struct braid_ctf_task *find_task(struct braid_ctf *ctf, const struct braid_item *item,
 					      s32 pid)
 {
-	struct braid_ctf_trace *t = ctf->traces[item->stream->number];
-	struct braid_ctf_task *task = &t->tasks[(u32)pid % BRAID_CTF_NR_TASKS];
+	struct braid_ctf_tasks *tasks = ctf->tasks[item->stream->number];
+	struct braid_ctf_task *task = &tasks->all[(u32)pid % BRAID_CTF_NR_TASKS];
 	const char *comm;
 
 	if (task->pid == pid && item->counter >= task->from && item->counter <= task->until)
