@@ -15,6 +15,7 @@
 #include "shared/page.h"
 #include "shared/region.h"
 #include "shared/schema.h"
+#include "tests/unit/format_text.h"
 #include "tests/unit/make_capture.h"
 #include "tests/unit/make_trace_dat.h"
 #include "tests/unit/need.h"
@@ -370,10 +371,7 @@ static void make_filters(void)
 {
 	static const char format[] =
 		"name: tick\nID: 1\nformat:\n"
-		"\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n"
-		"\tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n"
-		"\tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;\tsigned:0;\n"
-		"\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n"
+		FORMAT_COMMON
 		"\tfield:long ret;\toffset:8;\tsize:8;\tsigned:1;\n"
 		"\tfield:__data_loc char[] text;\toffset:16;\tsize:4;\tsigned:1;\n"
 		"\tfield:char comm[16];\toffset:20;\tsize:16;\tsigned:1;\n"

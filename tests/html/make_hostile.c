@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "shared/schema.h"
+#include "tests/unit/format_text.h"
 #include "tests/unit/make_capture.h"
 #include "tests/unit/need.h"
 
@@ -20,10 +21,7 @@
 
 static const char format[] =
 	"name: tick\nID: 1\nformat:\n"
-	"\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n"
-	"\tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n"
-	"\tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;\tsigned:0;\n"
-	"\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n"
+	FORMAT_COMMON
 	"\tfield:u32 number;\toffset:8;\tsize:4;\tsigned:0;\n"
 	"\tfield:__data_loc char[] text;\toffset:12;\tsize:4;\tsigned:1;\n\n"
 	"print fmt: \"%s\", __get_str(text)\n";

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "tests/unit/fake_guest.h"
+#include "tests/unit/format_text.h"
 #include "tests/unit/need.h"
 
 #define STEP_NS		500000		/* between two polls, by default */
@@ -52,10 +53,7 @@ static void make_format(char *to, size_t room, u32 id)
 {
 	snprintf(to, room,
 		 "name: %s\nID: %u\nformat:\n"
-		 "\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n"
-		 "\tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n"
-		 "\tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;\tsigned:0;\n"
-		 "\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n"
+		 FORMAT_COMMON
 		 "\tfield:u64 number;\toffset:8;\tsize:8;\tsigned:0;\n\n"
 		 "print fmt: \"number=%%llu\", REC->number\n", names[id - 1], id);
 }

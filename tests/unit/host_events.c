@@ -2,17 +2,12 @@
 /* A host of one CPU, whose events show what its threads do. */
 #include <string.h>
 
+#include "tests/unit/format_text.h"
 #include "tests/unit/host_events.h"
 #include "tests/unit/make_capture.h"
 #include "tests/unit/need.h"
 
 #define HOST		2u
-#define COMMON									\
-	"\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n"	\
-	"\tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n"	\
-	"\tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;\tsigned:0;\n" \
-	"\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n"
-
 /* An event of the host, with all fields that any of its formats has. */
 struct event {
 	u32 head;
@@ -46,13 +41,13 @@ void host_begin(struct braid_capture_writer *w, u32 nr_vcpus, s32 first_tid)
 					NULL, 0));
 	}
 	NEED(!braid_capture_put(w, BRAID_CHUNK_STREAM, HOST, &head, sizeof(head), NULL, 0));
-	put_format(w, "sched", "name: sched_switch\nID: 1\nformat:\n" COMMON
+	put_format(w, "sched", "name: sched_switch\nID: 1\nformat:\n" FORMAT_COMMON
 		   "\tfield:pid_t prev_pid;\toffset:8;\tsize:4;\tsigned:1;\n"
 		   "\tfield:pid_t next_pid;\toffset:12;\tsize:4;\tsigned:1;\n"
 		   "\tfield:long prev_state;\toffset:16;\tsize:8;\tsigned:1;\n\nprint fmt: \"\"\n");
-	put_format(w, "irq", "name: irq_handler_entry\nID: 2\nformat:\n" COMMON
+	put_format(w, "irq", "name: irq_handler_entry\nID: 2\nformat:\n" FORMAT_COMMON
 		   "\tfield:int irq;\toffset:8;\tsize:4;\tsigned:1;\n\nprint fmt: \"\"\n");
-	put_format(w, "irq", "name: irq_handler_exit\nID: 3\nformat:\n" COMMON
+	put_format(w, "irq", "name: irq_handler_exit\nID: 3\nformat:\n" FORMAT_COMMON
 		   "\tfield:int irq;\toffset:8;\tsize:4;\tsigned:1;\n\nprint fmt: \"\"\n");
 }
 

@@ -6,15 +6,13 @@
 
 #include "shared/region.h"
 #include "shared/schema.h"
+#include "tests/unit/format_text.h"
 #include "tests/unit/need.h"
 #include "tests/unit/make_capture.h"
 
 static const char tick_format[] =
 	"name: tick\nID: 1\nformat:\n"
-	"\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n"
-	"\tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n"
-	"\tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;\tsigned:0;\n"
-	"\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n"
+	FORMAT_COMMON
 	"\tfield:u32 number;\toffset:8;\tsize:4;\tsigned:0;\n"
 	"\tfield:__data_loc char[] text;\toffset:12;\tsize:4;\tsigned:1;\n\n"
 	"print fmt: \"number=%u text=%s\", REC->number, __get_str(text)\n";
@@ -294,10 +292,7 @@ void synth_end(struct braid_capture_writer *w, struct synth_guest *g, u32 reason
 
 static const char host_format[] =
 	"name: tock\nID: 7\nformat:\n"
-	"\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n"
-	"\tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n"
-	"\tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;\tsigned:0;\n"
-	"\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n"
+	FORMAT_COMMON
 	"\tfield:u64 count;\toffset:8;\tsize:8;\tsigned:0;\n\n"
 	"print fmt: \"count=%llu\", (unsigned long long)REC->count\n";
 

@@ -7,6 +7,7 @@
 #include <zstd.h>
 
 #include "host_agent/capture/chunk.h"
+#include "tests/unit/format_text.h"
 #include "tests/unit/make_trace_dat.h"
 #include "tests/unit/need.h"
 
@@ -25,10 +26,7 @@ static const char header_event[] =
 
 static const char beat_format[] =
 	"name: beat\nID: 300\nformat:\n"
-	"\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n"
-	"\tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n"
-	"\tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;\tsigned:0;\n"
-	"\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n"
+	FORMAT_COMMON
 	"\tfield:u64 count;\toffset:8;\tsize:8;\tsigned:0;\n\n"
 	"print fmt: \"count=%llu\", REC->count\n";
 

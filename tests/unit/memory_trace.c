@@ -41,67 +41,56 @@ static void rewind_ring(struct braid_ring *base)
 	base->walk.events = 0;
 }
 
+#define TYPE(number, of, named, fields)						\
+	{ .id = (number), .system = (of), .name = (named), .format = FORMAT_HEAD fields }
+
 struct braid_event_format memory_formats[MEMORY_FORMATS] = {
-	{ .id = MEMORY_SWITCH, .system = "sched", .name = "sched_switch", .format = MEMORY_COMMON
-	  "\tfield:pid_t prev_pid;\toffset:8;\tsize:4;\tsigned:1;\n"
-	  "\tfield:long prev_state;\toffset:16;\tsize:8;\tsigned:1;\n"
-	  "\tfield:char next_comm[16];\toffset:24;\tsize:16;\tsigned:0;\n"
-	  "\tfield:pid_t next_pid;\toffset:40;\tsize:4;\tsigned:1;\n\nprint fmt: \"\"\n" },
-	{ .id = MEMORY_WAKEUP, .system = "sched", .name = "sched_wakeup", .format = MEMORY_COMMON
-	  "\tfield:pid_t pid;\toffset:8;\tsize:4;\tsigned:1;\n\nprint fmt: \"\"\n" },
-	{ .id = MEMORY_ENTRY, .system = "kvm", .name = "kvm_entry", .format = MEMORY_COMMON
-	  "\tfield:unsigned int vcpu_id;\toffset:8;\tsize:4;\tsigned:0;\n\nprint fmt: \"\"\n" },
-	{ .id = MEMORY_EXIT, .system = "kvm", .name = "kvm_exit", .format = MEMORY_COMMON
-	  "\tfield:unsigned int exit_reason;\toffset:8;\tsize:4;\tsigned:0;\n"
-	  "\tfield:u32 isa;\toffset:12;\tsize:4;\tsigned:0;\n"
-	  "\tfield:unsigned long guest_rip;\toffset:16;\tsize:8;\tsigned:0;\n\n"
-	  "print fmt: \"vcpu 0 reason %s%s rip 0x0\", (REC->isa == 1) ? "
-	  "__print_symbolic(REC->exit_reason, { 12, \"HLT\" }, { 30, \"IO\" }) : \"?\", \"\"\n" },
-	{ .id = MEMORY_USER, .system = "kvm", .name = "kvm_userspace_exit", .format = MEMORY_COMMON
-	  "\tfield:__u32 reason;\toffset:8;\tsize:4;\tsigned:0;\n\nprint fmt: \"\"\n" },
-	{ .id = MEMORY_MIGRATE, .system = "sched", .name = "sched_migrate_task", .format = MEMORY_COMMON
-	  "\tfield:pid_t pid;\toffset:8;\tsize:4;\tsigned:1;\n"
-	  "\tfield:int dest_cpu;\toffset:12;\tsize:4;\tsigned:1;\n"
-	  "\tfield:int orig_cpu;\toffset:16;\tsize:4;\tsigned:1;\n\nprint fmt: \"\"\n" },
-	{ .id = MEMORY_IRQ, .system = "irq", .name = "irq_handler_entry", .format = MEMORY_COMMON
-	  "\tfield:int irq;\toffset:8;\tsize:4;\tsigned:1;\n\nprint fmt: \"\"\n" },
-	{ .id = MEMORY_IRQ_END, .system = "irq", .name = "irq_handler_exit", .format = MEMORY_COMMON
-	  "\tfield:int irq;\toffset:8;\tsize:4;\tsigned:1;\n\nprint fmt: \"\"\n" },
-	{ .id = MEMORY_WAKEUP_ON, .system = "sched", .name = "sched_wakeup_new", .format = MEMORY_COMMON
-	  "\tfield:pid_t pid;\toffset:8;\tsize:4;\tsigned:1;\n"
-	  "\tfield:int target_cpu;\toffset:12;\tsize:4;\tsigned:1;\n\nprint fmt: \"\"\n" },
-	{ .id = MEMORY_NESTED, .system = "kvm", .name = "kvm_nested_vmexit", .format = MEMORY_COMMON
-	  "\tfield:unsigned int exit_reason;\toffset:8;\tsize:4;\tsigned:0;\n\nprint fmt: \"\"\n" },
-	{ .id = MEMORY_CALL, .system = "raw_syscalls", .name = "sys_enter", .format = MEMORY_COMMON
-	  "\tfield:long id;\toffset:8;\tsize:8;\tsigned:1;\n\nprint fmt: \"\"\n" },
-	{ .id = MEMORY_CALL_END, .system = "raw_syscalls", .name = "sys_exit", .format = MEMORY_COMMON
-	  "\tfield:long id;\toffset:8;\tsize:8;\tsigned:1;\n\nprint fmt: \"\"\n" },
-	{ .id = MEMORY_WRITE, .system = "syscalls", .name = "sys_enter_write", .format = MEMORY_COMMON
-	  "\tfield:int __syscall_nr;\toffset:8;\tsize:4;\tsigned:1;\n\nprint fmt: \"\"\n" },
-	{ .id = MEMORY_WRITE_END, .system = "syscalls", .name = "sys_exit_write", .format = MEMORY_COMMON
-	  "\tfield:int __syscall_nr;\toffset:8;\tsize:4;\tsigned:1;\n\nprint fmt: \"\"\n" },
-	{ .id = MEMORY_IPI, .system = "kvm", .name = "kvm_apic_ipi", .format = MEMORY_COMMON
-	  "\tfield:__u32 icr_low;\toffset:8;\tsize:4;\tsigned:0;\n\nprint fmt: \"\"\n" },
-	{ .id = MEMORY_RAISE, .system = "kvm", .name = "kvm_apic_accept_irq", .format = MEMORY_COMMON
-	  "\tfield:__u32 apicid;\toffset:8;\tsize:4;\tsigned:0;\n"
-	  "\tfield:__u8 vec;\toffset:16;\tsize:1;\tsigned:0;\n\nprint fmt: \"\"\n" },
-	{ .id = MEMORY_INJECT, .system = "kvm", .name = "kvm_inj_virq", .format = MEMORY_COMMON
-	  "\tfield:unsigned int vector;\toffset:8;\tsize:4;\tsigned:0;\n"
-	  "\tfield:bool reinjected;\toffset:13;\tsize:1;\tsigned:0;\n\nprint fmt: \"\"\n" },
-	{ .id = MEMORY_HALTED, .system = "kvm", .name = "kvm_vcpu_wakeup", .format = MEMORY_COMMON
-	  "\tfield:__u64 ns;\toffset:8;\tsize:8;\tsigned:0;\n"
-	  "\tfield:bool waited;\toffset:16;\tsize:1;\tsigned:0;\n\nprint fmt: \"\"\n" },
-	{ .id = MEMORY_TIMER, .system = "irq_vectors", .name = "local_timer_entry", .format = MEMORY_COMMON
-	  "\tfield:int vector;\toffset:8;\tsize:4;\tsigned:1;\n\nprint fmt: \"\"\n" },
-	{ .id = MEMORY_TIMER_END, .system = "irq_vectors", .name = "local_timer_exit", .format = MEMORY_COMMON
-	  "\tfield:int vector;\toffset:8;\tsize:4;\tsigned:1;\n\nprint fmt: \"\"\n" },
-	{ .id = MEMORY_WAKING, .system = "sched", .name = "sched_waking", .format = MEMORY_COMMON
-	  "\tfield:pid_t pid;\toffset:8;\tsize:4;\tsigned:1;\n\nprint fmt: \"\"\n" },
-	{ .id = MEMORY_FLUSH, .system = "tlb", .name = "tlb_flush", .format = MEMORY_COMMON
-	  "\tfield:int reason;\toffset:8;\tsize:4;\tsigned:1;\n\nprint fmt: \"\"\n" },
-	{ .id = MEMORY_ONLINE, .system = "tracebraid", .name = "cpu_online", .format = MEMORY_COMMON
-	  "\tfield:unsigned int cpu;\toffset:8;\tsize:4;\tsigned:0;\n"
-	  "\tfield:unsigned int online;\toffset:12;\tsize:4;\tsigned:0;\n\nprint fmt: \"\"\n" },
+	TYPE(MEMORY_SWITCH, "sched", "sched_switch", FORMAT_FIELD("pid_t prev_pid", 8, 4, 1)
+	     FORMAT_FIELD("long prev_state", 16, 8, 1)
+	     FORMAT_FIELD("char next_comm[16]", 24, 16, 0)
+	     FORMAT_FIELD("pid_t next_pid", 40, 4, 1) FORMAT_END),
+	TYPE(MEMORY_WAKEUP, "sched", "sched_wakeup", FORMAT_FIELD("pid_t pid", 8, 4, 1) FORMAT_END),
+	TYPE(MEMORY_ENTRY, "kvm", "kvm_entry",
+	     FORMAT_FIELD("unsigned int vcpu_id", 8, 4, 0) FORMAT_END),
+	TYPE(MEMORY_EXIT, "kvm", "kvm_exit", FORMAT_FIELD("unsigned int exit_reason", 8, 4, 0)
+	     FORMAT_FIELD("u32 isa", 12, 4, 0)
+	     FORMAT_FIELD("unsigned long guest_rip", 16, 8, 0) "\n"
+	     "print fmt: \"vcpu 0 reason %s%s rip 0x0\", (REC->isa == 1) ? "
+	     "__print_symbolic(REC->exit_reason, { 12, \"HLT\" }, { 30, \"IO\" }) : \"?\", \"\"\n"),
+	TYPE(MEMORY_USER, "kvm", "kvm_userspace_exit",
+	     FORMAT_FIELD("__u32 reason", 8, 4, 0) FORMAT_END),
+	TYPE(MEMORY_MIGRATE, "sched", "sched_migrate_task", FORMAT_FIELD("pid_t pid", 8, 4, 1)
+	     FORMAT_FIELD("int dest_cpu", 12, 4, 1)
+	     FORMAT_FIELD("int orig_cpu", 16, 4, 1) FORMAT_END),
+	TYPE(MEMORY_IRQ, "irq", "irq_handler_entry", FORMAT_FIELD("int irq", 8, 4, 1) FORMAT_END),
+	TYPE(MEMORY_IRQ_END, "irq", "irq_handler_exit",
+	     FORMAT_FIELD("int irq", 8, 4, 1) FORMAT_END),
+	TYPE(MEMORY_WAKEUP_ON, "sched", "sched_wakeup_new", FORMAT_FIELD("pid_t pid", 8, 4, 1)
+	     FORMAT_FIELD("int target_cpu", 12, 4, 1) FORMAT_END),
+	TYPE(MEMORY_NESTED, "kvm", "kvm_nested_vmexit",
+	     FORMAT_FIELD("unsigned int exit_reason", 8, 4, 0) FORMAT_END),
+	TYPE(MEMORY_CALL, "raw_syscalls", "sys_enter", FORMAT_FIELD("long id", 8, 8, 1) FORMAT_END),
+	TYPE(MEMORY_CALL_END, "raw_syscalls", "sys_exit",
+	     FORMAT_FIELD("long id", 8, 8, 1) FORMAT_END),
+	TYPE(MEMORY_WRITE, "syscalls", "sys_enter_write",
+	     FORMAT_FIELD("int __syscall_nr", 8, 4, 1) FORMAT_END),
+	TYPE(MEMORY_WRITE_END, "syscalls", "sys_exit_write",
+	     FORMAT_FIELD("int __syscall_nr", 8, 4, 1) FORMAT_END),
+	TYPE(MEMORY_IPI, "kvm", "kvm_apic_ipi", FORMAT_FIELD("__u32 icr_low", 8, 4, 0) FORMAT_END),
+	TYPE(MEMORY_RAISE, "kvm", "kvm_apic_accept_irq", FORMAT_FIELD("__u32 apicid", 8, 4, 0)
+	     FORMAT_FIELD("__u8 vec", 16, 1, 0) FORMAT_END),
+	TYPE(MEMORY_INJECT, "kvm", "kvm_inj_virq", FORMAT_FIELD("unsigned int vector", 8, 4, 0)
+	     FORMAT_FIELD("bool reinjected", 13, 1, 0) FORMAT_END),
+	TYPE(MEMORY_HALTED, "kvm", "kvm_vcpu_wakeup", FORMAT_FIELD("__u64 ns", 8, 8, 0)
+	     FORMAT_FIELD("bool waited", 16, 1, 0) FORMAT_END),
+	TYPE(MEMORY_TIMER, "irq_vectors", "local_timer_entry",
+	     FORMAT_FIELD("int vector", 8, 4, 1) FORMAT_END),
+	TYPE(MEMORY_TIMER_END, "irq_vectors", "local_timer_exit",
+	     FORMAT_FIELD("int vector", 8, 4, 1) FORMAT_END),
+	TYPE(MEMORY_WAKING, "sched", "sched_waking", FORMAT_FIELD("pid_t pid", 8, 4, 1) FORMAT_END),
+	TYPE(MEMORY_FLUSH, "tlb", "tlb_flush", FORMAT_FIELD("int reason", 8, 4, 1) FORMAT_END),
+	TYPE(MEMORY_ONLINE, "tracebraid", "cpu_online", FORMAT_FIELD("unsigned int cpu", 8, 4, 0)
+	     FORMAT_FIELD("unsigned int online", 12, 4, 0) FORMAT_END),
 };
 
 struct memory_event *memory_add(u32 ring, s64 ns, u16 id, s32 pid)

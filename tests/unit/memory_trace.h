@@ -7,6 +7,7 @@
 #define BRAID_TESTS_MEMORY_TRACE_H
 
 #include "host_agent/trace/source.h"
+#include "tests/unit/format_text.h"
 
 #define MEMORY_EVENTS	64u	/* in each ring, as a rule ... */
 #define MEMORY_MOST	8192u	/* ... and at most */
@@ -20,14 +21,6 @@ enum {
 	MEMORY_ONLINE,
 	MEMORY_FORMATS = MEMORY_ONLINE,
 };
-
-/* The beginning of each format. */
-#define MEMORY_COMMON								\
-	"format:\n"								\
-	"\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n"	\
-	"\tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n"	\
-	"\tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;\tsigned:0;\n" \
-	"\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n"
 
 struct memory_ring {
 	struct braid_ring ring;

@@ -16,11 +16,11 @@
 static struct braid_event_format formats[] = {
 	{ .id = 6, .system = "ftrace", .name = "bprint", .format = BPRINT_FORMAT,
 	  .format_bytes = sizeof(BPRINT_FORMAT) - 1 },
-	{ .id = 7, .system = "ftrace", .name = "bputs", .format = BPRINT_COMMON
+	{ .id = 7, .system = "ftrace", .name = "bputs", .format = FORMAT_HEAD
 	  "\tfield:unsigned long ip;\toffset:8;\tsize:8;\tsigned:0;\n"
 	  "\tfield:const char * str;\toffset:16;\tsize:8;\tsigned:0;\n\n"
 	  "print fmt: \"%ps: %s\", (void *)REC->ip, REC->str\n" },
-	{ .id = 8, .system = "rcu", .name = "stage", .format = BPRINT_COMMON
+	{ .id = 8, .system = "rcu", .name = "stage", .format = FORMAT_HEAD
 	  "\tfield:const char * s;\toffset:8;\tsize:8;\tsigned:0;\n\n"
 	  "print fmt: \"<%s|%20s|%.3s>\", REC->s, REC->s, REC->s\n" },
 };

@@ -13,6 +13,7 @@
 #include "host_agent/util/error.h"
 #include "shared/schema.h"
 #include "tests/unit/check.h"
+#include "tests/unit/format_text.h"
 #include "tests/unit/make_capture.h"
 #include "tests/unit/need.h"
 #include "tests/unit/report_text.h"
@@ -230,33 +231,26 @@ static void lost_at_first(void)
 
 /* Fields of all types -------------------------------------------------------------------- */
 
-#define COMMON									\
-	"format:\n"								\
-	"\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n"	\
-	"\tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n"	\
-	"\tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;\tsigned:0;\n" \
-	"\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n"
-#define FIELD(type_name, offset, size, is_signed)				\
-	"\tfield:" type_name ";\toffset:" #offset ";\tsize:" #size ";\tsigned:" #is_signed ";\n"
-#define END	"\nprint fmt: \"\"\n"
+#define FIELD	FORMAT_FIELD
+#define END	FORMAT_END
 
 /* Keywords of the metadata, names with the library's prefixes, and an empty one. */
-static const char shapes[] = COMMON
+static const char shapes[] = FORMAT_HEAD
 	FIELD("s8 event", 8, 1, 1) FIELD("u8 struct", 9, 1, 0) FIELD("s16 __x_len", 10, 2, 1)
 	FIELD("u32 _", 12, 4, 0) FIELD("s64 prev_pid", 16, 8, 1) FIELD("void * at", 24, 8, 0)
 	FIELD("char comm[8]", 32, 8, 0) FIELD("u16 few[4]", 40, 8, 0)
 	FIELD("__data_loc unsigned long[] a", 48, 4, 0) FIELD("__data_loc char[] pid", 52, 4, 0)
 	FIELD("__rel_loc u8[] b", 56, 4, 0) FIELD("__data_loc cpumask_t mask", 60, 4, 0)
 	FIELD("struct odd c", 64, 12, 0) END;
-static const char same[] = COMMON
+static const char same[] = FORMAT_HEAD
 	FIELD("u32 a", 8, 4, 0) FIELD("u32 a", 12, 4, 0) FIELD("u32 a_2", 16, 4, 0) END;
-static const char huge[] = COMMON FIELD("u16 a[5000]", 8, 10000, 0) END;
-static const char clash[] = COMMON
+static const char huge[] = FORMAT_HEAD FIELD("u16 a[5000]", 8, 10000, 0) END;
+static const char clash[] = FORMAT_HEAD
 	FIELD("__data_loc u8[] a", 8, 4, 0) FIELD("__data_loc u8[] b", 12, 4, 0)
 	FIELD("u32 __a_len", 16, 4, 0) FIELD("u32 __a_len_0", 20, 4, 0) END;
-static const char overlap[] = COMMON FIELD("u16 a[99]", 8, 198, 0) FIELD("u16 b[99]", 8, 198, 0) END;
-static const char none[] = COMMON END;
-static const char words[] = COMMON
+static const char overlap[] = FORMAT_HEAD FIELD("u16 a[99]", 8, 198, 0) FIELD("u16 b[99]", 8, 198, 0) END;
+static const char none[] = FORMAT_HEAD END;
+static const char words[] = FORMAT_HEAD
 	FIELD("char a[8]", 8, 8, 0) FIELD("char b[5]", 16, 5, 0) FIELD("char c[80]", 24, 80, 0) END;
 
 /* An event with these fields, its dynamic ones at the given offsets and lengths. */

@@ -12,6 +12,7 @@
 #include "host_agent/export/ctf/names.h"
 #include "shared/schema.h"
 #include "tests/unit/check.h"
+#include "tests/unit/format_text.h"
 #include "tests/unit/make_capture.h"
 #include "tests/unit/need.h"
 #include "tests/unit/report_text.h"
@@ -43,10 +44,7 @@ static struct {
 
 static const char format[] =
 	"format:\n"
-	"\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n"
-	"\tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n"
-	"\tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;\tsigned:0;\n"
-	"\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n"
+	FORMAT_COMMON
 	"\tfield:u32 number;\toffset:8;\tsize:4;\tsigned:0;\n"
 	"\tfield:char word[8];\toffset:12;\tsize:8;\tsigned:0;\n"
 	"\tfield:__data_loc u16[] list;\toffset:20;\tsize:4;\tsigned:0;\n"

@@ -8,6 +8,7 @@
 #include "host_agent/export/html/names.h"
 #include "host_agent/util/error.h"
 #include "tests/unit/check.h"
+#include "tests/unit/format_text.h"
 #include "tests/unit/make_capture.h"
 #include "tests/unit/need.h"
 #include "tests/unit/report_text.h"
@@ -118,11 +119,7 @@ static void call_names(void)
 	braid_html_names_free(n);
 }
 
-#define FORMAT(fields)	"format:\n" \
-	"\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n" \
-	"\tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n" \
-	"\tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;\tsigned:0;\n" \
-	"\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n" fields "\nprint fmt: \"\"\n"
+#define FORMAT(fields)	FORMAT_HEAD fields FORMAT_END
 
 static struct braid_role_info role_of(const char *system, const char *name, const char *format)
 {

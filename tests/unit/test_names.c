@@ -7,17 +7,11 @@
 #include "shared/region.h"
 #include "shared/schema.h"
 #include "tests/unit/check.h"
+#include "tests/unit/format_text.h"
 #include "tests/unit/make_capture.h"
 #include "tests/unit/need.h"
 
 static char path[64];
-
-#define COMMON									\
-	"format:\n"								\
-	"\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n"	\
-	"\tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n"	\
-	"\tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;\tsigned:0;\n" \
-	"\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n"
 
 static const struct synth_guest_params roomy = {
 	.name = "guest", .incarnation = 7, .boot = 1, .start_ns = SYNTH_START_NS,
@@ -121,7 +115,7 @@ static void id_spaces(void)
 	struct braid_buffer_params other = { .name = "other", .subbuf_bytes = 4096, .nr_slots = 4 };
 	struct braid_schema_event event = {
 		.id = 1, .buffer = 1, .system = "mine", .name = "theirs",
-		.format = COMMON "\tfield:u32 a;\toffset:8;\tsize:4;\tsigned:0;\n\nprint fmt: \"a is %u\", REC->a\n",
+		.format = FORMAT_HEAD "\tfield:u32 a;\toffset:8;\tsize:4;\tsigned:0;\n\nprint fmt: \"a is %u\", REC->a\n",
 	};
 	u32 a = 42;
 	u64 needed;
@@ -146,7 +140,7 @@ static void add_subevents(u16 id, u32 bytes, const char *prefix)
 {
 	struct braid_schema_event event = {
 		.id = id, .system = "calls", .name = id == 2 ? "enter" : "exit",
-		.format = COMMON "\tfield:long nr;\toffset:8;\tsize:8;\tsigned:1;\n\nprint fmt: \"NR %ld\", REC->nr\n",
+		.format = FORMAT_HEAD "\tfield:long nr;\toffset:8;\tsize:8;\tsigned:1;\n\nprint fmt: \"NR %ld\", REC->nr\n",
 	};
 	char name[32], format[1024];
 	u32 k;
@@ -157,7 +151,7 @@ static void add_subevents(u16 id, u32 bytes, const char *prefix)
 	for (k = 0; k < NR_SUBS; k++) {
 		event.number = 7 * (NR_SUBS - k);	/* not in order */
 		snprintf(name, sizeof(name), "%s_%u", prefix, event.number);
-		snprintf(format, sizeof(format), "name: %s\nID: %u\n" COMMON
+		snprintf(format, sizeof(format), "name: %s\nID: %u\n" FORMAT_HEAD
 			 "\tfield:long nr;\toffset:8;\tsize:8;\tsigned:1;\n"
 			 "\tfield:u64 x;\toffset:16;\tsize:8;\tsigned:0;\n\n"
 			 "print fmt: \"%s(0x%%llx)\", REC->x\n", name, id, name);
@@ -207,7 +201,7 @@ static void registered_again(void)
 {
 	struct braid_schema_event event = {
 		.id = 2, .system = "a", .name = "later",
-		.format = COMMON "\tfield:u64 n;\toffset:8;\tsize:8;\tsigned:0;\n\nprint fmt: \"n=%llu\", REC->n\n",
+		.format = FORMAT_HEAD "\tfield:u64 n;\toffset:8;\tsize:8;\tsigned:0;\n\nprint fmt: \"n=%llu\", REC->n\n",
 	};
 	u64 number = 35;
 
@@ -242,7 +236,7 @@ static void raw_bytes(void)
 /* Without known fields: bytes, not an empty line. */
 static void no_fields(void)
 {
-	struct braid_schema_event event = { .id = 2, .system = "a", .name = "bare", .format = COMMON };
+	struct braid_schema_event event = { .id = 2, .system = "a", .name = "bare", .format = FORMAT_HEAD };
 
 	begin(0);
 	introduce();
@@ -271,63 +265,63 @@ struct shape {
 #define PROBE	"\tfield:unsigned long __probe_ip;\toffset:8;\tsize:8;\tsigned:0;\n"
 
 static const struct shape shapes[] = {
-	{ "function", COMMON IP "\tfield:unsigned long parent_ip;\toffset:16;\tsize:8;\tsigned:0;\n\n"
+	{ "function", FORMAT_HEAD IP "\tfield:unsigned long parent_ip;\toffset:16;\tsize:8;\tsigned:0;\n\n"
 	  "print fmt: \" %ps <-- %ps\", (void *)REC->ip, (void *)REC->parent_ip\n",
 	  " start <-- start", { U64(START), U64(START + 4) }, 16 },
-	{ "function_args", COMMON IP "\tfield:unsigned long parent_ip;\toffset:16;\tsize:8;\tsigned:0;\n"
+	{ "function_args", FORMAT_HEAD IP "\tfield:unsigned long parent_ip;\toffset:16;\tsize:8;\tsigned:0;\n"
 	  "\tfield:unsigned long args[];\toffset:24;\tsize:0;\tsigned:0;\n\n"
 	  "print fmt: \" %ps <-- %ps\", (void *)REC->ip, (void *)REC->parent_ip\n",
 	  " start <-- start", { U64(START), U64(START) }, 16 },
-	{ "print", COMMON IP "\tfield:char buf[];\toffset:16;\tsize:0;\tsigned:1;\n\n"
+	{ "print", FORMAT_HEAD IP "\tfield:char buf[];\toffset:16;\tsize:0;\tsigned:1;\n\n"
 	  "print fmt: \"%ps: %s\", (void *)REC->ip, REC->buf\n",
 	  "start: hello there", { U64(START), 'h', 'e', 'l', 'l', 'o', ' ', 't', 'h', 'e', 'r', 'e', '\n' },
 	  21 },
-	{ "print_empty", COMMON IP "\tfield:char buf[];\toffset:16;\tsize:0;\tsigned:1;\n\n"
+	{ "print_empty", FORMAT_HEAD IP "\tfield:char buf[];\toffset:16;\tsize:0;\tsigned:1;\n\n"
 	  "print fmt: \"%ps: %s\", (void *)REC->ip, REC->buf\n", "start:", { U64(START) }, 8 },
-	{ "bprint", COMMON IP "\tfield:const char * fmt;\toffset:16;\tsize:8;\tsigned:0;\n"
+	{ "bprint", FORMAT_HEAD IP "\tfield:const char * fmt;\toffset:16;\tsize:8;\tsigned:0;\n"
 	  "\tfield:u32 buf[];\toffset:24;\tsize:0;\tsigned:0;\n\n"
 	  "print fmt: \"%ps: %s\", (void *)REC->ip, REC->fmt\n",
 	  "ip=0xffffffff81000010 fmt=0xffffffff82000000 buf={1,0,0,0,2,0,0,0}",
 	  { U64(START), U64(0xffffffff82000000ULL), 1, 0, 0, 0, 2, 0, 0, 0 }, 24 },
-	{ "bputs", COMMON IP "\tfield:const char * str;\toffset:16;\tsize:8;\tsigned:0;\n\n"
+	{ "bputs", FORMAT_HEAD IP "\tfield:const char * str;\toffset:16;\tsize:8;\tsigned:0;\n\n"
 	  "print fmt: \"%ps: %s\", (void *)REC->ip, REC->str\n",
 	  "start: ffffffff82000000", { U64(START), U64(0xffffffff82000000ULL) }, 16 },
-	{ "raw_data", COMMON "\tfield:unsigned int id;\toffset:8;\tsize:4;\tsigned:0;\n"
+	{ "raw_data", FORMAT_HEAD "\tfield:unsigned int id;\toffset:8;\tsize:4;\tsigned:0;\n"
 	  "\tfield:char buf[];\toffset:12;\tsize:0;\tsigned:1;\n\n"
 	  "print fmt: \"id:%04x %08x\", REC->id, (int)REC->buf[0]\n",
 	  "id=17 buf=ABCD", { 17, 0, 0, 0, 'A', 'B', 'C', 'D' }, 8 },
-	{ "kprobe", COMMON PROBE "\tfield:__data_loc char[] arg1;\toffset:16;\tsize:4;\tsigned:1;\n\n"
+	{ "kprobe", FORMAT_HEAD PROBE "\tfield:__data_loc char[] arg1;\toffset:16;\tsize:4;\tsigned:1;\n\n"
 	  "print fmt: \"(%lx) arg1=\\\"%s\\\"\", REC->__probe_ip, __get_str(arg1)\n",
 	  "(ffffffff81000010) arg1=\"abc\"",
 	  { U64(START), 20, 0, 4, 0, 'a', 'b', 'c', 0 }, 16 },
-	{ "kprobe_numbers", COMMON PROBE "\tfield:s64 ret;\toffset:16;\tsize:8;\tsigned:1;\n"
+	{ "kprobe_numbers", FORMAT_HEAD PROBE "\tfield:s64 ret;\toffset:16;\tsize:8;\tsigned:1;\n"
 	  "\tfield:u64 x;\toffset:24;\tsize:8;\tsigned:0;\n\n"
 	  "print fmt: \"(%lx) ret=%Ld x=0x%Lx\", REC->__probe_ip, REC->ret, REC->x\n",
 	  "(ffffffff81000010) ret=-2 x=0x2a", { U64(START), U64(-2ULL), U64(42ULL) }, 24 },
-	{ "kprobe_array", COMMON PROBE "\tfield:u8 a[3];\toffset:16;\tsize:3;\tsigned:0;\n\n"
+	{ "kprobe_array", FORMAT_HEAD PROBE "\tfield:u8 a[3];\toffset:16;\tsize:3;\tsigned:0;\n\n"
 	  "print fmt: \"(%lx) a={%u,%u,%u}\", REC->__probe_ip, REC->a[0], REC->a[1], REC->a[2]\n",
 	  "(ffffffff81000010) a={1,2,3}", { U64(START), 1, 2, 3 }, 11 },
-	{ "kretprobe", COMMON "\tfield:unsigned long __probe_func;\toffset:8;\tsize:8;\tsigned:0;\n"
+	{ "kretprobe", FORMAT_HEAD "\tfield:unsigned long __probe_func;\toffset:8;\tsize:8;\tsigned:0;\n"
 	  "\tfield:unsigned long __probe_ret_ip;\toffset:16;\tsize:8;\tsigned:0;\n\n"
 	  "print fmt: \"(%lx <- %lx)\", REC->__probe_func, REC->__probe_ret_ip\n",
 	  "(ffffffff81000010 <- 10)", { U64(START), U64(16ULL) }, 16 },
-	{ "kprobe_symbol", COMMON PROBE "\tfield:u64 f;\toffset:16;\tsize:8;\tsigned:0;\n\n"
+	{ "kprobe_symbol", FORMAT_HEAD PROBE "\tfield:u64 f;\toffset:16;\tsize:8;\tsigned:0;\n\n"
 	  "print fmt: \"(%lx) f=%pS\", REC->__probe_ip, (void *)REC->f\n",
 	  "(ffffffff81000010) f=start+0x10", { U64(START), U64(START) }, 16 },
-	{ "uprobe", COMMON PROBE "\tfield:u32 a;\toffset:16;\tsize:4;\tsigned:0;\n\n"
+	{ "uprobe", FORMAT_HEAD PROBE "\tfield:u32 a;\toffset:16;\tsize:4;\tsigned:0;\n\n"
 	  "print fmt: \"(%lx) a=%u\", REC->__probe_ip, REC->a\n",
 	  "(ffffffff81000010) a=9", { U64(START), 9, 0, 0, 0 }, 12 },
-	{ "synthetic", COMMON "\tfield:u64 lat;\toffset:8;\tsize:8;\tsigned:0;\n"
+	{ "synthetic", FORMAT_HEAD "\tfield:u64 lat;\toffset:8;\tsize:8;\tsigned:0;\n"
 	  "\tfield:char comm[8];\toffset:16;\tsize:8;\tsigned:1;\n\n"
 	  "print fmt: \"lat=%llu, comm=%.*s\", REC->lat, 8, REC->comm\n",
 	  NULL, { U64(5ULL), 'b', 'a', 's', 'h' }, 16 },
-	{ "user_event", COMMON "\tfield:u32 count;\toffset:8;\tsize:4;\tsigned:0;\n\n"
+	{ "user_event", FORMAT_HEAD "\tfield:u32 count;\toffset:8;\tsize:4;\tsigned:0;\n\n"
 	  "print fmt: \"count=%u\", REC->count\n", "count=3", { 3, 0, 0, 0 }, 4 },
-	{ "funcgraph_entry", COMMON "\tfield:unsigned long func;\toffset:8;\tsize:8;\tsigned:0;\n"
+	{ "funcgraph_entry", FORMAT_HEAD "\tfield:unsigned long func;\toffset:8;\tsize:8;\tsigned:0;\n"
 	  "\tfield:int depth;\toffset:16;\tsize:4;\tsigned:1;\n\n"
 	  "print fmt: \"--> %ps (%d)\", (void *)REC->func, REC->depth\n",
 	  "--> start (2)", { U64(START), 2, 0, 0, 0 }, 12 },
-	{ "kernel_stack", COMMON "\tfield:int size;\toffset:8;\tsize:4;\tsigned:1;\n"
+	{ "kernel_stack", FORMAT_HEAD "\tfield:int size;\toffset:8;\tsize:4;\tsigned:1;\n"
 	  "\tfield:unsigned long caller[2];\toffset:16;\tsize:16;\tsigned:0;\n\n"
 	  "print fmt: \"\\t=> %ps\\n\\t=> %ps\\n\" \"\\t=> %ps\\n\", (void *)REC->caller[0], (void *)REC->caller[1], (void *)REC->caller[1]\n",
 	  NULL, { 2, 0, 0, 0, 0, 0, 0, 0, U64(START), U64(START) }, 24 },
@@ -376,8 +370,8 @@ static const struct braid_event_format *format_of(const struct braid_stream *s, 
 /* What a guest and a host call their events is printed: nothing in it controls a terminal. */
 static void cleaned(void)
 {
-	struct braid_schema_event event = { .id = 2, .system = "a\033b", .name = "c\xff""d", .format = COMMON };
-	static const char file[] = "name: c\xff""d\nID: 2\n" COMMON;
+	struct braid_schema_event event = { .id = 2, .system = "a\033b", .name = "c\xff""d", .format = FORMAT_HEAD };
+	static const char file[] = "name: c\xff""d\nID: 2\n" FORMAT_HEAD;
 	struct braid_chunk_text text = { .kind = BRAID_TEXT_FORMAT, .name = "a\033b" };
 	const struct braid_event_format *format;
 	struct braid_source *source;

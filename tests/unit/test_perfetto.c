@@ -11,6 +11,7 @@
 #include "host_agent/util/text.h"
 #include "shared/schema.h"
 #include "tests/unit/check.h"
+#include "tests/unit/format_text.h"
 #include "tests/unit/make_capture.h"
 #include "tests/unit/need.h"
 #include "tests/unit/report_text.h"
@@ -139,14 +140,7 @@ static void vcpu_states(void)
 
 /* Fields of all types ---------------------------------------------------------------------- */
 
-#define COMMON									\
-	"format:\n"								\
-	"\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n"	\
-	"\tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n"	\
-	"\tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;\tsigned:0;\n" \
-	"\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n"
-
-static const char shapes[] = COMMON
+static const char shapes[] = FORMAT_HEAD
 	"\tfield:u8 a;\toffset:8;\tsize:1;\tsigned:0;\n"
 	"\tfield:s8 b;\toffset:9;\tsize:1;\tsigned:1;\n"
 	"\tfield:u16 c;\toffset:10;\tsize:2;\tsigned:0;\n"
@@ -178,11 +172,11 @@ struct shapes {
 };
 
 /* Of a well-known name with fields that do not fit there, and one of that name elsewhere. */
-static const char idle[] = COMMON
+static const char idle[] = FORMAT_HEAD
 	"\tfield:u32 state;\toffset:8;\tsize:4;\tsigned:0;\n"
 	"\tfield:u32 cpu_id;\toffset:12;\tsize:4;\tsigned:0;\n\n"
 	"print fmt: \"state=%lu\", (unsigned long)REC->state\n";
-static const char wide_idle[] = COMMON
+static const char wide_idle[] = FORMAT_HEAD
 	"\tfield:u32 state;\toffset:8;\tsize:4;\tsigned:0;\n"
 	"\tfield:u32 more;\toffset:12;\tsize:4;\tsigned:0;\n\n"
 	"print fmt: \"state=%lu\", (unsigned long)REC->state\n";
@@ -193,7 +187,7 @@ static char *long_format(u32 nr)
 	struct braid_text t = { 0 };
 	u32 k;
 
-	braid_text_puts(&t, COMMON);
+	braid_text_puts(&t, FORMAT_HEAD);
 	for (k = 0; k < nr; k++)
 		braid_text_printf(&t, "\tfield:u8 f%u;\toffset:%u;\tsize:1;\tsigned:0;\n", k, 8 + k);
 	braid_text_puts(&t, "\nprint fmt: \"%u\", REC->f0\n");

@@ -12,6 +12,7 @@
 #include "host_agent/util/text.h"
 #include "shared/schema.h"
 #include "tests/unit/check.h"
+#include "tests/unit/format_text.h"
 #include "tests/unit/make_capture.h"
 #include "tests/unit/need.h"
 
@@ -117,10 +118,7 @@ static void arrays(void)
 	synth_guest_init(&g, &params);
 	synth_begin(w, &g, 1);
 	synth_format(w, 9, "test", "array", "format:\n"
-		     "\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n"
-		     "\tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n"
-		     "\tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;\tsigned:0;\n"
-		     "\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n"
+		     FORMAT_COMMON
 		     "\tfield:unsigned int words[200];\toffset:8;\tsize:800;\tsigned:0;\n\nprint fmt: \"\"\n");
 	g.now = 1000;
 	NEED(synth_event(&g, 0, &payload, sizeof(payload)));
@@ -184,51 +182,44 @@ static void json(void)
 
 /* Hostile guests ------------------------------------------------------------------------------ */
 
-#define COMMON									\
-	"format:\n"								\
-	"\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n"	\
-	"\tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n"	\
-	"\tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;\tsigned:0;\n" \
-	"\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n"
-
 static const char *const hostile[] = {
 	"",
 	"format:",
 	"print fmt: \"%s\"",
-	COMMON "print fmt: \"%s%s%s%n\"\n",
-	COMMON "\tfield:u32 a;\toffset:8;\tsize:4;\tsigned:0;\n\nprint fmt: \"%d\", REC->a / 0\n",
-	COMMON "\tfield:u32 a;\toffset:8;\tsize:4;\tsigned:0;\n\nprint fmt: \"%d\", 5 / REC->a\n",
-	COMMON "\tfield:u32 a;\toffset:8;\tsize:4;\tsigned:0;\n\nprint fmt: \"%d\", 5 % (8 - 8)\n",
-	COMMON "\tfield:u32 a[1/0];\toffset:8;\tsize:4;\tsigned:0;\n\nprint fmt: \"%d\", 5\n",
-	COMMON "\tfield:u32 a;\toffset:8;\tsize:4;\tsigned:0;\n\nprint fmt: \"%d\", REC->a / 4 * 0\n",
-	COMMON "\tfield:u32 a;\toffset:8;\tsize:4;\tsigned:0;\n\n"
+	FORMAT_HEAD "print fmt: \"%s%s%s%n\"\n",
+	FORMAT_HEAD "\tfield:u32 a;\toffset:8;\tsize:4;\tsigned:0;\n\nprint fmt: \"%d\", REC->a / 0\n",
+	FORMAT_HEAD "\tfield:u32 a;\toffset:8;\tsize:4;\tsigned:0;\n\nprint fmt: \"%d\", 5 / REC->a\n",
+	FORMAT_HEAD "\tfield:u32 a;\toffset:8;\tsize:4;\tsigned:0;\n\nprint fmt: \"%d\", 5 % (8 - 8)\n",
+	FORMAT_HEAD "\tfield:u32 a[1/0];\toffset:8;\tsize:4;\tsigned:0;\n\nprint fmt: \"%d\", 5\n",
+	FORMAT_HEAD "\tfield:u32 a;\toffset:8;\tsize:4;\tsigned:0;\n\nprint fmt: \"%d\", REC->a / 4 * 0\n",
+	FORMAT_HEAD "\tfield:u32 a;\toffset:8;\tsize:4;\tsigned:0;\n\n"
 	       "print fmt: \"%s\", __print_hex(REC->a, 1000000000)\n",
-	COMMON "\tfield:u32 a;\toffset:8;\tsize:4;\tsigned:0;\n\n"
+	FORMAT_HEAD "\tfield:u32 a;\toffset:8;\tsize:4;\tsigned:0;\n\n"
 	       "print fmt: \"%s\", __print_hex(REC->a, REC->a)\n",
-	COMMON "\tfield:u32 a;\toffset:8;\tsize:4;\tsigned:0;\n\n"
+	FORMAT_HEAD "\tfield:u32 a;\toffset:8;\tsize:4;\tsigned:0;\n\n"
 	       "print fmt: \"%s\", __print_array(REC->a, REC->a, 8)\n",
-	COMMON "\tfield:u32 a;\toffset:8;\tsize:4;\tsigned:0;\n\n"
+	FORMAT_HEAD "\tfield:u32 a;\toffset:8;\tsize:4;\tsigned:0;\n\n"
 	       "print fmt: \"%s\", __print_array(REC->a, (s8)REC->a, 8)\n",
-	COMMON "\tfield:u32 a[4];\toffset:8;\tsize:16;\tsigned:0;\n\n"
+	FORMAT_HEAD "\tfield:u32 a[4];\toffset:8;\tsize:16;\tsigned:0;\n\n"
 	       "print fmt: \"%d %d\", REC->a[100000], REC->a[REC->common_pid]\n",
-	COMMON "\tfield:u32 a;\toffset:-8;\tsize:4;\tsigned:0;\n\nprint fmt: \"%d\", REC->a\n",
-	COMMON "\tfield:u32 a;\toffset:60000;\tsize:4;\tsigned:0;\n\nprint fmt: \"%d\", REC->a\n",
-	COMMON "\tfield:char a[60000];\toffset:8;\tsize:60000;\tsigned:0;\n\n"
+	FORMAT_HEAD "\tfield:u32 a;\toffset:-8;\tsize:4;\tsigned:0;\n\nprint fmt: \"%d\", REC->a\n",
+	FORMAT_HEAD "\tfield:u32 a;\toffset:60000;\tsize:4;\tsigned:0;\n\nprint fmt: \"%d\", REC->a\n",
+	FORMAT_HEAD "\tfield:char a[60000];\toffset:8;\tsize:60000;\tsigned:0;\n\n"
 	       "print fmt: \"%s\", REC->a\n",
-	COMMON "\tfield:u32 a;\toffset:8;\tsize:4;\tsigned:0;\n\nprint fmt: \"%s\", __get_str(a)\n",
-	COMMON "\tfield:__data_loc char[] a;\toffset:8;\tsize:4;\tsigned:0;\n\n"
+	FORMAT_HEAD "\tfield:u32 a;\toffset:8;\tsize:4;\tsigned:0;\n\nprint fmt: \"%s\", __get_str(a)\n",
+	FORMAT_HEAD "\tfield:__data_loc char[] a;\toffset:8;\tsize:4;\tsigned:0;\n\n"
 	       "print fmt: \"%s %s\", __get_str(a), __get_bitmask(a)\n",
-	COMMON "\tfield:__rel_loc char[] a;\toffset:8;\tsize:4;\tsigned:0;\n\n"
+	FORMAT_HEAD "\tfield:__rel_loc char[] a;\toffset:8;\tsize:4;\tsigned:0;\n\n"
 	       "print fmt: \"%s\", __get_rel_str(a)\n",
-	COMMON "\tfield:u32 a;\toffset:8;\tsize:4;\tsigned:0;\n\nprint fmt: \"%999999999d\", REC->a\n",
-	COMMON "\tfield:u32 a;\toffset:8;\tsize:4;\tsigned:0;\n\n"
+	FORMAT_HEAD "\tfield:u32 a;\toffset:8;\tsize:4;\tsigned:0;\n\nprint fmt: \"%999999999d\", REC->a\n",
+	FORMAT_HEAD "\tfield:u32 a;\toffset:8;\tsize:4;\tsigned:0;\n\n"
 	       "print fmt: \"%*d %*ph\", REC->a, REC->a, REC->a, REC->a\n",
-	COMMON "\tfield:u32 a;\toffset:8;\tsize:4;\tsigned:0;\n\n"
+	FORMAT_HEAD "\tfield:u32 a;\toffset:8;\tsize:4;\tsigned:0;\n\n"
 	       "print fmt: \"%pS %pI4 %pM %pU %pISpc %pb\", REC->a, REC->a, REC->a, REC->a, REC->a, REC->a\n",
-	COMMON "\tfield:u32 a;\toffset:8;\tsize:4;\tsigned:0;\n\n"
+	FORMAT_HEAD "\tfield:u32 a;\toffset:8;\tsize:4;\tsigned:0;\n\n"
 	       "print fmt: \"%d\", REC->a ? REC->a\n",
-	COMMON "\tfield:u32 a;\toffset:8;\tsize:4;\tsigned:0;\n\nprint fmt: \"%d %d %d\", REC->b\n",
-	COMMON "\tfield:u32 \x1b[2J;\toffset:8;\tsize:4;\tsigned:0;\n\nprint fmt: \"\x1b]0;x\a%d\", 1\n",
+	FORMAT_HEAD "\tfield:u32 a;\toffset:8;\tsize:4;\tsigned:0;\n\nprint fmt: \"%d %d %d\", REC->b\n",
+	FORMAT_HEAD "\tfield:u32 \x1b[2J;\toffset:8;\tsize:4;\tsigned:0;\n\nprint fmt: \"\x1b]0;x\a%d\", 1\n",
 	"format:\n\tfield:u32 a;\toffset:60000;\tsize:4;\tsigned:0;\n\nprint fmt: \"%d\", REC->a\n",
 };
 
@@ -241,7 +232,7 @@ static char *deep_format(const char *unit, u32 nr)
 {
 	struct braid_text t = { 0 };
 
-	braid_text_puts(&t, COMMON "print fmt: \"%d\", ");
+	braid_text_puts(&t, FORMAT_HEAD "print fmt: \"%d\", ");
 	while (nr--)
 		braid_text_puts(&t, unit);
 	braid_text_puts(&t, "1\n");
@@ -319,7 +310,7 @@ static void hostile_formats(void)
 /* Random damage to formats: bytes changed, duplicated, removed. */
 static void mutated_formats(void)
 {
-	static const char good[] = COMMON
+	static const char good[] = FORMAT_HEAD
 		"\tfield:u32 number;\toffset:8;\tsize:4;\tsigned:0;\n"
 		"\tfield:__data_loc char[] text;\toffset:12;\tsize:4;\tsigned:1;\n"
 		"\tfield:unsigned long args[6];\toffset:16;\tsize:48;\tsigned:0;\n\n"

@@ -7,6 +7,7 @@
 
 #include "host_agent/sql/sql.h"
 #include "tests/unit/check.h"
+#include "tests/unit/format_text.h"
 #include "tests/unit/make_capture.h"
 #include "tests/unit/need.h"
 #include "tests/unit/scratch.h"
@@ -16,10 +17,7 @@ static struct braid_sql *sql;
 
 static const char fields[] =
 	"name: x\nID: 100\nformat:\n"
-	"\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n"
-	"\tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n"
-	"\tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;\tsigned:0;\n"
-	"\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n"
+	FORMAT_COMMON
 	"\tfield:u32 ns;\toffset:8;\tsize:4;\tsigned:0;\n"
 	"\tfield:u32 NS;\toffset:8;\tsize:4;\tsigned:0;\n"
 	"\tfield:u32 ns_field;\toffset:8;\tsize:4;\tsigned:0;\n"

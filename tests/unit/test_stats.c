@@ -163,7 +163,7 @@ static void hostile(void)
 	for (k = 0; k < MEMORY_EVENTS; k++)
 		memory_switch(2, k, 0x7fffffff - k, k, -5 - k);
 	has(stats(true), "\"pid\":-5,", "\"pid\":2147483647,", NULL);
-	memory_formats[0].format = MEMORY_COMMON
+	memory_formats[0].format = FORMAT_HEAD
 		"\tfield:pid_t prev_pid[2];\toffset:8;\tsize:8;\tsigned:1;\n"
 		"\tfield:__data_loc char[] prev_state;\toffset:16;\tsize:4;\tsigned:1;\n"
 		"\tfield:u8 next_comm;\toffset:24;\tsize:1;\tsigned:0;\n"

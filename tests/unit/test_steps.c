@@ -4,19 +4,13 @@
 
 #include "tests/unit/beside.h"
 #include "tests/unit/check.h"
+#include "tests/unit/format_text.h"
 #include "tests/unit/need.h"
 
 int main(void);
 
-#define COMMON \
-	"format:\n" \
-	"\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n" \
-	"\tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n" \
-	"\tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;\tsigned:0;\n" \
-	"\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n"
-
 /* All fields of the print formats below. */
-#define FIELDS COMMON \
+#define FIELDS FORMAT_HEAD \
 	"\tfield:char comm[16];\toffset:8;\tsize:16;\tsigned:0;\n" \
 	"\tfield:u8 a;\toffset:24;\tsize:1;\tsigned:0;\n" \
 	"\tfield:s8 b;\toffset:25;\tsize:1;\tsigned:1;\n" \
@@ -298,7 +292,7 @@ static void lengths_that_are_expressions(void)
 	for (k = 0; k < sizeof(fields) / sizeof(*fields); k++) {
 		const struct braid_field *f;
 
-		snprintf(format, sizeof(format), COMMON "\tfield:%s;\toffset:8;\tsize:%u;"
+		snprintf(format, sizeof(format), FORMAT_HEAD "\tfield:%s;\toffset:8;\tsize:%u;"
 			 "\tsigned:0;\n\tfield:int n;\toffset:44;\tsize:4;\tsigned:1;\n\n"
 			 "print fmt: \"n=%%d\", REC->n", fields[k].field, fields[k].size);
 		CHECK(beside_parse(&p, "test", format, true));
@@ -312,7 +306,7 @@ static void lengths_that_are_expressions(void)
 		}
 		beside_free(&p);
 	}
-	snprintf(format, sizeof(format), COMMON "\tfield:u8 x[2[3];\toffset:8;\tsize:6;\tsigned:0;"
+	snprintf(format, sizeof(format), FORMAT_HEAD "\tfield:u8 x[2[3];\toffset:8;\tsize:6;\tsigned:0;"
 		 "\n\nprint fmt: \"\"");
 	CHECK(!beside_parse(&p, "test", format, false));
 	beside_free(&p);

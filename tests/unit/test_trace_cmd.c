@@ -15,6 +15,7 @@
 #include "host_agent/util/error.h"
 #include "shared/schema.h"
 #include "tests/unit/check.h"
+#include "tests/unit/format_text.h"
 #include "tests/unit/make_capture.h"
 #include "tests/unit/need.h"
 #include "tests/unit/state_sums.h"
@@ -22,12 +23,6 @@
 #define COMPARE	"tests/e2e/trace_cmd.py"
 #define AGENT	"build/address/tracebraid"
 
-#define COMMON									\
-	"format:\n"								\
-	"\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n"	\
-	"\tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n"	\
-	"\tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;\tsigned:0;\n" \
-	"\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n"
 #define FIELDS									\
 	"\tfield:s16 small;\toffset:8;\tsize:2;\tsigned:1;\n"			\
 	"\tfield:u8 tiny;\toffset:10;\tsize:1;\tsigned:0;\n"			\
@@ -41,23 +36,23 @@ enum { ID_TICK = 1, ID_FIELDS, ID_SYMBOL, ID_GARBAGE, ID_NONE, ID_BLOB, ID_PRINT
 
 static const struct braid_schema_event events[] = {
 	{ .id = ID_FIELDS, .system = "odd", .name = "calls",
-	  .format = COMMON FIELDS "print fmt: \"%s\", call_me(REC->small)\n" },
+	  .format = FORMAT_HEAD FIELDS "print fmt: \"%s\", call_me(REC->small)\n" },
 	{ .id = ID_SYMBOL, .system = "odd", .name = "at-it",
-	  .format = COMMON FIELDS "print fmt: \"at %pS by %s\", (void *)REC->address, REC->name\n" },
+	  .format = FORMAT_HEAD FIELDS "print fmt: \"at %pS by %s\", (void *)REC->address, REC->name\n" },
 	{ .id = ID_GARBAGE, .system = "odd", .name = "garbage", .format = "format:\nno fields\n" },
 	{ .id = ID_BLOB, .system = "odd", .name = "blob",
-	  .format = COMMON "\tfield:__data_loc char[] text;\toffset:8;\tsize:4;\tsigned:0;\n\n"
+	  .format = FORMAT_HEAD "\tfield:__data_loc char[] text;\toffset:8;\tsize:4;\tsigned:0;\n\n"
 		    "print fmt: \"%s\", __get_str(text)\n" },
 	{ .id = ID_PRINT, .system = "ftrace", .name = "bprint",
-	  .format = COMMON "\tfield:u64 ip;\toffset:8;\tsize:8;\tsigned:0;\n"
+	  .format = FORMAT_HEAD "\tfield:u64 ip;\toffset:8;\tsize:8;\tsigned:0;\n"
 		    "\tfield:u64 fmt;\toffset:16;\tsize:8;\tsigned:0;\n\n"
 		    "print fmt: \"%ps: %s\", (void *)REC->ip, REC->fmt\n" },
 	{ .id = ID_FOLLOWS, .system = "odd", .name = "follows",
-	  .format = COMMON "\tfield:u32 count;\toffset:8;\tsize:4;\tsigned:0;\n"
+	  .format = FORMAT_HEAD "\tfield:u32 count;\toffset:8;\tsize:4;\tsigned:0;\n"
 		    "\tfield:u8 bytes[4];\toffset:12;\tsize:4;\tsigned:0;\n\n"
 		    "print fmt: \"%s\", __print_hex(REC->bytes, REC->count)\n" },
 	{ .id = ID_POINTER, .system = "odd", .name = "pointer",
-	  .format = COMMON "\tfield:const char * s;\toffset:8;\tsize:8;\tsigned:0;\n\n"
+	  .format = FORMAT_HEAD "\tfield:const char * s;\toffset:8;\tsize:8;\tsigned:0;\n\n"
 		    "print fmt: \"<%s>\", REC->s\n" },
 	/* What trace-cmd would read from before its copies of, and odd ones. */
 	{ .flags = BRAID_EVENT_GONE, .id = BRAID_TEXT_ID, .system = "",

@@ -24,6 +24,7 @@
 #include "shared/schema.h"
 #include "tests/unit/check.h"
 #include "tests/unit/crowd.h"
+#include "tests/unit/format_text.h"
 #include "tests/unit/make_capture.h"
 #include "tests/unit/make_trace_dat.h"
 #include "tests/unit/need.h"
@@ -213,10 +214,7 @@ static void begin_wakeups(struct braid_capture_writer *w)
 	crowd_guest(w, 1, 1, 1);
 	synth_format(w, 9, "sched", "sched_wakeup",
 		     "format:\n"
-		     "\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n"
-		     "\tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n"
-		     "\tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;\tsigned:0;\n"
-		     "\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n"
+		     FORMAT_COMMON
 		     "\tfield:pid_t pid;\toffset:8;\tsize:4;\tsigned:1;\n"
 		     "\tfield:char comm[8];\toffset:12;\tsize:8;\tsigned:0;\n"
 		     "\tfield:char word[8];\toffset:12;\tsize:8;\tsigned:0;\n\n"
