@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "host_agent/clock_sync/exchange.h"
 #include "host_agent/clock_sync/host.h"

@@ -2,7 +2,6 @@
 /* A guest that overwrites its region with garbage while it is drained: no crash, no hang. */
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "host_agent/clock_sync/host.h"
 #include "host_agent/discover/discover.h"

@@ -21,6 +21,7 @@
 #include "tests/unit/check.h"
 #include "tests/unit/make_capture.h"
 #include "tests/unit/need.h"
+#include "tests/unit/scratch.h"
 #include "tracebraid/tracebraid.h"
 
 #define ROUNDS		40000u
@@ -231,27 +232,6 @@ static void compare(const char *name, s64 since)
 	free(b);
 }
 
-static void write_other(const u8 *data, size_t bytes)
-{
-	int fd = open(other, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-
-	NEED(fd >= 0 && !braid_write_all(fd, data, bytes));
-	close(fd);
-}
-
-static void read_file(void)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	struct stat st;
-
-	NEED(fd >= 0 && !fstat(fd, &st));
-	free(file);
-	file_bytes = st.st_size;
-	file = malloc(file_bytes);
-	NEED(file && braid_pread_all(fd, file, file_bytes, 0) == (ssize_t)file_bytes);
-	close(fd);
-}
-
 static s64 some_time(void)
 {
 	return (s64)(any(2) ? any(ROUNDS) : ROUNDS - any(ROUNDS / 3)) * STEP_NS;
@@ -275,7 +255,8 @@ static void reports_are_the_same(void)
 		of_last = read_bytes;
 		CHECK(of_last < all * 3 / 4);	/* pages before that are not even read */
 	}
-	read_file();
+	free(file);
+	file = read_file(path, &file_bytes);
 }
 
 static write_form *const forms[] = { braid_export_text, braid_export_json, export_ctf };
@@ -377,7 +358,7 @@ static void cut_anywhere(void)
 	u32 k;
 
 	for (k = 0; k < 8; k++) {
-		write_other(file, k < 4 ? file_bytes - 8 * k - 8 : any(file_bytes));
+		write_file(other, file, k < 4 ? file_bytes - 8 * k - 8 : any(file_bytes));
 		compare(other, some_time());
 	}
 }
@@ -393,7 +374,7 @@ static void damaged_anywhere(void)
 
 		memcpy(copy, file, file_bytes);
 		copy[at] ^= 1 << any(8);
-		write_other(copy, file_bytes);
+		write_file(other, copy, file_bytes);
 		compare(other, some_time());
 	}
 	free(copy);
@@ -435,7 +416,7 @@ static void lies_change_nothing(void)
 		payload = (u8 *)(chunk + 1);
 		payload[any(chunk->payload_bytes)] += 1 + any(255);
 		chunk->checksum = braid_chunk_checksum(chunk, payload, chunk->payload_bytes, NULL, 0);
-		write_other(copy, file_bytes);
+		write_file(other, copy, file_bytes);
 		text = report(other, false, 0);
 		drop_faults(text);
 		CHECK(text && !strcmp(text, right));
@@ -467,7 +448,7 @@ static void a_page_left_out_is_found(void)
 	memmove(&block[k], &block[k + 1], copy + file_bytes - (u8 *)&block[k + 1]);
 	chunk->payload_bytes -= sizeof(*block);
 	chunk->checksum = braid_chunk_checksum(chunk, chunk + 1, chunk->payload_bytes, NULL, 0);
-	write_other(copy, bytes);
+	write_file(other, copy, bytes);
 	free(report(other, true, some_time()));
 	CHECK_EQ(refused, 1);
 	compare(other, 0);
@@ -492,7 +473,8 @@ static void chunks_are_named_once(void)
 	for (k = 0; k < 10; k++)
 		NEED(!braid_capture_put(w, 100, 0, "24 bytes of an odd chunk", 24, NULL, 0));
 	NEED(!braid_capture_finish(w));
-	read_file();
+	free(file);
+	file = read_file(path, &file_bytes);
 	chunk = chunk_of(file, BRAID_CHUNK_INDEX, 0);
 	NEED(chunk);
 	places = (u8 *)(chunk + 1) + sizeof(struct braid_chunk_index);
@@ -502,14 +484,14 @@ static void chunks_are_named_once(void)
 		places[2 * 7 + 1] = lies[k].from;
 		places[2 * 8 + 1] = lies[k].to;
 		chunk->checksum = braid_chunk_checksum(chunk, chunk + 1, chunk->payload_bytes, NULL, 0);
-		write_other(file, file_bytes);
+		write_file(other, file, file_bytes);
 		free(report(other, true, 1));
 		CHECK_EQ(refused, lies[k].refused);
 	}
 	chunk = chunk_of(file, BRAID_CHUNK_FILE_END, 0);
 	memcpy(chunk + 1, &far, sizeof(far));
 	chunk->checksum = braid_chunk_checksum(chunk, chunk + 1, sizeof(far), NULL, 0);
-	write_other(file, file_bytes);
+	write_file(other, file, file_bytes);
 	places = (u8 *)report(other, true, 1);
 	CHECK(places != NULL);
 	free(places);

@@ -68,26 +68,6 @@ static bool said(const char *what)
 	return false;
 }
 
-static char *content(const char *name)
-{
-	int fd = open(name, O_RDONLY | O_CLOEXEC);
-	char *text = calloc(1, 4 << 20);
-
-	NEED(fd >= 0 && text && read(fd, text, (4 << 20) - 1) >= 0);
-	close(fd);
-	return text;
-}
-
-static bool same(const char *a, const char *b)
-{
-	char *x = content(a), *y = content(b);
-	bool equal = *x && !strcmp(x, y);
-
-	free(x);
-	free(y);
-	return equal;
-}
-
 static void opens(void)
 {
 	const char *const paths[] = { path };
@@ -130,12 +110,12 @@ static void writes_each_form(void)
 	CHECK(k >= 9 && !*help);
 	CHECK_EQ(exported(trace, "text", out, NULL), TICKS + HOST_EVENTS);
 	CHECK_EQ(exported(trace, "text", other_out, WORDS("cpus=2")), TICKS + HOST_EVENTS);
-	CHECK(same(out, other_out));
+	CHECK(same_files(out, other_out));
 	CHECK_EQ(exported(trace, "text", other_out, WORDS("cpus=1", "no-header")), TICKS + HOST_EVENTS);
-	CHECK(!same(out, other_out));
+	CHECK(!same_files(out, other_out));
 	CHECK_EQ(exported(trace, "json", out, WORDS("--stream=guest1", "--lines=7")), 7);
 	CHECK_EQ(exported(trace, "json", other_out, WORDS("stream=guest1", "lines=7")), 7);
-	CHECK(same(out, other_out));
+	CHECK(same_files(out, other_out));
 	CHECK_EQ(exported(trace, "stats", out, WORDS("stream=guest1")), TICKS);
 	CHECK_EQ(exported(trace, "stats.json", out, WORDS("event=tick", "event=nothing")), TICKS);
 	/* More than any list holds at first. */
@@ -183,7 +163,7 @@ static void writes_each_analysis(void)
 	struct tracebraid_trace *trace = open_with(NULL), *other = open_with(NULL);
 	const char *name, *help;
 	char *json, *text;
-	size_t k;
+	size_t k, bytes;
 	int err;
 
 	for (k = 0; (name = tracebraid_analysis(k, &help)); k++) {
@@ -195,13 +175,13 @@ static void writes_each_analysis(void)
 			continue;
 		}
 		NEED(!err && !tracebraid_analyze(trace, name, NULL, &json));
-		text = content(out);
+		text = read_file(out, &bytes);
 		CHECK(*text == '{' && !strcmp(text, json));
 		free(text);
 		tracebraid_free(json);
 		CHECK(!tracebraid_analyze_to(trace, NULL, name, NULL, out));
 		CHECK(!tracebraid_analyze_to(trace, NULL, name, WORDS("csv"), other_out));
-		CHECK(!same(out, other_out));
+		CHECK(!same_files(out, other_out));
 		CHECK_EQ(tracebraid_analyze_check(name, WORDS("folded", "weight=count"), 0),
 			 tracebraid_analysis_takes(name, "folded") ? 0 : -EINVAL);
 		CHECK_EQ(tracebraid_analyze_check(name, WORDS("by=syscall"), 0),

@@ -7,15 +7,14 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "host_agent/capture/capture.h"
 #include "host_agent/capture/checksum.h"
 #include "host_agent/capture/pack.h"
-#include "host_agent/util/io.h"
 #include "tests/unit/check.h"
 #include "tests/unit/need.h"
+#include "tests/unit/scratch.h"
 
 #define NR		300u
 #define MOST_BYTES	2000u
@@ -49,28 +48,6 @@ static void make_plain(void)
 					NULL, 0));
 	}
 	NEED(!braid_capture_finish(w));
-}
-
-static u8 *read_file(const char *path, size_t *bytes)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	struct stat st;
-	u8 *data;
-
-	NEED(fd >= 0 && !fstat(fd, &st));
-	data = malloc(st.st_size + 1);
-	NEED(data && braid_pread_all(fd, data, st.st_size, 0) == st.st_size);
-	*bytes = st.st_size;
-	close(fd);
-	return data;
-}
-
-static void write_file(const char *path, const u8 *data, size_t bytes)
-{
-	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-
-	NEED(fd >= 0 && !braid_write_all(fd, data, bytes));
-	close(fd);
 }
 
 typedef int convert(int to, int from, const char *path, struct braid_pack_run *run);

@@ -2,7 +2,6 @@
 /* One thread pings all guests: no guest affects the others. */
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "host_agent/cli/cli.h"
 #include "host_agent/clock_sync/host.h"

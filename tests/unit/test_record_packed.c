@@ -39,31 +39,6 @@ static const struct fake_params usual = {
 	.name = "fake", .bytes = 16 << 20, .nr_vcpus = 2, .subbuf_bytes = 4096, .nr_slots = 512,
 };
 
-static u8 *read_file(const char *path, size_t *bytes)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	struct stat st;
-	u8 *data;
-
-	NEED(fd >= 0 && !fstat(fd, &st));
-	data = malloc(st.st_size + 1);
-	NEED(data && braid_pread_all(fd, data, st.st_size, 0) == st.st_size);
-	*bytes = st.st_size;
-	close(fd);
-	return data;
-}
-
-static bool same_files(const char *a, const char *b)
-{
-	size_t a_bytes, b_bytes;
-	u8 *one = read_file(a, &a_bytes), *two = read_file(b, &b_bytes);
-	bool same = a_bytes == b_bytes && !memcmp(one, two, a_bytes);
-
-	free(one);
-	free(two);
-	return same;
-}
-
 static u64 size_of(const char *path)
 {
 	struct stat st;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Tables of facts add up to what the analyses say. */
 #include <string.h>
-#include <unistd.h>
 
 #include "host_agent/sql/sql.h"
 #include "tests/unit/check.h"

@@ -3,7 +3,6 @@
  * Whatever types and fields of a capture are called, they are tables and columns, and nothing else.
  */
 #include <string.h>
-#include <unistd.h>
 
 #include "host_agent/sql/sql.h"
 #include "tests/unit/check.h"

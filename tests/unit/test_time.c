@@ -4,7 +4,6 @@
  */
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "host_agent/cli/cli.h"
 #include "host_agent/clock_sync/host.h"

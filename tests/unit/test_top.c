@@ -2,7 +2,6 @@
 /* Samples fake guests as `tracebraid top` does: without changes, exact for guests at rest. */
 #include <math.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "host_agent/cli/top.h"

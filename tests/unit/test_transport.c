@@ -15,6 +15,7 @@
 #include "host_agent/util/error.h"
 #include "tests/unit/check.h"
 #include "tests/unit/fake_guest.h"
+#include "tests/unit/scratch.h"
 
 static char dir[] = "/tmp/test_transport.XXXXXX";
 static char path[64], other[64];
@@ -34,14 +35,6 @@ static int look(const char *at, struct braid_superblock *sb)
 	err = braid_mapping_identify(m, sb);
 	braid_mapping_close(m);
 	return err;
-}
-
-static void write_file(const char *at, const void *bytes, size_t n)
-{
-	int fd = open(at, O_WRONLY | O_CREAT | O_TRUNC, 0600);
-
-	CHECK(fd >= 0 && write(fd, bytes, n) == (ssize_t)n);
-	close(fd);
 }
 
 static void test_invalid_regions(void)
