@@ -60,17 +60,13 @@ struct braid_constants *braid_constants_new(const char *list)
 {
 	struct braid_constants *c = list && *list ? calloc(1, sizeof(*c)) : NULL;
 	bool good = true;
-	char *line, *next;
+	char *line, *rest;
 
 	if (!c)
 		return NULL;
-	c->pool = strdup(list);
-	for (line = c->pool; line && good; line = next) {
-		next = strchr(line, '\n');
-		if (next)
-			*next++ = 0;
+	rest = c->pool = strdup(list);
+	while (good && (line = strsep(&rest, "\n")))
 		good = constants_add(c, line);
-	}
 	if (!c->pool || !good || !c->nr) {
 		braid_constants_free(c);
 		return NULL;

@@ -81,16 +81,13 @@ static int add_kallsyms(struct braid_symbols *s, char *line)
 
 static int read_kallsyms(struct braid_symbols *s, const struct braid_stream *stream)
 {
-	char *line, *next;
+	char *line, *rest;
 	int err = 0;
 
 	braid_stream_kallsyms(stream, &s->text);	/* damaged: treat as absent */
-	for (line = s->text; line && *line && !err; line = next) {
-		next = strchr(line, '\n');
-		if (next)
-			*next++ = 0;
+	rest = s->text;
+	while (!err && (line = strsep(&rest, "\n")) && *line)
 		err = add_kallsyms(s, line);
-	}
 	return err;
 }
 

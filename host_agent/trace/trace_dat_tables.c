@@ -103,14 +103,11 @@ void braid_dat_take_comms(struct braid_dat_input *in)
 {
 	struct braid_capture_stream *s = in->dat->stream;
 	char *text = take_text(in, braid_dat_number(in, 8), BRAID_DAT_MAX_SECTION);
-	char *line, *next, *name;
+	char *line, *rest = text, *name;
 
-	for (line = text; line && *line && !in->err; line = next) {
+	while (!in->err && (line = strsep(&rest, "\n")) && *line) {
 		struct braid_comm comm = { 0 };
 
-		next = strchr(line, '\n');
-		if (next)
-			*next++ = 0;
 		comm.pid = strtol(line, &name, 10);
 		if (name == line || *name != ' ' || s->stream.nr_comms >= BRAID_MAX_TABLE)
 			continue;
