@@ -28,7 +28,7 @@ static bool is_index(u16 type)
 
 static bool is_indexed(const struct braid_capture_source *cs)
 {
-	return !cs->source.grows && cs->minors[cs->file] >= 5;
+	return !cs->source.grows && cs->files[cs->file].minor >= 5;
 }
 
 int braid_capture_note_other(struct braid_capture_source *cs, const struct braid_chunk_view *v)
@@ -45,7 +45,7 @@ static void differs(struct braid_capture_source *cs, bool *agrees)
 {
 	*agrees = false;
 	/* After damage, or of pages that are left out, it does not agree, which was reported. */
-	if (!cs->source.faults && !braid_capture_damage(cs->readers[cs->file])->stretches)
+	if (!cs->source.faults && !braid_capture_damage(cs->files[cs->file].reader)->stretches)
 		braid_source_faulty(&cs->source, NULL, "%s: its index does not match its chunks; it is not used",
 				    cs->path);
 }
@@ -306,7 +306,7 @@ static int take_first_pages(struct braid_capture_source *cs)
 			if (ret && c.extent.file == cs->file && c.extent.offset < first)
 				first = c.extent.offset;
 		}
-		ret = first == ~0ULL ? 0 : braid_capture_at(cs->readers[cs->file], first, &v);
+		ret = first == ~0ULL ? 0 : braid_capture_at(cs->files[cs->file].reader, first, &v);
 		if (ret < 0)
 			return ret;
 		if (!ret || v.type != BRAID_CHUNK_PAGE || v.bytes < sizeof(page))
@@ -337,8 +337,8 @@ static int take(struct braid_capture_source *cs, struct index *ix, braid_take_ch
 
 int braid_capture_by_index(struct braid_capture_source *cs, braid_take_chunk_fn *take_chunk)
 {
-	struct index ix = { .r = cs->readers[cs->file] };
-	int ret = cs->minors[cs->file] < 5 ? 0 : capture_by_index_find(&ix);
+	struct index ix = { .r = cs->files[cs->file].reader };
+	int ret = cs->files[cs->file].minor < 5 ? 0 : capture_by_index_find(&ix);
 
 	if (ret > 0) {
 		ret = capture_by_index_check(cs, &ix);

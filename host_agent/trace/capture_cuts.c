@@ -224,8 +224,8 @@ bool braid_source_is_same(const struct braid_source *a, const struct braid_sourc
 	if (x->nr_files != y->nr_files || a->nr_streams != b->nr_streams)
 		return false;
 	for (k = 0; k < x->nr_files; k++)
-		if (x->given[k].device != y->given[k].device ||
-		    x->given[k].inode != y->given[k].inode)
+		if (x->files[k].device != y->files[k].device ||
+		    x->files[k].inode != y->files[k].inode)
 			return false;
 	return true;
 }

@@ -244,7 +244,7 @@ static int take_chunks(struct braid_capture_source *cs, u64 bytes, struct news *
 	u64 end = BRAID_CAPTURE_ALL;
 	int ret;
 
-	while ((ret = braid_capture_next(cs->readers[0], &view)) > 0) {
+	while ((ret = braid_capture_next(cs->files[0].reader, &view)) > 0) {
 		if (braid_capture_take_chunk(cs, &view))
 			return braid_fail(-ENOMEM, "out of memory while reading '%s'", cs->path);
 		note_news(cs, &view, news);
@@ -268,7 +268,7 @@ int braid_source_grow(struct braid_source *source, u64 bytes, s64 until_ns)
 	int err;
 
 	forget_extents(cs);
-	err = braid_capture_grow(cs->readers[0], bytes);
+	err = braid_capture_grow(cs->files[0].reader, bytes);
 	if (!err)
 		err = take_chunks(cs, BRAID_CAPTURE_ALL, &news);
 	source->until_ns = until_ns;
@@ -284,8 +284,8 @@ int braid_source_grow_alone(struct braid_source *source, bool last)
 	if (source->until_ns == INT64_MAX)
 		return 0;
 	forget_extents(cs);
-	err = braid_capture_grow(cs->readers[0], BRAID_CAPTURE_ALL);
-	braid_capture_wait(cs->readers[0], !last);
+	err = braid_capture_grow(cs->files[0].reader, BRAID_CAPTURE_ALL);
+	braid_capture_wait(cs->files[0].reader, !last);
 	if (!err)
 		err = take_chunks(cs, PART_BYTES, &news);
 	if (err)
@@ -295,7 +295,7 @@ int braid_source_grow_alone(struct braid_source *source, bool last)
 	if (!news.whole && (!last || news.any))
 		return news.any;
 	source->until_ns = INT64_MAX;
-	braid_capture_report_damage(cs, cs->path, braid_capture_damage(cs->readers[0]));
+	braid_capture_report_damage(cs, cs->path, braid_capture_damage(cs->files[0].reader));
 	return 1;
 }
 
@@ -310,19 +310,16 @@ int braid_source_follow(struct braid_source **out, const char *path,
 	cs->source.grows = true;
 	cs->source.until_ns = INT64_MIN;
 	cs->path = path;
-	cs->readers = calloc(1, sizeof(*cs->readers));
-	cs->dats = calloc(1, sizeof(*cs->dats));
-	cs->minors = calloc(1, sizeof(*cs->minors));
 	cs->files = calloc(1, sizeof(*cs->files));
-	cs->nr_files = cs->readers && cs->dats && cs->minors && cs->files;
-	err = cs->nr_files ?
-	      braid_capture_follow(&cs->readers[0], path, &cs->source.head) :
+	cs->nr_files = cs->files ? 1 : 0;
+	err = cs->files ?
+	      braid_capture_follow(&cs->files[0].reader, path, &cs->source.head) :
 	      braid_out_of_memory();
 	if (err) {
 		braid_source_free(&cs->source);
 		return err;
 	}
-	cs->minors[0] = cs->source.head.version_minor;
+	cs->files[0].minor = cs->source.head.version_minor;
 	*out = &cs->source;
 	return 0;
 }

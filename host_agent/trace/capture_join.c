@@ -39,10 +39,10 @@ bool braid_capture_given_before(struct braid_capture_source *cs, char *const *pa
 
 	if (fd < 0 || fstat(fd, &st))
 		return false;	/* reading it says why */
-	cs->given[file].device = st.st_dev;
-	cs->given[file].inode = st.st_ino;
+	cs->files[file].device = st.st_dev;
+	cs->files[file].inode = st.st_ino;
 	for (k = 0; k < file; k++) {
-		if (cs->given[k].inode != st.st_ino || cs->given[k].device != st.st_dev)
+		if (cs->files[k].inode != st.st_ino || cs->files[k].device != st.st_dev)
 			continue;
 		capture_join_say(cs, "'%s' is the same file as '%s': read once", paths[file], paths[k]);
 		return true;
@@ -107,7 +107,7 @@ static int span_of(const struct braid_stream *s, struct braid_ring *ring,
 
 static bool is_host(const struct braid_capture_stream *s)
 {
-	return s->stream.kind == BRAID_STREAM_HOST && s->source->readers[s->file];
+	return s->stream.kind == BRAID_STREAM_HOST && s->source->files[s->file].reader;
 }
 
 /* Leaves out of a ring what others hold. *rest: whether something is left. Return: 0 or -ENOMEM. */
@@ -134,7 +134,7 @@ static int leave_out(struct braid_capture_ring *ring, const struct braid_span_ns
 static void remove_stream(struct braid_source *source, size_t at)
 {
 	struct braid_capture_stream *s = (struct braid_capture_stream *)source->streams[at];
-	struct braid_file_streams *file = &s->source->files[s->file];
+	struct braid_capture_file *file = &s->source->files[s->file];
 	size_t k;
 
 	for (k = 0; k < file->nr; k++)

@@ -89,7 +89,7 @@ int braid_capture_take_chunk(struct braid_capture_source *cs, const struct braid
 /* Accounting that is still missing is not a fault of these. */
 static void mark_unfinished(struct braid_capture_source *cs)
 {
-	const struct braid_file_streams *file = &cs->files[cs->file];
+	const struct braid_capture_file *file = &cs->files[cs->file];
 	size_t k;
 
 	for (k = 0; k < file->nr; k++)
@@ -188,15 +188,11 @@ static int capture_open_open_file(struct braid_capture_source *cs, const char *p
 		begin_file(cs, path);
 		ret = braid_capture_by_index(cs, braid_capture_take_chunk);
 	}
-	return ret ? ret < 0 ? ret : 0 : index_file(cs, cs->readers[cs->file], path);
+	return ret ? ret < 0 ? ret : 0 : index_file(cs, cs->files[cs->file].reader, path);
 }
 
-/*
- * Opens the captures and indexes them. *dats: whether there are trace.dat files; is_dat: which
- * ones.
- */
-static int open_captures(struct braid_capture_source *cs, char *const *paths, bool *is_dat,
-			 bool *dats)
+/* Opens the captures and indexes them; finds which files are trace.dats. */
+static int open_captures(struct braid_capture_source *cs, char *const *paths)
 {
 	struct braid_chunk_file head;
 	bool first = true;
@@ -206,25 +202,24 @@ static int open_captures(struct braid_capture_source *cs, char *const *paths, bo
 	for (k = 0; k < cs->nr_files; k++) {
 		if (braid_capture_given_before(cs, paths, k))
 			continue;
-		if (is_trace_dat(paths[k])) {
-			is_dat[k] = *dats = true;
+		cs->files[k].is_dat = is_trace_dat(paths[k]);
+		if (cs->files[k].is_dat)
 			continue;
-		}
-		err = braid_capture_open(&cs->readers[k], paths[k], &head);
+		err = braid_capture_open(&cs->files[k].reader, paths[k], &head);
 		if (err)
 			return err;
-		cs->minors[k] = head.version_minor;
+		cs->files[k].minor = head.version_minor;
 		if (first)
 			cs->source.head = head;
 		first = false;
 		err = check_same_host(&cs->source.head, &head, paths[k]);
 		if (err)
 			return err;
-		cs->source.bytes += braid_capture_size(cs->readers[k]);
+		cs->source.bytes += braid_capture_size(cs->files[k].reader);
 	}
 	for (k = 0; k < cs->nr_files; k++) {
 		cs->file = k;
-		err = cs->readers[k] ? capture_open_open_file(cs, paths[k]) : 0;
+		err = cs->files[k].reader ? capture_open_open_file(cs, paths[k]) : 0;
 		if (err)
 			return err;
 	}
@@ -243,26 +238,21 @@ static void take_head(struct braid_chunk_file *head, const struct braid_trace_da
 
 static int open_files(struct braid_capture_source *cs, char *const *paths, size_t nr)
 {
-	bool is_dat[BRAID_MAX_FILES] = { false }, dats = false;
 	size_t k;
 	int err;
 
-	cs->readers = calloc(nr, sizeof(*cs->readers));
-	cs->dats = calloc(nr, sizeof(*cs->dats));
-	cs->minors = calloc(nr, sizeof(*cs->minors));
 	cs->files = calloc(nr, sizeof(*cs->files));
-	cs->given = calloc(nr, sizeof(*cs->given));
-	if (!cs->readers || !cs->dats || !cs->minors || !cs->files || !cs->given)
+	if (!cs->files)
 		return braid_out_of_memory();
 	cs->nr_files = nr;
-	err = open_captures(cs, paths, is_dat, &dats);
-	for (k = 0; k < nr && dats && !err; k++) {
-		if (!is_dat[k])
+	err = open_captures(cs, paths);
+	for (k = 0; k < nr && !err; k++) {
+		if (!cs->files[k].is_dat)
 			continue;
 		cs->file = k;
-		err = braid_trace_dat_open(&cs->dats[k], cs, k, paths[k]);
+		err = braid_trace_dat_open(&cs->files[k].dat, cs, k, paths[k]);
 		if (!err)
-			take_head(&cs->source.head, cs->dats[k]);
+			take_head(&cs->source.head, cs->files[k].dat);
 	}
 	return err;
 }
@@ -314,7 +304,7 @@ static int capture_open_finish(struct braid_capture_source *cs, char *const *pat
 	if (err)
 		return err == -ENOMEM ? braid_out_of_memory() : err;
 	for (k = 0; k < cs->nr_files; k++) {
-		err = cs->dats[k] ? braid_dat_place(cs->dats[k]) : 0;
+		err = cs->files[k].dat ? braid_dat_place(cs->files[k].dat) : 0;
 		if (err)
 			return err;
 	}
@@ -347,8 +337,8 @@ static void free_captures(struct braid_source *source)
 	for (k = 0; k < source->nr_streams; k++)
 		braid_capture_free_stream(capture_stream(source->streams[k]));
 	for (k = 0; k < cs->nr_files; k++) {
-		braid_capture_close(cs->readers[k]);
-		braid_trace_dat_close(cs->dats[k]);
+		braid_capture_close(cs->files[k].reader);
+		braid_trace_dat_close(cs->files[k].dat);
 		free(cs->files[k].by_number);
 	}
 	for (k = 0; k < BRAID_HOST_CLOCK_KINDS; k++)
@@ -364,10 +354,6 @@ static void free_captures(struct braid_source *source)
 	free(cs->guests);
 	braid_capture_end_index(cs);
 	free(cs->files);
-	free(cs->readers);
-	free(cs->dats);
-	free(cs->minors);
-	free(cs->given);
 	free(cs);
 }
 

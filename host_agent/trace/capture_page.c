@@ -103,7 +103,7 @@ bool braid_capture_check_places(const char *data, u32 n, u32 nr, enum braid_stre
 s64 braid_capture_read_places(void *arg, const struct braid_index_place *place, char **to)
 {
 	struct braid_capture_ring *ring = arg;
-	struct braid_capture_reader *r = ring->source->readers[place->file];
+	struct braid_capture_reader *r = ring->source->files[place->file].reader;
 	const struct braid_stream *s = ring->ring.stream;
 	struct braid_chunk_index head;
 	struct braid_places places;
@@ -130,7 +130,7 @@ s64 braid_capture_read_places(void *arg, const struct braid_index_place *place, 
 
 int braid_capture_check_page(const struct braid_capture_ring *ring, u32 file, const void *to, u32 bytes)
 {
-	const struct braid_file_streams *streams = &ring->source->files[file];
+	const struct braid_capture_file *streams = &ring->source->files[file];
 	const struct braid_capture_stream *s = (const struct braid_capture_stream *)ring->ring.stream;
 	struct braid_chunk_host_page host;
 	struct braid_chunk_page page;

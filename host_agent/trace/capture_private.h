@@ -120,12 +120,6 @@ struct braid_capture_stream {
 
 struct braid_capture_source {
 	struct braid_source source;
-	struct braid_capture_reader **readers;	/* NULL for a trace.dat */
-	struct braid_trace_dat **dats;		/* NULL for a capture */
-	u16 *minors;				/* of each file's version */
-	struct braid_given {
-		u64 device, inode;
-	} *given;				/* each file */
 	void (*say)(void *arg, const char *line);	/* NULL: not reported */
 	void *say_arg;
 	size_t nr_files;
@@ -136,7 +130,12 @@ struct braid_capture_source {
 	size_t edges_capacity, windows_capacity;
 	u32 file;				/* being indexed */
 	const char *path;
-	struct braid_file_streams {
+	struct braid_capture_file {		/* both are NULL if it was given before: */
+		struct braid_capture_reader *reader;	/* NULL for a trace.dat */
+		struct braid_trace_dat *dat;	/* NULL for a capture */
+		bool is_dat;
+		u16 minor;			/* of its version */
+		u64 device, inode;		/* what it is known by */
 		struct braid_capture_stream **by_number;	/* as the file numbers them */
 		size_t nr;
 		size_t window;		/* number of its window + 1; 0: none */
@@ -191,7 +190,7 @@ void braid_capture_end_index(struct braid_capture_source *cs);
 /* Whether a file's index has the sequence numbers of a host's events. */
 static inline bool braid_capture_numbers_hosts(const struct braid_capture_source *cs, u32 file)
 {
-	return !cs->source.grows && cs->minors[file] >= 6;
+	return !cs->source.grows && cs->files[file].minor >= 6;
 }
 
 /*

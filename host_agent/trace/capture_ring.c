@@ -97,10 +97,10 @@ int braid_capture_fetch(struct braid_capture_ring *ring, const struct braid_exte
 		ring->chunk_bytes = room;
 	}
 	cs->source.bytes_read += bytes;
-	if (cs->dats[extent->file])	/* its pages have no header of ours */
-		return braid_dat_load(cs->dats[extent->file], extent,
+	if (cs->files[extent->file].dat)	/* its pages have no header of ours */
+		return braid_dat_load(cs->files[extent->file].dat, extent,
 				      ring->chunk + BRAID_HOST_PAGE_AT, extent->to_bytes);
-	err = braid_capture_load(cs->readers[extent->file], extent->offset, ring->chunk, bytes);
+	err = braid_capture_load(cs->files[extent->file].reader, extent->offset, ring->chunk, bytes);
 	return err || !cs->files[extent->file].by_index ? err :
 	       braid_capture_check_page(ring, extent->file, ring->chunk, bytes);
 }
@@ -132,7 +132,7 @@ static bool is_before(void *arg, const struct braid_extent *extent)
 	u8 head[sizeof(struct braid_chunk) + BRAID_PAGE_HEAD];
 
 	/* What can't be read is found when its turn comes. */
-	return !braid_capture_load(ring->source->readers[extent->file], extent->offset, head,
+	return !braid_capture_load(ring->source->files[extent->file].reader, extent->offset, head,
 				   look->bytes) &&
 	       look->before(ring, head + sizeof(struct braid_chunk), look->ns);
 }
@@ -156,7 +156,7 @@ u32 braid_capture_page_flags(const struct braid_capture_source *cs,
 			     const struct braid_extent *extent,
 			     const struct braid_chunk_page *page, u32 stream_flags)
 {
-	if (!cs->minors[extent->file])
+	if (!cs->files[extent->file].minor)
 		return stream_flags;
 	return (page->flags & BRAID_PAGE_ABSOLUTE ? BRAID_BUFFER_ABSOLUTE : 0) |
 	       (page->flags & BRAID_PAGE_RAW ? BRAID_BUFFER_RAW : 0);

@@ -22,14 +22,14 @@ static void copy_name(char *to, size_t size, const char *from, size_t bytes)
 
 struct braid_capture_stream *braid_capture_stream_of(struct braid_capture_source *cs, u32 number)
 {
-	const struct braid_file_streams *file = &cs->files[cs->file];
+	const struct braid_capture_file *file = &cs->files[cs->file];
 
 	return number < file->nr ? file->by_number[number] : NULL;
 }
 
 static int set_number(struct braid_capture_source *cs, u32 number, struct braid_capture_stream *s)
 {
-	struct braid_file_streams *file = &cs->files[cs->file];
+	struct braid_capture_file *file = &cs->files[cs->file];
 
 	if (braid_array_cover(file->by_number, file->nr, number))
 		return -ENOMEM;

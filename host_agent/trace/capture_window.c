@@ -83,7 +83,7 @@ void braid_capture_note_recorded(struct braid_capture_source *cs, u32 file, u64 
 }
 
 /* The guests that a file has, in the order of its streams. Return: 0 or -ENOMEM. */
-static int tie_guests(const struct braid_file_streams *file, struct braid_window *window)
+static int tie_guests(const struct braid_capture_file *file, struct braid_window *window)
 {
 	size_t k;
 
