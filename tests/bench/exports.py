@@ -22,7 +22,7 @@ EVENTS = 24_000 if SHORT else 2_400_000
 SECONDS = EVENTS / 1_000_000  # of the capture: make_big_capture writes an event each microsecond
 ROUNDS = 1 if SHORT else 3
 CPUS = os.sched_getaffinity(0)
-TWO_CPUS = ("text", "json", "perfetto", "html")  # forms that use two
+TWO_CPUS = ("text", "json", "ctf", "perfetto", "html")  # forms that use two
 
 
 def run(command, nr_cpus=1):

@@ -48,6 +48,7 @@ ROWS = (
     Row("HTML", "export_html_speed", MORE, 2),
     Row("text on two CPUs", "export_text_on_two_cpus", LESS, 0.6),
     Row("JSON lines on two CPUs", "export_json_on_two_cpus", LESS, 0.6),
+    Row("CTF on two CPUs", "export_ctf_on_two_cpus", LESS, 0.6),
     Row("Perfetto on two CPUs", "export_perfetto_on_two_cpus", LESS, 0.85),
     Row("HTML on two CPUs", "export_html_on_two_cpus", LESS, 0.9),
     Row("Python, columns", "python_columns_speed", MORE, 2, (("bt2", "python_babeltrace2_speed"),)),
