@@ -131,6 +131,9 @@ void braid_complain_as(const char *command);
  */
 int braid_complain(void);
 
+/** braid_cli_warn - print a line on standard error, sanitized by the library; its callback */
+void braid_cli_warn(void *arg, const char *line);
+
 /**
  * braid_cli_ascii - convert output to a terminal to ASCII, unless it supports UTF-8
  *

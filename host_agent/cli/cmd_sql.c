@@ -68,12 +68,6 @@ static void catch_signals(void)
 	}
 }
 
-static void cmd_sql_say(void *arg, const char *line)
-{
-	(void)arg;
-	fprintf(stderr, "tracebraid: %s\n", line);
-}
-
 /* The last operand, unless it is a file's name. */
 static const char *statements_of(char **words, size_t nr)
 {
@@ -111,7 +105,7 @@ static int cmd_sql_run(const struct sql *s, const char *statements, char **paths
 	const struct braid_walk_options inputs = { .inputs = paths, .nr_inputs = nr };
 	const struct braid_sql_options o = {
 		.paths = (const char *const *)paths, .nr_paths = nr,
-		.clock_source = s->clock, .warn = cmd_sql_say, .stop = &stopped,
+		.clock_source = s->clock, .warn = braid_cli_warn, .stop = &stopped,
 	};
 	struct braid_export_file file;
 	struct braid_sql *sql = NULL;

@@ -88,6 +88,12 @@ void braid_cli_capture_head(struct braid_chunk_file *head)
 	braid_host_clock_pair(&head->start_host_ns, &head->start_realtime_ns);
 }
 
+void braid_cli_warn(void *arg, const char *line)
+{
+	(void)arg;
+	fprintf(stderr, "tracebraid: %s\n", line);
+}
+
 int braid_parse_region_size(const char *text, u64 *bytes)
 {
 	if (braid_text_size(text, MIB, bytes) && *bytes >= LEAST_REGION_MIB * MIB &&

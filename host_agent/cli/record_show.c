@@ -305,36 +305,24 @@ static void started(void *arg, const struct braid_recording *r)
 	fflush(stderr);
 }
 
-static const char *phase_word(const struct braid_region_status *status)
-{
-	if (status->silent)
-		return "silent, ";
-	switch (status->phase) {
-	case BRAID_PHASE_WAITING:
-		return "waiting, ";
-	case BRAID_PHASE_DOWN:
-		return "down, ";
-	case BRAID_PHASE_GONE:
-		return "gone, ";
-	default:
-		return "";
-	}
-}
-
 static void append_guest(struct braid_text *line, const struct braid_record_guest *guest,
 			 u64 *events, double seconds)
 {
 	struct braid_region_status status;
 	char rate[16], lost[16];
+	const char *phase;
+	bool told;
 	u32 fill;
 
 	status = braid_region_source_status(guest->source);
+	phase = phase_name(&status);
+	told = strcmp(phase, "recording");
 	fill = braid_region_source_fill(guest->source);
 	braid_human(rate, sizeof(rate), (status.events - *events) / seconds);
 	braid_human(lost, sizeof(lost), status.lost);
 	*events = status.events;
-	braid_text_printf(line, " | %s: %s%s/s, fill %u%%, lost %s", name_of(guest, &status),
-			  phase_word(&status), rate, (fill + 5) / 10, lost);
+	braid_text_printf(line, " | %s: %s%s%s/s, fill %u%%, lost %s", name_of(guest, &status),
+			  told ? phase : "", told ? ", " : "", rate, (fill + 5) / 10, lost);
 }
 
 /* Guests are added during a recording. Without memory their rates are not shown. */

@@ -103,15 +103,19 @@ static int quit(struct shell *s, const char *word)
 	return 0;
 }
 
+/* Those without a dot are what people type to leave a shell, or when they don't know how. */
+static const struct {
+	const char *name;
+	int (*run)(struct shell *s, const char *word);
+} commands[] = {
+	{ ".tables", show_tables }, { ".schema", show_schema }, { ".help", show_help },
+	{ ".quit", quit }, { ".exit", quit }, { "help", show_help }, { "quit", quit }, { "exit", quit },
+};
+
+#define NR_COMMANDS	(sizeof(commands) / sizeof(*commands))
+
 static int run_command(struct shell *s, char *line)
 {
-	static const struct {
-		const char *name;
-		int (*run)(struct shell *s, const char *word);
-	} commands[] = {
-		{ ".tables", show_tables }, { ".schema", show_schema }, { ".help", show_help },
-		{ ".quit", quit }, { ".exit", quit }, { "help", show_help }, { "quit", quit }, { "exit", quit },
-	};
 	char *rest = line + strcspn(line, " \t\r\n;");
 	size_t k;
 
@@ -119,7 +123,7 @@ static int run_command(struct shell *s, char *line)
 		*rest++ = 0;
 	rest += strspn(rest, " \t\n");
 	rest[strcspn(rest, " \t\n")] = 0;
-	for (k = 0; k < sizeof(commands) / sizeof(*commands); k++)
+	for (k = 0; k < NR_COMMANDS; k++)
 		if (!strcmp(line, commands[k].name))
 			return commands[k].run(s, rest);
 	return braid_fail(-EINVAL, "unknown command '%.63s'; '.help' lists all", line);
@@ -127,15 +131,13 @@ static int run_command(struct shell *s, char *line)
 
 /* Lines --------------------------------------------------------------------------------------- */
 
-/* What people type to leave a shell, or when they don't know how; none begins a statement. */
-static bool is_plain_command(const char *line)
+static bool is_command(const char *line)
 {
-	static const char *const words[] = { "help", "quit", "exit" };
-	size_t k;
+	size_t n = strcspn(line, " \t\r\n;"), k;
 
-	for (k = 0; k < sizeof(words) / sizeof(*words); k++)
-		if (!strncmp(line, words[k], 4) && !line[4 + strspn(line + 4, " \t\r\n;")])
-			return true;
+	for (k = 0; k < NR_COMMANDS; k++)
+		if (strlen(commands[k].name) == n && !memcmp(commands[k].name, line, n))
+			return !line[n + strspn(line + n, " \t\r\n;")];
 	return false;
 }
 
@@ -149,7 +151,7 @@ static int take_line(struct shell *s, char *line)
 {
 	int err;
 
-	if (!s->statement.bytes && (*line == '.' || is_plain_command(line)))
+	if (!s->statement.bytes && (*line == '.' || is_command(line)))
 		return run_command(s, line);
 	if (!s->statement.bytes && is_blank(line))
 		return 0;

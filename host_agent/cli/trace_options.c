@@ -96,12 +96,6 @@ const struct braid_option braid_trace_common[] = {
 	{ 0 },
 };
 
-static void trace_options_say(void *arg, const char *line)
-{
-	(void)arg;
-	fprintf(stderr, "tracebraid: %s\n", line);
-}
-
 /* The words, ended by NULL. NULL with braid_fail(): out of memory. */
 static const char *const *ended(struct braid_option_list *list)
 {
@@ -139,7 +133,7 @@ int braid_trace_open(struct braid_trace_options *t, struct tracebraid_trace **tr
 	braid_progress_begin(&t->progress);
 	tracebraid_progress(braid_progress_show, &t->progress);
 	return tracebraid_open_with(trace, (const char *const *)paths, nr, t->opening.items,
-				    trace_options_say, NULL);
+				    braid_cli_warn, NULL);
 }
 
 static volatile sig_atomic_t stopped;
