@@ -248,29 +248,9 @@ bool braid_slices_any(const struct braid_slices *x)
 	return x->active;
 }
 
-u32 braid_slices_nr_vcpus(const struct braid_slices *x)
+const struct braid_states *braid_slices_states(const struct braid_slices *x)
 {
-	return x->states.nr_vcpus;
-}
-
-struct braid_slices_vcpu braid_slices_vcpu(const struct braid_slices *x, u32 vcpu)
-{
-	const struct braid_vcpu *v = &x->states.vcpus[vcpu];
-
-	return (struct braid_slices_vcpu){ v->guest, v->number };
-}
-
-u32 braid_slices_find(const struct braid_slices *x, const struct braid_stream *guest, u32 number)
-{
-	const struct braid_guest_state *g = &x->states.guests[guest->number];
-
-	return number < g->nr_vcpus ? g->first_vcpu + number : BRAID_NO_VCPU;
-}
-
-void braid_slices_culprit(const struct braid_slices *x, const struct braid_culprit *culprit,
-			  char name[BRAID_NAME_TEXT])
-{
-	braid_culprit_name(&x->states, culprit, name);
+	return &x->states;
 }
 
 void braid_slices_culprits(const struct braid_slices *x, const struct braid_slice *slice,
@@ -286,11 +266,6 @@ void braid_slices_culprits(const struct braid_slices *x, const struct braid_slic
 void braid_slices_task(const struct braid_slices *x, u32 vcpu, s32 pid, char name[BRAID_NAME_TEXT])
 {
 	braid_task_name(&x->states, x->states.vcpus[vcpu].guest->number, pid, name);
-}
-
-u64 braid_slices_renamed(const struct braid_slices *x)
-{
-	return x->states.renamed;
 }
 
 bool braid_slices_has(const struct braid_slices *x, u32 vcpu)

@@ -44,12 +44,6 @@ struct braid_slices_ops {
 	int (*wake)(void *arg, const struct braid_slice_wake *wake);
 };
 
-/* A vCPU of the trace. */
-struct braid_slices_vcpu {
-	const struct braid_stream *guest;
-	u32 number;		/* in it */
-};
-
 struct braid_slices;
 
 /**
@@ -73,18 +67,8 @@ int braid_slices_end(struct braid_slices *x);
 /** braid_slices_any - false: the trace shows no state, and there are no slices */
 bool braid_slices_any(const struct braid_slices *x);
 
-/** braid_slices_nr_vcpus - vCPUs of the trace */
-u32 braid_slices_nr_vcpus(const struct braid_slices *x);
-
-/** braid_slices_vcpu - one, by its number among all */
-struct braid_slices_vcpu braid_slices_vcpu(const struct braid_slices *x, u32 vcpu);
-
-/** braid_slices_find - the number among all of a guest's vCPU, or BRAID_NO_VCPU */
-u32 braid_slices_find(const struct braid_slices *x, const struct braid_stream *guest, u32 number);
-
-/** braid_slices_culprit - the name of a culprit, while the walk runs */
-void braid_slices_culprit(const struct braid_slices *x, const struct braid_culprit *culprit,
-			  char name[BRAID_NAME_TEXT]);
+/** braid_slices_states - what they are made of: the vCPUs; and, while the walk runs, what names are of */
+const struct braid_states *braid_slices_states(const struct braid_slices *x);
 
 /** braid_slices_culprits - append those of a slice, "a 12 us, b 3 us"; "-": none. Likewise */
 void braid_slices_culprits(const struct braid_slices *x, const struct braid_slice *slice,
@@ -92,9 +76,6 @@ void braid_slices_culprits(const struct braid_slices *x, const struct braid_slic
 
 /** braid_slices_task - the name of a task that ran on a vCPU. Likewise */
 void braid_slices_task(const struct braid_slices *x, u32 vcpu, s32 pid, char name[BRAID_NAME_TEXT]);
-
-/** braid_slices_renamed - another number when names that were made may be outdated */
-u64 braid_slices_renamed(const struct braid_slices *x);
 
 /** braid_slices_has - whether there are slices of a vCPU */
 bool braid_slices_has(const struct braid_slices *x, u32 vcpu);

@@ -25,7 +25,7 @@ static int note_slice(void *arg, const struct braid_slice *slice)
 	if (slice->task != BRAID_PID_UNKNOWN)
 		braid_text_printf(&text, " task %d", slice->task);
 	for (k = 0; k < slice->culprits.nr; k++) {
-		braid_slices_culprit(slices, &slice->culprits.of[k].culprit, culprit);
+		braid_culprit_name(braid_slices_states(slices), &slice->culprits.of[k].culprit, culprit);
 		braid_text_printf(&text, " by %s %llu", culprit,
 				  (unsigned long long)slice->culprits.of[k].ns);
 	}

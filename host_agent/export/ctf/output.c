@@ -190,7 +190,7 @@ int braid_ctf_output_take(struct braid_ctf *ctf)
 	for (k = 0; k < o->nr_rings; k++)
 		if (ctf->rings[k].class)
 			ctf->rings[k].class->met = true;
-	for (k = 0; ctf->states && k < braid_slices_nr_vcpus(ctf->slices); k++)
+	for (k = 0; ctf->states && k < braid_slices_states(ctf->slices)->nr_vcpus; k++)
 		if (ctf->states[k].class)
 			ctf->states[k].class->met = true;
 	for (k = 0; k < ctf->nr_types; k++)

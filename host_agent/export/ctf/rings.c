@@ -61,17 +61,17 @@ int braid_ctf_meet_ring(struct braid_ctf *ctf, const struct braid_ring *ring)
 
 int braid_ctf_meet_states(struct braid_ctf *ctf, u32 vcpu)
 {
-	struct braid_slices_vcpu v = braid_slices_vcpu(ctf->slices, vcpu);
+	const struct braid_vcpu *v = &braid_slices_states(ctf->slices)->vcpus[vcpu];
 	struct braid_ctf_ring *r = &ctf->states[vcpu];
 	char name[BRAID_CTF_NAME_BYTES];
 	const char *path;
 
-	r->id = v.number;
-	r->cpu = v.number;
-	snprintf(name, sizeof(name), "tracebraid-states_%u", v.number);
+	r->id = v->number;
+	r->cpu = v->number;
+	snprintf(name, sizeof(name), "tracebraid-states_%u", v->number);
 	path = braid_ctf_paths_add(&ctf->output->paths,
-				   ctf->output->traces[v.guest->number].folder, name, v.number);
-	return path ? meet(ctf, r, v.guest, BRAID_CTF_STATES, path) : braid_out_of_memory();
+				   ctf->output->traces[v->guest->number].folder, name, v->number);
+	return path ? meet(ctf, r, v->guest, BRAID_CTF_STATES, path) : braid_out_of_memory();
 }
 
 static void free_ring(struct braid_ctf_ring *r)
@@ -88,7 +88,7 @@ void braid_ctf_free_rings(struct braid_ctf *ctf)
 	for (k = 0; ctf->rings && k < ctf->output->nr_rings; k++)
 		free_ring(&ctf->rings[k]);
 	free(ctf->rings);
-	for (k = 0; ctf->states && k < braid_slices_nr_vcpus(ctf->slices); k++)
+	for (k = 0; ctf->states && k < braid_slices_states(ctf->slices)->nr_vcpus; k++)
 		free_ring(&ctf->states[k]);
 	free(ctf->states);
 	for (k = 0; ctf->tasks && k < ctf->output->nr_streams; k++)

@@ -15,7 +15,7 @@ static int put_values(struct braid_ctf *ctf, struct braid_ctf_ring *r,
 {
 	char state[BRAID_NAME_TEXT], task[BRAID_NAME_TEXT];
 	u64 ns = slice->to_ns - slice->from_ns;
-	u32 number = braid_slices_vcpu(ctf->slices, slice->vcpu).number;
+	u32 number = braid_slices_states(ctf->slices)->vcpus[slice->vcpu].number;
 	u8 *at;
 	int err;
 
@@ -57,7 +57,8 @@ int braid_ctf_states_begin(struct braid_ctf *ctf)
 
 	if (err)
 		return err;
-	ctf->states = calloc((size_t)braid_slices_nr_vcpus(ctf->slices) + 1, sizeof(*ctf->states));
+	ctf->states = calloc((size_t)braid_slices_states(ctf->slices)->nr_vcpus + 1,
+			     sizeof(*ctf->states));
 	return ctf->states ? 0 : braid_out_of_memory();
 }
 
@@ -66,7 +67,7 @@ int braid_ctf_states_end(struct braid_ctf *ctf)
 	int err = ctf->states ? braid_slices_end(ctf->slices) : 0;
 	u32 k;
 
-	for (k = 0; ctf->states && k < braid_slices_nr_vcpus(ctf->slices) && !err; k++)
+	for (k = 0; ctf->states && k < braid_slices_states(ctf->slices)->nr_vcpus && !err; k++)
 		err = braid_ctf_end_ring(ctf, &ctf->states[k]);
 	return err;
 }

@@ -196,7 +196,7 @@ static struct known *known_of(struct braid_perfetto_states *x,
 static int add_name(struct braid_perfetto_states *x, struct event *e, enum constant label,
 		    const struct braid_culprit *of, char name[BRAID_NAME_TEXT])
 {
-	u64 renamed = braid_slices_renamed(x->slices);
+	u64 renamed = braid_slices_states(x->slices)->renamed;
 	struct known *known = known_of(x, of);
 	struct arg *arg = &e->args[e->nr_args++];
 	int err = constant(x, label, &arg->name_iid);
@@ -206,7 +206,7 @@ static int add_name(struct braid_perfetto_states *x, struct event *e, enum const
 		arg->text_iid = known->iid;
 		return 0;
 	}
-	braid_slices_culprit(x->slices, of, name);
+	braid_culprit_name(braid_slices_states(x->slices), of, name);
 	arg->text = name;
 	if (!err)
 		err = braid_perfetto_intern(&x->sequence, ARG_TEXTS, name, &arg->text_iid);
@@ -227,14 +227,14 @@ static struct braid_perfetto_machine *host_of(struct braid_perfetto_states *x)
 
 static int put_track(struct braid_perfetto_states *x, u32 vcpu)
 {
-	struct braid_slices_vcpu v = braid_slices_vcpu(x->slices, vcpu);
-	struct braid_perfetto_machine *host, *guest = &x->machines[v.guest->number];
+	const struct braid_vcpu *v = &braid_slices_states(x->slices)->vcpus[vcpu];
+	struct braid_perfetto_machine *host, *guest = &x->machines[v->guest->number];
 	char name[BRAID_PERFETTO_NAME];
 	int err;
 
 	host = host_of(x);
 	err = braid_perfetto_guest_track(x->out, host, guest);
-	snprintf(name, sizeof(name), "%s vCPU %u, state", guest->name, v.number);
+	snprintf(name, sizeof(name), "%s vCPU %u, state", guest->name, v->number);
 	return err ? err : braid_perfetto_track(x->out, host, &x->tracks[vcpu],
 						guest->vcpus_track, name,
 						"What this vCPU did at each ns: docs/analyze.md of tracebraid explains the states.");
@@ -323,10 +323,11 @@ int braid_perfetto_states_begin(struct braid_perfetto_states **out, struct braid
 	err = braid_slices_begin(&x->slices, walk, &ops, x);
 	if (err)
 		return err;
-	x->tracks = calloc((size_t)braid_slices_nr_vcpus(x->slices) + 1, sizeof(*x->tracks));
+	x->tracks = calloc((size_t)braid_slices_states(x->slices)->nr_vcpus + 1,
+			   sizeof(*x->tracks));
 	if (!x->tracks)
 		return braid_out_of_memory();
-	for (k = 0; k < braid_slices_nr_vcpus(x->slices) && !err; k++)
+	for (k = 0; k < braid_slices_states(x->slices)->nr_vcpus && !err; k++)
 		if (braid_slices_has(x->slices, k))
 			err = put_track(x, k);
 	return err;

@@ -52,12 +52,6 @@ static u32 add_string(struct braid_text *t, size_t record, const char *string)
 	return bytes << 16 | at;
 }
 
-static void name_culprits(struct braid_dat_out_states *s, const struct braid_slice *slice)
-{
-	s->text.bytes = 0;
-	braid_slices_culprits(s->slices, slice, &s->text);
-}
-
 static int trace_dat_states_keep(void *arg, const struct braid_slice *slice)
 {
 	struct braid_dat_out_states *s = arg;
@@ -66,12 +60,14 @@ static int trace_dat_states_keep(void *arg, const struct braid_slice *slice)
 	struct kept kept = { .ns = from_ns < 0 ? 0 : (u64)from_ns };
 	struct state_record r = {
 		.record = { .common_type = BRAID_DAT_OUT_STATE, .common_pid = slice->task },
-		.vcpu = braid_slices_vcpu(s->slices, slice->vcpu).number, .ns = slice->to_ns - slice->from_ns,
+		.vcpu = braid_slices_states(s->slices)->vcpus[slice->vcpu].number,
+		.ns = slice->to_ns - slice->from_ns,
 	};
 	char state[BRAID_NAME_TEXT], task[BRAID_NAME_TEXT];
 	size_t begin = t->bytes, record = begin + sizeof(kept);
 
-	name_culprits(s, slice);
+	s->text.bytes = 0;
+	braid_slices_culprits(s->slices, slice, &s->text);
 	braid_slice_name(slice, state);
 	braid_slices_task(s->slices, slice->vcpu, slice->task, task);
 	braid_text_put(t, (const char *)&kept, sizeof(kept));
@@ -101,7 +97,8 @@ static int trace_dat_states_walk(struct braid_dat_out_states *s, struct braid_so
 		err = braid_slices_begin(&s->slices, &s->walk, &ops, s);
 	if (err || !braid_slices_any(s->slices))
 		return err;
-	s->events = calloc((size_t)braid_slices_nr_vcpus(s->slices) + 1, sizeof(*s->events));
+	s->events = calloc((size_t)braid_slices_states(s->slices)->nr_vcpus + 1,
+			   sizeof(*s->events));
 	err = s->events ? braid_walk_run(&s->walk, &none, NULL) : braid_out_of_memory();
 	if (!err)
 		err = braid_slices_end(s->slices);
@@ -132,15 +129,15 @@ void braid_dat_out_states_format(struct braid_dat_out_file *file)
 int braid_dat_out_states_put(const struct braid_dat_out_states *s, const struct braid_stream *guest,
 			     u32 vcpu, struct braid_dat_out_pages *pages)
 {
-	u32 number = braid_slices_find(s->slices, guest, vcpu);
+	const struct braid_guest_state *of = &braid_slices_states(s->slices)->guests[guest->number];
 	const struct braid_text *t;
 	u64 last_ns = 0;
 	size_t at = 0;
 	int err = 0;
 
-	if (number == BRAID_NO_VCPU)
+	if (vcpu >= of->nr_vcpus)
 		return 0;
-	t = &s->events[number];
+	t = &s->events[of->first_vcpu + vcpu];
 	while (!err && at < t->bytes) {
 		struct kept kept;
 		void *record;
@@ -162,7 +159,7 @@ void braid_dat_out_states_free(struct braid_dat_out_states *s)
 
 	if (!s)
 		return;
-	for (k = 0; s->events && k < braid_slices_nr_vcpus(s->slices); k++)
+	for (k = 0; s->events && k < braid_slices_states(s->slices)->nr_vcpus; k++)
 		braid_text_free(&s->events[k]);
 	free(s->events);
 	braid_text_free(&s->text);
