@@ -496,11 +496,6 @@ static int put_states_section(const struct braid_dat_out_file *file)
 
 /* -------------------------------------------------------------------------------------------- */
 
-static u64 round_up(u64 bytes, u64 to)
-{
-	return (bytes + to - 1) / to * to;
-}
-
 u64 braid_dat_out_head_bytes(const struct braid_dat_out *d,
 			     const struct braid_dat_out_file *file)
 {
@@ -526,7 +521,7 @@ int braid_dat_out_put_head(const struct braid_dat_out *d, struct braid_dat_out_f
 	if (d->version == 6) {
 		put_v6(&front, d, file);
 		if (front.bytes > file->data_start) {
-			file->data_start = round_up(front.bytes, file->page_bytes);
+			file->data_start = front.bytes;
 			err = -EAGAIN;
 		}
 	} else {

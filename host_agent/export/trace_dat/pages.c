@@ -64,6 +64,14 @@ static u64 commit_word(const struct braid_dat_out_pages *p, u8 *page)
 	return p->used | BRAID_MISSED_EVENTS | BRAID_MISSED_STORED;
 }
 
+/* The page that begins at ->filled is complete. */
+static int add_page(struct braid_dat_out_pages *p)
+{
+	p->filled += p->page_bytes;
+	p->bytes += p->page_bytes;
+	return p->filled + p->page_bytes > p->buffer_bytes ? braid_dat_out_pages_flush(p) : 0;
+}
+
 int braid_dat_out_pages_close(struct braid_dat_out_pages *p)
 {
 	u8 *page = p->buffer + p->filled;
@@ -75,17 +83,13 @@ int braid_dat_out_pages_close(struct braid_dat_out_pages *p)
 	commit = commit_word(p, page);
 	memcpy(page + offsetof(struct page_header, commit), &commit, sizeof(commit));
 	p->open = false;
-	p->filled += p->page_bytes;
-	p->bytes += p->page_bytes;
-	return p->filled + p->page_bytes > p->buffer_bytes ? braid_dat_out_pages_flush(p) : 0;
+	return add_page(p);
 }
 
 int braid_dat_out_pages_skip(struct braid_dat_out_pages *p)
 {
 	memset(p->buffer + p->filled, 0, p->page_bytes);
-	p->filled += p->page_bytes;
-	p->bytes += p->page_bytes;
-	return p->filled + p->page_bytes > p->buffer_bytes ? braid_dat_out_pages_flush(p) : 0;
+	return add_page(p);
 }
 
 static void open_page(struct braid_dat_out_pages *p, u64 ns)
