@@ -20,11 +20,11 @@
 #define BRAID_CHUNK_MAGIC	0x4b435242u	/* the bytes "BRCK" */
 #define BRAID_CHUNK_MAX_BYTES	(16u << 20)	/* of payload */
 #define BRAID_CAPTURE_MAJOR	1
-#define BRAID_CAPTURE_MINOR	6	/* 1: BUFFER; pages have the type of their stamps. 2:
+#define BRAID_CAPTURE_MINOR	7	/* 1: BUFFER; pages have the type of their stamps. 2:
 					   CLOCK_*, VCPUS. 3: WINDOW, and its counts in RING_END;
 					   VCPU_THREADS; flags of a CLOCK_PAIR. 4: CLOCK_VM,
 					   BRAID_MARK_DISRUPTED. 5: COMPLETE, INDEX, INDEX_BLOCKS.
-					   6: numbers of a host's events in INDEX */
+					   6: numbers of a host's events in INDEX. 7: TYPES */
 
 enum braid_chunk_type {
 	BRAID_CHUNK_FILE = 1,		/* struct braid_chunk_file */
@@ -61,6 +61,7 @@ enum braid_chunk_type {
 	BRAID_CHUNK_INDEX_BLOCKS = 28,	/* struct braid_index_block[]; of stream 0 */
 	BRAID_CHUNK_PACKED_SMALL = 29,	/* struct braid_chunk_packed_small, then a segment's chunks
 					   that are not pages; PACKED with the rest is next */
+	BRAID_CHUNK_TYPES = 30,		/* struct braid_chunk_types, then the types of a ring's pages */
 };
 
 struct braid_chunk {
@@ -375,6 +376,22 @@ struct braid_chunk_end {
 	u64 index_offset;		/* of INDEX_BLOCKS */
 };
 
+/*
+ * The types of events, minor 7. A TYPES chunk is next to the INDEX chunk of a ring's pages: ids of
+ * events, and a number for each place, of seven bits to a byte. Its bit k + 1 says that the page has
+ * events of ids[k]. A reader of some types need not read pages that have none of them, unless
+ * BRAID_TYPES_READ is set.
+ */
+#define BRAID_TYPES_IDS		63u	/* at most */
+#define BRAID_TYPES_READ	1u	/* the page says that events were lost, or has some whose id is
+					   not in the chunk, or none: those of a RAW buffer */
+
+struct braid_chunk_types {
+	u32 nr;				/* places, as in INDEX */
+	u32 nr_ids;			/* u16 ids[] follow, then the numbers */
+};
+
+static_assert(sizeof(struct braid_chunk_types) == 8, "types");
 static_assert(sizeof(struct braid_chunk_index) == 16, "index");
 static_assert(sizeof(struct braid_index_block) == 32, "index block");
 

@@ -11,7 +11,6 @@
 
 #include "host_agent/capture/checksum.h"
 #include "host_agent/capture/flusher.h"
-#include "host_agent/capture/host_event.h"
 #include "host_agent/capture/indexer.h"
 #include "host_agent/capture/output.h"
 #include "host_agent/capture/queue.h"
@@ -211,25 +210,16 @@ static bool is_index(u16 type)
 	       type == BRAID_CHUNK_FILE_END;
 }
 
-/* How many sequence numbers a HOST_PAGE takes. Its struct begins @head, or else @body. */
-static u64 numbers_of(const void *head, u32 head_bytes, const void *body, u32 body_bytes)
+/* What follows the struct of a page, which is the head, or else begins @body. NULL: there is none. */
+static const u8 *page_data(u16 type, u32 head_bytes, const void *body, u32 body_bytes, u32 *bytes)
 {
-	struct braid_chunk_host_page page;
+	u32 size = type == BRAID_CHUNK_PAGE ? sizeof(struct braid_chunk_page) :
+		   type == BRAID_CHUNK_HOST_PAGE ? sizeof(struct braid_chunk_host_page) : 0;
+	bool whole = !head_bytes && body_bytes >= size;
 
-	if (!head_bytes && body_bytes >= sizeof(page)) {
-		head = body;
-		head_bytes = body_bytes;
-		body_bytes = 0;
-	}
-	if (head_bytes < sizeof(page))
-		return 0;
-	memcpy(&page, head, sizeof(page));
-	if (!body_bytes) {
-		body = (const u8 *)head + sizeof(page);
-		body_bytes = head_bytes - sizeof(page);
-	}
-	return page.bytes < BRAID_SUBBUF_HEADER_BYTES || page.bytes > body_bytes ? 0 :
-	       braid_host_numbers(body, page.bytes, page.lost_before);
+	*bytes = whole ? body_bytes - size : body_bytes;
+	return !size || (!whole && head_bytes != size) ? NULL :
+	       whole ? (const u8 *)body + size : body;
 }
 
 /* A chunk goes to the end of the capture. */
@@ -237,9 +227,9 @@ static void index_chunk(struct capture_file *f, const struct braid_chunk *chunk,
 			u32 head_bytes, const void *body, u32 body_bytes)
 {
 	u8 first[BRAID_INDEXER_HEAD] = { 0 };
-	u32 n = head_bytes < sizeof(first) ? head_bytes : sizeof(first);
+	u32 n = head_bytes < sizeof(first) ? head_bytes : sizeof(first), bytes_of_page;
 	u32 more = body_bytes < sizeof(first) - n ? body_bytes : sizeof(first) - n;
-	bool host = chunk->type == BRAID_CHUNK_HOST_PAGE;
+	const u8 *page;
 
 	if (is_index(chunk->type))
 		return;
@@ -247,8 +237,8 @@ static void index_chunk(struct capture_file *f, const struct braid_chunk *chunk,
 		memcpy(first, head, n);
 	if (more)
 		memcpy(first + n, body, more);
-	braid_indexer_add(f->indexer, bytes(&f->base), chunk, first,
-			  host ? numbers_of(head, head_bytes, body, body_bytes) : 0);
+	page = page_data(chunk->type, head_bytes, body, body_bytes, &bytes_of_page);
+	braid_indexer_add(f->indexer, bytes(&f->base), chunk, first, page, bytes_of_page);
 }
 
 static int put_chunk(struct braid_capture_writer *w, u16 type, u32 stream, const void *head,
@@ -293,7 +283,20 @@ static int put_chunk(struct braid_capture_writer *w, u16 type, u32 stream, const
 	return f->used >= BUFFER_BYTES && !in_place ? file_flush(w) : 0;
 }
 
-/* The INDEX chunks that are due; @all: what there is. */
+static int put_types(struct capture_file *f, const struct braid_indexer_due *due)
+{
+	struct {
+		struct braid_chunk_types head;
+		u16 ids[BRAID_TYPES_IDS];
+	} types = { .head = { .nr = due->head.nr, .nr_ids = due->ids->nr } };
+
+	memcpy(types.ids, due->ids->ids, due->ids->nr * sizeof(*types.ids));
+	return put_chunk(&f->base, BRAID_CHUNK_TYPES, due->stream, &types,
+			 sizeof(types.head) + due->ids->nr * sizeof(*types.ids), due->types,
+			 due->types_bytes);
+}
+
+/* The INDEX chunks that are due, each with its TYPES; @all: what there is. */
 static int put_index(struct capture_file *f, bool all)
 {
 	struct braid_indexer_due due;
@@ -304,6 +307,8 @@ static int put_index(struct capture_file *f, bool all)
 		offset = bytes(&f->base);
 		err = put_chunk(&f->base, BRAID_CHUNK_INDEX, due.stream, &due.head, sizeof(due.head),
 				due.places, due.bytes);
+		if (!err && due.stream)
+			err = put_types(f, &due);
 		braid_indexer_wrote(f->indexer, offset);
 	}
 	return err;

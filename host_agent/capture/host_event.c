@@ -80,7 +80,7 @@ u64 braid_host_lost(const u8 *page, u32 bytes, u64 reported)
 	return stored;
 }
 
-u64 braid_host_numbers(const u8 *page, u32 bytes, u64 reported)
+u64 braid_host_numbers(const u8 *page, u32 bytes, u64 reported, struct braid_types_page *types)
 {
 	u64 lost = braid_host_lost(page, bytes, reported);
 	u64 nr = lost == BRAID_HOST_LOST_SOME ? 0 : lost;
@@ -90,9 +90,16 @@ u64 braid_host_numbers(const u8 *page, u32 bytes, u64 reported)
 
 	memcpy(&commit, page + 8, sizeof(commit));
 	commit &= BRAID_HOST_COMMIT_MASK;
+	if (types)
+		types->odd = lost || commit > there;
 	there = commit < there ? commit : there;
 	while (at < there && braid_host_event_take(page + BRAID_SUBBUF_HEADER_BYTES, there, &at, &time,
-						   &payload, &payload_bytes))
+						   &payload, &payload_bytes)) {
 		nr += payload != NULL;
+		if (payload && types)
+			braid_types_note(types, payload, payload_bytes);
+	}
+	if (types)
+		types->odd |= at < there;
 	return nr;
 }

@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include "tracebraid/types.h"
+#include "host_agent/capture/types.h"
 
 #define BRAID_HOST_COMMIT_MASK	((1u << 27) - 1)	/* bytes, in a sub-buffer's commit */
 
@@ -35,7 +35,13 @@ bool braid_host_event_take(const u8 *data, u32 bytes, u32 *at, u64 *time, const 
  */
 u64 braid_host_lost(const u8 *page, u32 bytes, u64 reported);
 
-/** braid_host_numbers - sequence numbers that a sub-buffer takes: events, and losses before it */
-u64 braid_host_numbers(const u8 *page, u32 bytes, u64 reported);
+/**
+ * braid_host_numbers - sequence numbers that a sub-buffer takes: events, and losses before it
+ * @page: as for braid_host_lost(), as what follows
+ * @bytes: of it
+ * @reported: losses
+ * @types: what it has is noted; NULL: it is not
+ */
+u64 braid_host_numbers(const u8 *page, u32 bytes, u64 reported, struct braid_types_page *types);
 
 #endif /* BRAID_CAPTURE_HOST_EVENT_H */

@@ -5,8 +5,10 @@
 #include <string.h>
 
 #include "host_agent/capture/extent.h"
+#include "host_agent/capture/host_event.h"
 #include "host_agent/capture/indexer.h"
 #include "host_agent/util/array.h"
+#include "host_agent/util/varint.h"
 #include "shared/ring.h"
 
 #define NR_BUCKETS	256u
@@ -26,8 +28,11 @@ struct list {
 	u64 stamp;
 	u64 numbers;			/* of a host's ring: sequence numbers taken so far */
 	struct braid_extent before;	/* what the next place differs from */
-	char *data;
-	u32 used, allocated;
+	struct room {
+		char *data;
+		u32 used, allocated;
+	} places, types;
+	struct braid_types_ids ids;
 };
 
 struct braid_indexer {
@@ -38,6 +43,7 @@ struct braid_indexer {
 	struct braid_index_block *blocks;
 	size_t nr, capacity;
 	bool failed;
+	struct braid_types_page page;	/* the one that is added */
 };
 
 /* What the index says of a chunk. */
@@ -50,6 +56,7 @@ struct entry {
 	bool host;
 	u64 stamp;
 	u64 numbers;
+	u64 types;
 	struct braid_extent extent;
 };
 
@@ -85,13 +92,19 @@ static struct list *list_of(struct braid_indexer *ix, const struct entry *e)
 	return *place;
 }
 
+static void free_rooms(struct list *list)
+{
+	free(list->places.data);
+	free(list->types.data);
+}
+
 static void free_list(struct braid_indexer *ix, struct list *list)
 {
 	struct list **place = indexer_place_of(ix, list->stream, list->head.buffer, list->head.cpu);
 
 	*place = list->next;
 	ix->nr_lists--;
-	free(list->data);
+	free_rooms(list);
 	free(list);
 }
 
@@ -118,31 +131,44 @@ static u32 flags_of(const struct list *list, const struct entry *e)
 	return (s64)(e->stamp - list->stamp) < 0 ? flags | BRAID_INDEX_BACK : flags;
 }
 
-static int indexer_add(struct list *list, const struct entry *e)
+/* Where @bytes can be appended; NULL: out of memory. */
+static char *end_of(struct room *room, u32 bytes)
 {
-	u32 allocated = list->allocated ? 2 * list->allocated : FIRST_BYTES;
+	u32 allocated = room->allocated ? 2 * room->allocated : FIRST_BYTES;
 	char *grown;
 
-	if (list->allocated - list->used < BRAID_PLACE_BYTES) {
-		grown = realloc(list->data, allocated);
+	if (room->allocated - room->used < bytes) {
+		grown = realloc(room->data, allocated);
 		if (!grown)
-			return -ENOMEM;
-		list->data = grown;
-		list->allocated = allocated;
+			return NULL;
+		room->data = grown;
+		room->allocated = allocated;
 	}
+	return room->data + room->used;
+}
+
+static int indexer_add(struct list *list, const struct entry *e)
+{
+	char *place = end_of(&list->places, BRAID_PLACE_BYTES);
+	char *number = list->stream ? end_of(&list->types, BRAID_VARINT_BYTES) : NULL;
+
+	if (!place || (list->stream && !number))
+		return -ENOMEM;
 	list->numbers += e->numbers;
 	if (!list->head.nr++ || (e->latest && e->ns > list->head.ns))
 		list->head.ns = e->ns;
 	list->flags |= flags_of(list, e);
-	list->used = braid_extent_put(list->data + list->used, &list->before, &e->extent) -
-		     list->data;
+	list->places.used = braid_extent_put(place, &list->before, &e->extent) - list->places.data;
+	if (number)
+		list->types.used = braid_varint_put(number, e->types) - list->types.data;
 	list->before = list->latest = e->extent;
 	list->stamp = e->stamp;
 	list->any = true;
 	return 0;
 }
 
-static void take_page(struct entry *e, const struct braid_chunk *chunk, const u8 *head)
+static void take_page(struct braid_indexer *ix, struct entry *e, const struct braid_chunk *chunk,
+		      const u8 *head, const u8 *data, u32 bytes)
 {
 	struct braid_chunk_page page;
 
@@ -158,9 +184,15 @@ static void take_page(struct entry *e, const struct braid_chunk *chunk, const u8
 	e->extent.first_seq = page.first_seq;
 	e->extent.from_bytes = page.from_bytes;
 	e->extent.to_bytes = page.to_bytes;
+	if (data)
+		braid_types_guest(&ix->page, &page, data, bytes);
+	else
+		ix->page.odd = true;
 }
 
-static void take_host_page(struct entry *e, const struct braid_chunk *chunk, const u8 *head)
+static void take_host_page(struct braid_indexer *ix, struct entry *e,
+			   const struct braid_chunk *chunk, const u8 *head, const u8 *data,
+			   u32 bytes)
 {
 	struct braid_chunk_host_page page;
 
@@ -172,6 +204,10 @@ static void take_host_page(struct entry *e, const struct braid_chunk *chunk, con
 	e->host = true;
 	e->extent.first_seq = page.lost_before;
 	e->extent.to_bytes = page.bytes;
+	if (data && page.bytes >= BRAID_SUBBUF_HEADER_BYTES && page.bytes <= bytes)
+		e->numbers = braid_host_numbers(data, page.bytes, page.lost_before, &ix->page);
+	else
+		ix->page.odd = true;
 }
 
 /*
@@ -196,25 +232,27 @@ static void end_stream(struct braid_indexer *ix, u32 stream)
 }
 
 void braid_indexer_add(struct braid_indexer *ix, u64 offset, const struct braid_chunk *chunk,
-		       const u8 head[BRAID_INDEXER_HEAD], u64 numbers)
+		       const u8 head[BRAID_INDEXER_HEAD], const u8 *page, u32 bytes)
 {
-	struct entry e = { .extent.offset = offset, .numbers = numbers };
+	struct entry e = { .extent.offset = offset };
 	struct list *list;
 
 	static_assert(sizeof(struct braid_chunk_page) <= BRAID_INDEXER_HEAD, "head");
 	if (!ix || ix->failed)
 		return;
 	if (chunk->stream && chunk->type == BRAID_CHUNK_PAGE)
-		take_page(&e, chunk, head);
+		take_page(ix, &e, chunk, head, page, bytes);
 	else if (chunk->stream && chunk->type == BRAID_CHUNK_HOST_PAGE)
-		take_host_page(&e, chunk, head);
+		take_host_page(ix, &e, chunk, head, page, bytes);
 	if (chunk->stream && chunk->type == BRAID_CHUNK_STREAM_END)
 		end_stream(ix, chunk->stream);
 	list = list_of(ix, &e);
 	if (list && e.host)
 		e.extent.position = list->numbers;
+	if (list && list->stream)
+		e.types = braid_types_put(&ix->page, &list->ids);
 	ix->failed = !list || indexer_add(list, &e);
-	if (!ix->failed && (list->used >= BRAID_INDEX_BYTES || list->head.nr >= BRAID_INDEX_PLACES))
+	if (!ix->failed && (list->places.used >= BRAID_INDEX_BYTES || list->head.nr >= BRAID_INDEX_PLACES))
 		make_due(ix, list);
 }
 
@@ -233,8 +271,9 @@ bool braid_indexer_take(struct braid_indexer *ix, bool all, struct braid_indexer
 		return false;
 	ix->due = list->due_next;
 	*due = (struct braid_indexer_due){
-		.stream = list->stream, .head = list->head, .places = list->data,
-		.bytes = list->used,
+		.stream = list->stream, .head = list->head, .places = list->places.data,
+		.bytes = list->places.used, .ids = &list->ids, .types = list->types.data,
+		.types_bytes = list->types.used,
 	};
 	return true;
 }
@@ -252,7 +291,7 @@ void braid_indexer_wrote(struct braid_indexer *ix, u64 offset)
 	list->due = false;
 	list->head.nr = 0;
 	list->flags = 0;
-	list->used = 0;
+	list->places.used = list->types.used = list->ids.nr = 0;
 	memset(&list->before, 0, sizeof(list->before));
 	if (list->ended)
 		free_list(ix, list);
@@ -276,7 +315,7 @@ void braid_indexer_free(struct braid_indexer *ix)
 	for (k = 0; k < NR_BUCKETS; k++)
 		for (list = ix->buckets[k]; list; list = next) {
 			next = list->next;
-			free(list->data);
+			free_rooms(list);
 			free(list);
 		}
 	free(ix->blocks);

@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include "host_agent/capture/chunk.h"
+#include "host_agent/capture/types.h"
 
 #define BRAID_INDEXER_HEAD	64u	/* of a payload, that braid_indexer_add() looks at */
 
@@ -20,19 +20,23 @@ struct braid_indexer *braid_indexer_new(void);
  * @offset: of the chunk
  * @chunk: as written
  * @head: its payload's first BRAID_INDEXER_HEAD bytes, or those that there are and 0
- * @numbers: of HOST_PAGE: its braid_host_numbers(); else 0
+ * @page: of a PAGE or HOST_PAGE: what follows its struct; NULL: none
+ * @bytes: of @page
  *
  * When memory is out, the capture has no index.
  */
 void braid_indexer_add(struct braid_indexer *ix, u64 offset, const struct braid_chunk *chunk,
-		       const u8 head[BRAID_INDEXER_HEAD], u64 numbers);
+		       const u8 head[BRAID_INDEXER_HEAD], const u8 *page, u32 bytes);
 
-/* What an INDEX chunk is to hold: struct braid_chunk_index and places. */
+/* What an INDEX chunk is to hold: struct braid_chunk_index and places; and TYPES, of a stream's. */
 struct braid_indexer_due {
 	u32 stream;
 	struct braid_chunk_index head;
 	const char *places;
 	u32 bytes;
+	const struct braid_types_ids *ids;
+	const char *types;
+	u32 types_bytes;
 };
 
 /**

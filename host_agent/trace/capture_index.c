@@ -159,7 +159,7 @@ int braid_capture_take_host_page(struct braid_capture_stream *s, const struct br
 	number = ring->numbers;
 	if (braid_capture_numbers_hosts(s->source, s->source->file))
 		ring->numbers += braid_host_numbers(v->payload + sizeof(page), page.bytes,
-						    page.lost_before);
+						    page.lost_before, NULL);
 	return braid_extents_add(&ring->extents, &(struct braid_extent){
 		.offset = v->offset, .file = s->source->file, .position = number,
 		.first_seq = page.lost_before, .to_bytes = page.bytes,
