@@ -61,7 +61,7 @@ enum braid_chunk_type {
 	BRAID_CHUNK_INDEX_BLOCKS = 28,	/* struct braid_index_block[]; of stream 0 */
 	BRAID_CHUNK_PACKED_SMALL = 29,	/* struct braid_chunk_packed_small, then a segment's chunks
 					   that are not pages; PACKED with the rest is next */
-	BRAID_CHUNK_TYPES = 30,		/* struct braid_chunk_types, then the types of a ring's pages */
+	BRAID_CHUNK_TYPES = 30,		/* struct braid_chunk_types, then types of a ring's pages */
 };
 
 struct braid_chunk {
@@ -378,13 +378,13 @@ struct braid_chunk_end {
 
 /*
  * The types of events, minor 7. A TYPES chunk is next to the INDEX chunk of a ring's pages: ids of
- * events, and a number for each place, of seven bits to a byte. Its bit k + 1 says that the page has
- * events of ids[k]. A reader of some types need not read pages that have none of them, unless
+ * events, and a number for each place, of seven bits to a byte. Its bit k + 1 says that the page
+ * has events of ids[k]. A reader of some types need not read pages that have none of them, unless
  * BRAID_TYPES_READ is set.
  */
 #define BRAID_TYPES_IDS		63u	/* at most */
-#define BRAID_TYPES_READ	1u	/* the page says that events were lost, or has some whose id is
-					   not in the chunk, or none: those of a RAW buffer */
+#define BRAID_TYPES_READ	1u	/* the page says that events were lost, or has some whose
+					   id is not in the chunk, or none: those of a RAW buffer */
 
 struct braid_chunk_types {
 	u32 nr;				/* places, as in INDEX */

@@ -252,7 +252,8 @@ void braid_indexer_add(struct braid_indexer *ix, u64 offset, const struct braid_
 	if (list && list->stream)
 		e.types = braid_types_put(&ix->page, &list->ids);
 	ix->failed = !list || indexer_add(list, &e);
-	if (!ix->failed && (list->places.used >= BRAID_INDEX_BYTES || list->head.nr >= BRAID_INDEX_PLACES))
+	if (!ix->failed && (list->places.used >= BRAID_INDEX_BYTES ||
+			    list->head.nr >= BRAID_INDEX_PLACES))
 		make_due(ix, list);
 }
 

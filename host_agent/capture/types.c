@@ -37,8 +37,8 @@ void braid_types_guest(struct braid_types_page *page, const struct braid_chunk_p
 {
 	u32 at, word, size, end = head->to_bytes - head->from_bytes;
 
-	if (head->lost_before || head->dropped || head->from_bytes >= head->to_bytes || end > bytes ||
-	    head->flags & (BRAID_PAGE_RAW | BRAID_PAGE_PLACED)) {
+	if (head->lost_before || head->dropped || head->from_bytes >= head->to_bytes ||
+	    end > bytes || head->flags & (BRAID_PAGE_RAW | BRAID_PAGE_PLACED)) {
 		page->odd = true;
 		return;
 	}

@@ -259,7 +259,7 @@ static int verify_file(struct verify *v, char *path)
 {
 	struct braid_progress progress;
 	struct braid_source_options options = {
-		.fault = print_fault, .fault_arg = v,
+		.fault = print_fault, .fault_arg = v, .check_types = true,
 		.progress = braid_progress_show, .progress_arg = &progress,
 	};
 	int err;

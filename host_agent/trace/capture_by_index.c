@@ -62,6 +62,8 @@ int braid_capture_take_index(struct braid_capture_source *cs, const struct braid
 	if (!is_indexed(cs) || v->bytes < HEAD_BYTES)
 		return 0;
 	memcpy(&head, v->payload, HEAD_BYTES);
+	cs->types_at = v->stream ? v->offset + braid_chunk_bytes(v->bytes) : 0;
+	cs->types_nr = head.nr;
 	block.buffer = head.buffer;
 	block.cpu = head.cpu;
 	block.nr = place.nr = head.nr;
@@ -101,6 +103,7 @@ void braid_capture_end_index(struct braid_capture_source *cs)
 	cs->nr_blocks = cs->blocks_capacity = 0;
 	braid_extents_free(&cs->others);
 	cs->index_agrees = true;
+	cs->types_at = 0;
 }
 
 /* Trusting the index -------------------------------------------------------------------------- */

@@ -7,6 +7,7 @@
 #include "host_agent/trace/capture_extents.h"
 #include "host_agent/util/array.h"
 #include "host_agent/util/error.h"
+#include "host_agent/util/varint.h"
 
 #define FIRST_BYTES	256u	/* of a block in memory; it doubles up to */
 #define MOST_BYTES	65536u
@@ -20,6 +21,8 @@ struct braid_extent_block {
 	bool closed;			/* none are added */
 	char *data;			/* NULL: in the file */
 };
+
+#define NO_TYPES	UINT32_MAX	/* of this block any more */
 
 static struct braid_extent_block *add_block(struct braid_extents *list)
 {
@@ -108,6 +111,15 @@ int braid_extents_add_block(struct braid_extents *list, const struct braid_index
 	return 0;
 }
 
+static void forget_loaded(struct braid_extents *list)
+{
+	free(list->loaded_data);
+	free(list->loaded_types);
+	list->loaded_data = NULL;
+	list->loaded_types = NULL;
+	list->loaded = NULL;
+}
+
 /* A block's bytes. Return: how many, or -errno. */
 static s64 bytes_of(struct braid_extents *list, const struct braid_extent_block *block,
 		    const char **data)
@@ -118,10 +130,8 @@ static s64 bytes_of(struct braid_extents *list, const struct braid_extent_block 
 	if (block->data)
 		return block->used;
 	if (list->loaded != block) {
-		free(list->loaded_data);
-		list->loaded_data = NULL;
-		list->loaded = NULL;
-		n = list->read(list->arg, &block->place, &list->loaded_data);
+		forget_loaded(list);
+		n = list->read(list->arg, &block->place, &list->loaded_data, &list->loaded_types);
 		if (n < 0)
 			return n;
 		list->loaded_bytes = n;
@@ -138,6 +148,21 @@ static const struct braid_extent_block *block_after(const struct braid_extents *
 	return !c->block ? list->first : c->nr_in_block < c->block->place.nr ? c->block : c->block->next;
 }
 
+/* The number of the extent that the cursor has come to. */
+static void take_types(const struct braid_extents *list, struct braid_extent_cursor *c)
+{
+	const struct braid_extents_types *types = NULL;
+
+	if (list->loaded == c->block)
+		types = list->loaded_types;
+	c->types = BRAID_TYPES_READ;
+	if (!types || c->types_at == NO_TYPES) {
+		c->types_at = NO_TYPES;
+		return;
+	}
+	c->types_at = braid_varint_take(types->numbers + c->types_at, &c->types) - types->numbers;
+}
+
 int braid_extents_next(struct braid_extents *list, struct braid_extent_cursor *c)
 {
 	const struct braid_extent_block *block = block_after(list, c);
@@ -148,7 +173,7 @@ int braid_extents_next(struct braid_extents *list, struct braid_extent_cursor *c
 		return 0;
 	if (block != c->block) {
 		c->block = block;
-		c->at = c->nr_in_block = 0;
+		c->at = c->types_at = c->nr_in_block = 0;
 		c->extent = (struct braid_extent){ .file = block->place.file };
 	}
 	n = bytes_of(list, block, &data);
@@ -158,6 +183,7 @@ int braid_extents_next(struct braid_extents *list, struct braid_extent_cursor *c
 	if (!end)
 		return braid_fail(-EBADMSG, "the capture changed while it was read");
 	c->at = end - data;
+	take_types(list, c);
 	c->nr_in_block++;
 	c->nr++;
 	return 1;
@@ -183,6 +209,16 @@ bool braid_extents_skip(const struct braid_extents *list, struct braid_extent_cu
 		.block = target, .nr = target_nr, .extent.file = target->place.file,
 	};
 	return true;
+}
+
+bool braid_extents_has_beginning(struct braid_extents *list, struct braid_extent_cursor c)
+{
+	const struct braid_extent_block *block = c.block;
+
+	while (braid_extents_next(list, &c) > 0 && c.block == block)
+		if (!c.extent.from_bytes)
+			return true;
+	return false;
 }
 
 /* A place to begin at, and the extent there. */
@@ -303,6 +339,6 @@ void braid_extents_free(struct braid_extents *list)
 		next = block->next;
 		free_block(block);
 	}
-	free(list->loaded_data);
+	forget_loaded(list);
 	memset(list, 0, sizeof(*list));
 }

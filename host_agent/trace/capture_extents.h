@@ -10,6 +10,7 @@
 #include <stddef.h>
 
 #include "host_agent/capture/extent.h"
+#include "host_agent/capture/types.h"
 
 struct braid_extent_block;
 
@@ -21,18 +22,29 @@ struct braid_index_place {
 	u64 ns;
 };
 
+/* What a block's TYPES chunk has. */
+struct braid_extents_types {
+	struct braid_types_ids ids;
+	char numbers[];			/* one for each extent, valid */
+};
+
 /* A list that grows at its end; all zero: empty. */
 struct braid_extents {
 	struct braid_extent_block *first, *last;
 	size_t nr;
 	struct braid_extent latest;
 
-	/* Blocks of the file: reads one's places, to be freed. Bytes, or -errno with braid_fail(). */
-	s64 (*read)(void *arg, const struct braid_index_place *place, char **to);
+	/*
+	 * Blocks of the file: reads one's places and, if it has them, types, all to be freed.
+	 * Bytes of places, or -errno with braid_fail().
+	 */
+	s64 (*read)(void *arg, const struct braid_index_place *place, char **to,
+		    struct braid_extents_types **types);
 	void *arg;
 	const struct braid_extent_block *loaded;	/* the last one read */
 	char *loaded_data;
 	u32 loaded_bytes;
+	struct braid_extents_types *loaded_types;	/* NULL: it has none */
 };
 
 /* A place in such a list; all zero: before the first one. */
@@ -42,6 +54,8 @@ struct braid_extent_cursor {
 	u32 nr_in_block;		/* extents of it before the place */
 	size_t nr;			/* extents before the place */
 	struct braid_extent extent;	/* the last of them */
+	u64 types;			/* its number in TYPES; BRAID_TYPES_READ: it has none */
+	u32 types_at;			/* in the numbers, the next one */
 };
 
 /**
@@ -98,6 +112,9 @@ int braid_extents_next(struct braid_extents *list, struct braid_extent_cursor *c
 bool braid_extents_skip(const struct braid_extents *list, struct braid_extent_cursor *c, u64 ns,
 			bool first);
 
+/** braid_extents_has_beginning - whether a block, at whose start @c is, has that of a sub-buffer */
+bool braid_extents_has_beginning(struct braid_extents *list, struct braid_extent_cursor c);
+
 /**
  * braid_extents_skip_near - move on within two blocks
  * @list: the list
@@ -114,6 +131,13 @@ bool braid_extents_skip(const struct braid_extents *list, struct braid_extent_cu
 int braid_extents_skip_near(struct braid_extents *list, struct braid_extent_cursor *c,
 			    bool (*before)(void *arg, const struct braid_extent *extent),
 			    bool (*begins)(const struct braid_extent *extent), void *arg);
+
+/** braid_extents_ids - what the types of a cursor that was just moved on refer to */
+static inline const struct braid_types_ids *
+braid_extents_ids(const struct braid_extents *list, const struct braid_extent_cursor *c)
+{
+	return list->loaded == c->block && list->loaded_types ? &list->loaded_types->ids : NULL;
+}
 
 /** braid_extents_block - the first block's place, or the one after @place; NULL: none */
 const struct braid_index_place *braid_extents_block(const struct braid_extents *list,

@@ -249,6 +249,16 @@ static bool accept_extent(struct guest_ring *g, const struct braid_chunk_page *p
 	return true;
 }
 
+/* Whether nothing but its number of events need be known of a page, or a rest of one. */
+static bool may_pass_page(const struct guest_ring *g)
+{
+	const struct braid_ring *ring = &g->base.ring;
+
+	return ring->left_out && g->opened && ring->walk.started && !g->lost_track && !g->dropped &&
+	       !g->unreported && !g->unreported_damaged && !g->adrift && !g->skipped &&
+	       braid_clock_epochs(&ring->stream->clock) <= 1;
+}
+
 /* Loads the next extent. Return: 1, 0 at the end, -errno. */
 static int load_extent(struct guest_ring *g)
 {
@@ -258,6 +268,8 @@ static int load_extent(struct guest_ring *g)
 	bool placed;
 	int err;
 
+	if (may_pass_page(g))
+		braid_capture_pass_guest(base, g->position, g->covered_bytes, &g->part);
 	err = braid_extents_next(&base->extents, &g->base.at);
 	if (err <= 0)
 		return err;
@@ -280,6 +292,8 @@ static int load_extent(struct guest_ring *g)
 	g->page_flags = braid_capture_page_flags(base->source, extent, &page, g->flags);
 	if (accept_extent(g, &page, &placed))
 		begin_extent(g, placed);
+	if (!braid_capture_has_types(base, base->chunk))
+		faulty(g, "its events are of other types than the index says");
 	return 1;
 }
 
@@ -482,17 +496,6 @@ static int guest_next(struct braid_ring *ring)
 	}
 }
 
-/* Whether a block has the beginning of a sub-buffer. */
-static bool has_beginning(struct braid_extents *extents, struct braid_extent_cursor c)
-{
-	const struct braid_extent_block *block = c.block;
-
-	while (braid_extents_next(extents, &c) > 0 && c.block == block)
-		if (!c.extent.from_bytes)
-			return true;
-	return false;
-}
-
 static bool page_is_before(const struct braid_capture_ring *ring, const void *head, s64 ns)
 {
 	struct braid_chunk_page page;
@@ -513,7 +516,7 @@ static bool guest_skip(struct braid_ring *ring, s64 ns)
 	if (g->adrift || braid_clock_epochs(&ring->stream->clock) > 1)
 		return false;
 	moved = braid_capture_skip(&g->base, ns, false);
-	if (moved && !has_beginning(&g->base.extents, g->base.at)) {
+	if (moved && !braid_extents_has_beginning(&g->base.extents, g->base.at)) {
 		g->base.at = at;
 		moved = false;
 	}
@@ -521,15 +524,12 @@ static bool guest_skip(struct braid_ring *ring, s64 ns)
 					  page_is_before);
 	if (!moved)
 		return false;
-	g->loaded = false;
-	g->opened = false;
-	g->placed = false;
-	g->lost_track = false;
-	g->skipped = true;
+	g->loaded = g->opened = g->placed = g->lost_track = false;
 	g->leaves_out = g->passed = false;
 	g->dropped = 0;
 	g->unreported = 0;
 	g->unreported_damaged = 0;
+	g->skipped = true;
 	return true;
 }
 

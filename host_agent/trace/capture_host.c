@@ -63,6 +63,24 @@ static void count_loss(struct host_ring *h, u32 page_bytes, u64 reported)
 	h->unreported += reported;
 }
 
+static const struct braid_clock *clock_of(const struct host_ring *h)
+{
+	static const struct braid_clock as_is;	/* of BRAID_CLOCK_HOST */
+
+	return !h->base.own_clock ? &h->base.source->source.clocks.trace :
+	       h->base.clock ? h->base.clock : &as_is;
+}
+
+/* Whether nothing but its number of events need be known of a page. */
+static bool may_pass_page(const struct host_ring *h)
+{
+	const struct braid_capture_ring *base = &h->base;
+
+	return base->ring.left_out && base->at.nr && !base->times && !base->own_clock &&
+	       !base->nr_left_out && !h->skipped && !h->unreported && !h->unreported_some &&
+	       braid_clock_epochs(clock_of(h)) <= 1;
+}
+
 /* Return: 1, 0 at the end, -errno. */
 static int load_page(struct host_ring *h)
 {
@@ -72,6 +90,8 @@ static int load_page(struct host_ring *h)
 	u32 bytes;
 	int err;
 
+	if (may_pass_page(h))
+		braid_capture_pass_host(base);
 	err = braid_extents_next(&base->extents, &h->base.at);
 	if (err <= 0)
 		return err;
@@ -86,6 +106,8 @@ static int load_page(struct host_ring *h)
 	if (err)
 		return err;
 	base->ring.walk.pages++;
+	if (!braid_capture_has_types(base, base->chunk))
+		faulty(h, "its events are of other types than the index says");
 	memcpy(&h->time, h->base.chunk + PAGE_AT, sizeof(h->time));
 	memcpy(&commit, h->base.chunk + PAGE_AT + 8, sizeof(commit));
 	if (h->skipped)
@@ -123,14 +145,6 @@ static void pass_over(struct host_ring *h, u64 stamp)
 	ring->walk.lost -= h->unreported;
 	h->unreported = 0;
 	h->unreported_some = false;
-}
-
-static const struct braid_clock *clock_of(const struct host_ring *h)
-{
-	static const struct braid_clock as_is;	/* of BRAID_CLOCK_HOST */
-
-	return !h->base.own_clock ? &h->base.source->source.clocks.trace :
-	       h->base.clock ? h->base.clock : &as_is;
 }
 
 /* The next event is no earlier than one that was left out. */

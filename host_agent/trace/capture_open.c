@@ -80,6 +80,9 @@ int braid_capture_take_chunk(struct braid_capture_source *cs, const struct braid
 		return braid_capture_take_ring_end(s, v);
 	case BRAID_CHUNK_TEXT:
 		return braid_capture_take_text(s, v);
+	case BRAID_CHUNK_TYPES:
+		braid_capture_take_types(cs, v);
+		return 0;
 	case BRAID_CHUNK_NOTE:
 		return braid_capture_take_note(s, v);
 	}
@@ -354,6 +357,7 @@ static void free_captures(struct braid_source *source)
 	free(cs->guests);
 	braid_capture_end_index(cs);
 	free(cs->files);
+	free(cs->types);
 	free(cs);
 }
 
@@ -374,6 +378,7 @@ struct braid_capture_source *braid_capture_new(const struct braid_source_options
 		cs->force_clock = options->force_clock;
 		cs->clock = options->clock;
 		cs->may_trust = options->by_index;
+		cs->types = options->check_types ? calloc(1, sizeof(*cs->types)) : NULL;
 	}
 	return cs;
 }

@@ -100,7 +100,32 @@ bool braid_capture_check_places(const char *data, u32 n, u32 nr, enum braid_stre
 	return at == end;
 }
 
-s64 braid_capture_read_places(void *arg, const struct braid_index_place *place, char **to)
+/* The types of a block, by the chunk after its own. Return: 0 or -errno. */
+static int read_types(struct braid_capture_reader *r, u64 offset, u32 nr,
+		      struct braid_extents_types **types)
+{
+	struct braid_types_ids ids;
+	struct braid_chunk_view v;
+	const char *numbers;
+	size_t bytes;
+	int ret = braid_capture_at(r, offset, &v);
+
+	if (ret <= 0 || v.type != BRAID_CHUNK_TYPES)
+		return ret < 0 ? ret : 0;
+	numbers = braid_types_open(v.payload, v.bytes, nr, &ids);
+	if (!numbers)
+		return 0;	/* verify reports it */
+	bytes = (const char *)v.payload + v.bytes - numbers;
+	*types = malloc(sizeof(**types) + bytes);
+	if (!*types)
+		return braid_out_of_memory();
+	(*types)->ids = ids;
+	memcpy((*types)->numbers, numbers, bytes);
+	return 0;
+}
+
+s64 braid_capture_read_places(void *arg, const struct braid_index_place *place, char **to,
+			      struct braid_extents_types **types)
 {
 	struct braid_capture_ring *ring = arg;
 	struct braid_capture_reader *r = ring->source->files[place->file].reader;
@@ -125,7 +150,10 @@ s64 braid_capture_read_places(void *arg, const struct braid_index_place *place, 
 	if (!*to)
 		return braid_out_of_memory();
 	memcpy(*to, v.payload + HEAD_BYTES, v.bytes - HEAD_BYTES);
-	return v.bytes - HEAD_BYTES;
+	bytes = v.bytes;
+	ret = ring->source->files[place->file].minor < 7 ? 0 :
+	      read_types(r, place->offset + braid_chunk_bytes(bytes), place->nr, types);
+	return ret ? ret : (s64)(bytes - HEAD_BYTES);
 }
 
 int braid_capture_check_page(const struct braid_capture_ring *ring, u32 file, const void *to, u32 bytes)

@@ -55,6 +55,7 @@ struct braid_capture_ring {
 	bool unordered;				/* extents are not in the order of the ring */
 	bool back;				/* time_stamps go back; known by an index only */
 	u64 bytes;				/* of the extents' chunks; likewise */
+	bool types_differ;			/* from the index: it was reported */
 	u32 file;				/* of the last extent */
 	u64 numbers;				/* of a host: sequence numbers taken so far */
 	bool own_clock;				/* a trace.dat's: not the source's clock of the trace */
@@ -147,6 +148,9 @@ struct braid_capture_source {
 	struct braid_index_block *blocks;	/* its INDEX chunks */
 	size_t nr_blocks, blocks_capacity;
 	bool index_agrees;			/* what was read with its INDEX chunks */
+	u64 types_at;				/* after the last of them, which has: */
+	u32 types_nr;				/* places */
+	struct braid_types_page *types;		/* NULL: they are not checked */
 	struct braid_capture_stream **guests;	/* by incarnation and boot */
 	size_t nr_guests, guests_capacity;
 	bool force_clock;
@@ -216,13 +220,29 @@ const char *braid_capture_host_page_fault(const struct braid_capture_stream *s,
 					  const struct braid_chunk_host_page *page, u32 bytes);
 
 /* Reads a ring's (@arg) INDEX chunk, for its extents. Bytes, or -errno with braid_fail(). */
-s64 braid_capture_read_places(void *arg, const struct braid_index_place *place, char **to);
+s64 braid_capture_read_places(void *arg, const struct braid_index_place *place, char **to,
+			      struct braid_extents_types **types);
 
 /*
  * Whether a page that was not read before is that of the index: @to: struct braid_chunk and @bytes.
  * Return: 0, -EBADMSG with braid_fail().
  */
 int braid_capture_check_page(const struct braid_capture_ring *ring, u32 file, const void *to, u32 bytes);
+
+/*
+ * capture_types.c: moves the cursor over whole pages of left-out types, if the index is trusted.
+ * Nothing lost is unreported; of a guest's ring: its clock has one epoch, and the sub-buffer at
+ * @position is decoded up to @covered; @part as for braid_capture_find_part().
+ */
+void braid_capture_pass_guest(struct braid_capture_ring *ring, u64 position, u32 covered,
+			      size_t *part);
+void braid_capture_pass_host(struct braid_capture_ring *ring);
+
+/* Whether a page that was just fetched has the types that the index says; false once for a ring. */
+bool braid_capture_has_types(struct braid_capture_ring *ring, const void *chunk);
+
+/* While all chunks are read: TYPES. */
+void braid_capture_take_types(struct braid_capture_source *cs, const struct braid_chunk_view *v);
 
 /* capture_join.c: whether a file was given before; it is then skipped and reported. */
 bool braid_capture_given_before(struct braid_capture_source *cs, char *const *paths, u32 file);

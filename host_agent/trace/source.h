@@ -236,6 +236,7 @@ struct braid_source_options {
 	enum braid_clock_kind clock;
 	bool by_index;			/* open captures by their index, if they have one: damaged
 					   pages are found only when they are read */
+	bool check_types;		/* that pages have the types that the index says */
 	void (*fault)(void *arg, const struct braid_stream *stream, const char *line);
 	void *fault_arg;
 	void (*progress)(void *arg, const char *what, u64 done, u64 total);

@@ -93,7 +93,9 @@ static void put_guest(struct braid_capture_writer *w, struct stream *s, u64 now)
 
 static bool is_recorded(enum big_event event, bool host)
 {
-	return event < BIG_EVENTS || (event == BIG_MIGRATE && scene[MIGRATE]) ||
+	bool migrations = scene[MIGRATE] || scene[RARE] || scene[BURSTS];
+
+	return event < BIG_EVENTS || (event == BIG_MIGRATE && migrations) ||
 	       (event == BIG_ONLINE && scene[OFFLINE] && !host);
 }
 

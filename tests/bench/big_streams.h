@@ -19,7 +19,9 @@ enum scene {
 	LOSSES,		/* of many rings */
 	RESET,		/* guest1 is, in the middle */
 	OFFLINE,	/* guests' vCPUs go off and on */
-	MIGRATE,	/* the host and the guests record migrations */
+	MIGRATE,	/* the host and the guests record migrations, often, */
+	RARE,		/* or as 0.1 % of all events, evenly, */
+	BURSTS,		/* or as many, 50 at a time on a CPU */
 	SCENES
 };
 

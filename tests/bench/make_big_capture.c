@@ -28,7 +28,7 @@
 int main(int argc, char **argv);
 
 static const char *const scenes[SCENES] = {
-	"window", "later", "losses", "reset", "offline", "migrate",
+	"window", "later", "losses", "reset", "offline", "migrate", "rare", "bursts",
 };
 
 static struct stream streams[NR_STREAMS] = {
@@ -414,6 +414,16 @@ static u64 reset(struct stream *s)
 	return events;
 }
 
+/* Whether an event is one of those few; *s: those of a burst are of one stream. */
+static bool is_rare(struct stream **s, u64 event)
+{
+	if (scene[BURSTS] && event % 50000 < 50) {
+		*s = &streams[1];
+		return true;
+	}
+	return scene[RARE] && !pick(1000);
+}
+
 static void take_words(int nr, char **words)
 {
 	u32 k;
@@ -445,7 +455,10 @@ int main(int argc, char **argv)
 			written += reset(&streams[0]);
 		if (s != &streams[HOST] && now - s->sampled_ns > SAMPLE_NS)
 			sample(s);
-		put_any(s, &s->cpus[pick(NR_CPUS)]);
+		if (is_rare(&s, k))
+			put_migrate(s, &s->cpus[scene[RARE] ? pick(NR_CPUS) : 0]);
+		else
+			put_any(s, &s->cpus[pick(NR_CPUS)]);
 	}
 	for (k = 0; k < NR_STREAMS; k++)
 		written += end_stream(&streams[k], BRAID_END_STOPPED);

@@ -127,9 +127,11 @@ static u32 put_places(char *data, u32 nr)
 	return end - data;
 }
 
-static s64 read_places(void *arg, const struct braid_index_place *place, char **to)
+static s64 read_places(void *arg, const struct braid_index_place *place, char **to,
+		       struct braid_extents_types **types)
 {
 	(void)arg;
+	(void)types;
 	*to = malloc(place->nr * BRAID_PLACE_BYTES);
 	NEED(*to);
 	return put_places(*to, place->nr);

@@ -353,9 +353,20 @@ static void analyses(void)
 	CHECK_EQ(analyzed("--against-since", "22:14Z"), 1);
 }
 
-/* What is selected of the capture, without or with the walk's help: a line for each item. */
-static char *items(bool helped, const char *name, u64 *merged)
+/* What items() had to do. */
+struct work {
+	u64 merged;		/* items */
+	u64 read;		/* bytes */
+	u64 faults;
+};
+
+/*
+ * What is selected of the capture, without or with the walk's help and that of its index: a line
+ * for each item.
+ */
+static char *items(bool helped, const char *name, struct work *work)
 {
+	const struct braid_source_options how = { .by_index = helped };
 	const struct braid_walk_options plain = { .nr_events = 0 };
 	const struct braid_walk_options chosen = {
 		.events = (char *[]){ (char *)name }, .nr_events = 1,
@@ -367,7 +378,7 @@ static char *items(bool helped, const char *name, u64 *merged)
 	size_t k, n;
 	int got;
 
-	NEED(!braid_source_open_captures(&source, (char *[]){ path }, 1, NULL));
+	NEED(!braid_source_open_captures(&source, (char *[]){ path }, 1, &how));
 	NEED(!braid_walk_begin(&w, source, helped ? &chosen : &plain, &totals));
 	NEED(!braid_walk_start(&w));
 	while ((got = braid_walk_next(&w)) > 0) {
@@ -389,13 +400,14 @@ static char *items(bool helped, const char *name, u64 *merged)
 		for (n = 0; n < source->streams[k]->nr_rings; n++) {
 			const struct braid_ring_walk *walk = &source->streams[k]->rings[n]->walk;
 
-			braid_text_printf(&text, "%llu %llu %llu %llu\n",
+			braid_text_printf(&text, "%llu %llu %llu %llu %llu\n",
 					  (unsigned long long)walk->events,
 					  (unsigned long long)walk->lost,
 					  (unsigned long long)walk->next_seq,
-					  (unsigned long long)walk->outside);
+					  (unsigned long long)walk->outside,
+					  (unsigned long long)walk->pages);
 		}
-	*merged = w.turns;
+	*work = (struct work){ w.turns, source->bytes_read, source->faults };
 	braid_walk_end(&w);
 	braid_source_free(source);
 	braid_text_putc(&text, '\0');
@@ -409,13 +421,18 @@ static void others_are_passed_over(void)
 	static const struct {
 		const char *scene, *name;
 		bool quick;
+		u32 read_percent;	/* of the bytes, at most */
 	} cases[] = {
-		{ "", "sched_wakeup", true }, { "", "irq_handler_*", true },
-		{ "", "sys_enter", true }, { "", "none", true }, { "later", "kvm_exit", true },
-		{ "losses", "sched_switch", true },
-		{ "migrate", "sched_switch", false }, { "reset", "kvm_*", false },
+		{ "", "sched_wakeup", true, 100 }, { "", "irq_handler_*", true, 100 },
+		{ "", "sys_enter", true, 100 }, { "", "none", true, 8 },
+		{ "later", "kvm_exit", true, 70 }, { "losses", "sched_switch", true, 100 },
+		{ "losses", "none", true, 50 },	/* two pages of eleven, and the ends */
+		{ "rare", "sched_migrate_task", true, 18 },
+		{ "bursts", "sched_migrate_task", true, 8 },
+		{ "bursts losses", "sched_migrate_task", true, 50 },
+		{ "migrate", "sched_switch", false, 100 }, { "reset", "kvm_*", false, 100 },
 	};
-	u64 all, chosen;
+	struct work all, chosen;
 	size_t k;
 
 	for (k = 0; k < sizeof(cases) / sizeof(*cases); k++) {
@@ -425,9 +442,11 @@ static void others_are_passed_over(void)
 		one = items(false, cases[k].name, &all);
 		other = items(true, cases[k].name, &chosen);
 		CHECK(!strcmp(one, other));
-		CHECK(strlen(one) > 100 && all >= 30000);
+		CHECK(strlen(one) > 100 && all.merged >= 30000);
+		CHECK_EQ(chosen.faults, 0);
+		CHECK(chosen.read <= all.read * cases[k].read_percent / 100);
 		if (cases[k].quick)
-			CHECK(chosen < all / 2);
+			CHECK(chosen.merged < all.merged / 2);
 		free(one);
 		free(other);
 	}
