@@ -541,7 +541,8 @@ static void false_types(void)
 	u64 ticks, faults, k, n;
 
 	make(path);
-	read_file();
+	free(file);
+	file = read_file(path, &file_bytes);
 	ticks = ticks_of(path);
 	faults = check_types(path);
 	for (k = 0; (chunk = chunk_of(file, BRAID_CHUNK_TYPES, k)) && chunk->stream > 2; k++)
@@ -552,7 +553,7 @@ static void false_types(void)
 		was = payload[lies[k].at];
 		payload[lies[k].at] = lies[k].to;
 		chunk->checksum = braid_chunk_checksum(chunk, payload, n, NULL, 0);
-		write_other(file, file_bytes);
+		write_file(other, file, file_bytes);
 		CHECK_EQ(check_types(other), faults + 1);
 		CHECK(lies[k].invalid ? ticks_of(other) == ticks : ticks_of(other) <= ticks);
 		compare(other, 0);
