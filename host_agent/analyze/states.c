@@ -436,11 +436,15 @@ static int look_ahead(struct braid_states *s)
 	       s->last->cpu >= s->nr_cpus ? 0 : braid_gaps_check(s, next, s->last_ns);
 }
 
-/* What happens without an event, before one at a time. */
+/* What happens without an event, before one at a time; nothing does before the first event. */
 static int pass(struct braid_states *s, s64 ns)
 {
-	int err = ns >= s->edge_ns ? braid_edges_pass(s, ns) : 0;
+	int err = 0;
 
+	if (s->begin_ns == INT64_MAX)
+		return 0;
+	if (ns >= s->edge_ns)
+		err = braid_edges_pass(s, ns);
 	return err ? err : braid_life_pass(s, ns);
 }
 
@@ -468,6 +472,8 @@ int braid_states_event(struct braid_states *s, const struct braid_item *item,
 
 	if (!role)
 		return braid_out_of_memory();
+	if (s->begin_ns == INT64_MAX)
+		braid_states_limit(s, item->host_ns, INT64_MAX);
 	if (!err)
 		err = pass(s, item->host_ns);
 	if (err)
@@ -476,8 +482,6 @@ int braid_states_event(struct braid_states *s, const struct braid_item *item,
 	s->last_ns = item->host_ns;
 	s->last_seq = item->seq;
 	s->last_payload = item->payload;
-	if (s->begin_ns == INT64_MAX)
-		braid_states_limit(s, item->host_ns, INT64_MAX);
 	return item->stream->kind == BRAID_STREAM_HOST ? states_take_host(s, item, role) :
 							 states_take_guest(s, item, role);
 }

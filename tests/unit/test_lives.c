@@ -58,6 +58,18 @@ static void tasks_end(void)
 	braid_states_free(&span_states);
 }
 
+/* It is not observed before the first event, although it had ended by then. */
+static void ends_before_all_events(void)
+{
+	memory_begin();
+	memory_switch(0, 1000, 0, 0, 70);
+	memory_switch(0, 2000, 70, 0, 9);
+	memory_switch(3, 6500, 0, 0, 1);
+	memory_reset(500, 6000);
+	span_expect("1000-2000 running task -2\n6000-6500 unknown\n"
+		    "2000-6000 stolen task -2 by task9[9]\n");
+}
+
 /* Two incarnations have two names, and what the first one did after its end has no task. */
 static void names(void)
 {
@@ -111,6 +123,7 @@ static void names(void)
 int main(void)
 {
 	RUN(tasks_end);
+	RUN(ends_before_all_events);
 	RUN(names);
 	span_free();
 	return VERDICT();
