@@ -210,7 +210,10 @@ static bool is_index(u16 type)
 	       type == BRAID_CHUNK_FILE_END;
 }
 
-/* What follows a page's struct, which is the head, or else begins @body. NULL: there is none. */
+/*
+ * A page chunk's data. Its struct is the head or, without a head, the start of @body.
+ * Return: NULL if the chunk is not a page.
+ */
 static const u8 *page_data(u16 type, u32 head_bytes, const void *body, u32 body_bytes, u32 *bytes)
 {
 	u32 size = type == BRAID_CHUNK_PAGE ? sizeof(struct braid_chunk_page) :

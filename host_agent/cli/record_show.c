@@ -311,18 +311,18 @@ static void append_guest(struct braid_text *line, const struct braid_record_gues
 	struct braid_region_status status;
 	char rate[16], lost[16];
 	const char *phase;
-	bool told;
+	bool shown;
 	u32 fill;
 
 	status = braid_region_source_status(guest->source);
 	phase = phase_name(&status);
-	told = strcmp(phase, "recording");
+	shown = strcmp(phase, "recording");
 	fill = braid_region_source_fill(guest->source);
 	braid_human(rate, sizeof(rate), (status.events - *events) / seconds);
 	braid_human(lost, sizeof(lost), status.lost);
 	*events = status.events;
 	braid_text_printf(line, " | %s: %s%s%s/s, fill %u%%, lost %s", name_of(guest, &status),
-			  told ? phase : "", told ? ", " : "", rate, (fill + 5) / 10, lost);
+			  shown ? phase : "", shown ? ", " : "", rate, (fill + 5) / 10, lost);
 }
 
 /* Guests are added during a recording. Without memory their rates are not shown. */

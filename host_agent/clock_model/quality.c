@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* How good a clock is, whether two of them agree, and which is the best one to be had. */
+/* Rates clocks, compares two of them, and selects the best one available. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -78,7 +78,7 @@ static inline u32 braid_node_locate(const u8 *data, u32 bytes, u32 offset, u32 b
 	return at <= bytes ? at : bytes;
 }
 
-/** braid_node_size - of a number that takes @bytes; 0: that is none, and counts as 0 */
+/** braid_node_size - the size to load; 0 if @bytes is not the size of a number, which is then 0 */
 static inline u8 braid_node_size(u32 bytes)
 {
 	return bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8 ? bytes : 0;

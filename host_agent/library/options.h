@@ -23,7 +23,7 @@ enum braid_library_use {
  * @word: its name, perhaps after "--", perhaps before "=VALUE"
  * @use: enum braid_library_use
  *
- * Return: what the library parses it by, and the command line shows; NULL: there is none.
+ * Return: the row from which the library parses and the command line prints; NULL: not found.
  */
 const struct braid_option *braid_library_option(const char *word, unsigned int use);
 

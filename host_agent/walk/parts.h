@@ -8,7 +8,7 @@
  *   before it at their cut: the next items of all rings, and the order of events. If they differ,
  *   or a fault is found, one walk makes the rest.
  * - A thread has a source of its own, so that nothing of a walk is shared.
- * - What depends on all that precedes it is made apart from the parts, in one of the threads, while
+ * - What depends on all earlier events is made apart from the parts, in one of the threads, while
  *   others make parts.
  * - Memory is that of what a few parts more than threads are made into.
  */

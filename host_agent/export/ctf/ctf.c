@@ -74,7 +74,7 @@ static int ctf_put_lost(void *arg, const struct braid_item *item)
 
 /* Traces in a folder ----------------------------------------------------------------------- */
 
-/* Opens a folder in one, to list it; NULL: there is none. */
+/* Opens a subfolder for listing. Return: NULL if it cannot be opened. */
 static DIR *open_in(int at, const char *name)
 {
 	int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);

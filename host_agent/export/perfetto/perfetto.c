@@ -20,8 +20,8 @@
 
 /*
  * An export under way. On several CPUs parts of time have the events, each complete in itself: it
- * describes event types and names functions anew. The tracks of vCPUs depend on all that precedes;
- * one thread walks along the whole trace for them. Perfetto orders packets by their times.
+ * defines its event types and function names again. The tracks of vCPUs depend on all earlier
+ * events: one thread walks along the whole trace for them. Perfetto sorts packets by time.
  */
 struct perfetto_export {
 	struct braid_walk walk;
