@@ -219,7 +219,7 @@ static int by_cost(const void *a, const void *b)
 	const struct braid_sum *y = *(struct braid_sum *const *)b;
 
 	return braid_compare(cost(y), cost(x)) ?: braid_compare(y->count, x->count) ?:
-	       braid_compare(x->worst_at_ns, y->worst_at_ns);
+	       braid_compare(x->histogram.longest_at_ns, y->histogram.longest_at_ns);
 }
 
 /* The system call or the function of a row. */

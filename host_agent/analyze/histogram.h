@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Durations by magnitude: percentiles that are at most 1/8 too small, in bounded memory. */
+/*
+ * Durations by magnitude: percentiles that are at most 1/8 too small, in bounded memory; and the
+ * longest of them.
+ */
 #ifndef BRAID_ANALYZE_HISTOGRAM_H
 #define BRAID_ANALYZE_HISTOGRAM_H
 
@@ -10,6 +13,8 @@
 struct braid_histogram {
 	u32 counts[BRAID_HISTOGRAM_SLOTS];
 	u64 nr;
+	u64 longest_ns;		/* 0 if there is none */
+	s64 longest_at_ns;	/* when it began; of equal ones the earliest */
 };
 
 static inline u32 braid_histogram_slot(u64 ns)
@@ -20,9 +25,19 @@ static inline u32 braid_histogram_slot(u64 ns)
 	return slot < BRAID_HISTOGRAM_SLOTS ? slot : BRAID_HISTOGRAM_SLOTS - 1;
 }
 
-/** braid_histogram_add - count a duration */
-static inline void braid_histogram_add(struct braid_histogram *h, u64 ns)
+/* The result does not depend on the order in which durations come. */
+static inline void braid_histogram_compare(struct braid_histogram *h, u64 ns, s64 at_ns)
 {
+	if (h->nr && (ns < h->longest_ns || (ns == h->longest_ns && at_ns >= h->longest_at_ns)))
+		return;
+	h->longest_ns = ns;
+	h->longest_at_ns = at_ns;
+}
+
+/** braid_histogram_add - count a duration that began at @at_ns */
+static inline void braid_histogram_add(struct braid_histogram *h, u64 ns, s64 at_ns)
+{
+	braid_histogram_compare(h, ns, at_ns);
 	h->counts[braid_histogram_slot(ns)]++;
 	h->nr++;
 }
@@ -33,6 +48,8 @@ static inline void braid_histogram_merge(struct braid_histogram *h,
 {
 	u32 k;
 
+	if (more->nr)
+		braid_histogram_compare(h, more->longest_ns, more->longest_at_ns);
 	for (k = 0; k < BRAID_HISTOGRAM_SLOTS; k++)
 		h->counts[k] += more->counts[k];
 	h->nr += more->nr;

@@ -17,8 +17,6 @@
 struct braid_stage {
 	struct braid_histogram histogram;
 	u64 decades[NR_DECADES];
-	u64 worst_ns;
-	s64 worst_at_ns;
 	u64 bound_ns;		/* the worst, of the guest's events against the host's */
 };
 
@@ -67,11 +65,7 @@ static void stages_add(struct braid_stages *x, u32 vcpu, enum braid_stage_kind k
 		limit *= 10;
 	stage->decades[k]++;
 	stage->bound_ns = bound_ns > stage->bound_ns ? bound_ns : stage->bound_ns;
-	braid_histogram_add(&stage->histogram, ns);
-	if (ns >= stage->worst_ns) {
-		stage->worst_ns = ns;
-		stage->worst_at_ns = from_ns;
-	}
+	braid_histogram_add(&stage->histogram, ns, from_ns);
 }
 
 /* From a moment that is used up by this, if there is one. */
@@ -240,10 +234,6 @@ static void merge(struct braid_stage *to, const struct braid_stage *from)
 	braid_histogram_merge(&to->histogram, &from->histogram);
 	for (k = 0; k < NR_DECADES; k++)
 		to->decades[k] += from->decades[k];
-	if (from->histogram.nr && from->worst_ns >= to->worst_ns) {
-		to->worst_ns = from->worst_ns;
-		to->worst_at_ns = from->worst_at_ns;
-	}
 }
 
 void braid_stages_end(struct braid_stages *x)
@@ -333,8 +323,8 @@ static void put_stage(const struct braid_stages *x, u32 stream, u32 kind, struct
 				    BRAID_CELL_NONE);
 	braid_table_number(t, any ? (s64)braid_histogram_percentile(&stage->histogram, 99) :
 				    BRAID_CELL_NONE);
-	braid_table_number(t, any ? (s64)stage->worst_ns : BRAID_CELL_NONE);
-	braid_table_number(t, any ? stage->worst_at_ns : BRAID_CELL_NONE);
+	braid_table_number(t, any ? (s64)stage->histogram.longest_ns : BRAID_CELL_NONE);
+	braid_table_number(t, any ? stage->histogram.longest_at_ns : BRAID_CELL_NONE);
 	braid_table_number(t, any ? (s64)stage->bound_ns : BRAID_CELL_NONE);
 	for (k = 0; k < NR_DECADES; k++)
 		braid_table_number(t, known ? (s64)stage->decades[k] : BRAID_CELL_NONE);

@@ -25,6 +25,13 @@ static int summary_take_span(void *arg, const struct braid_state_span *span)
 	return err ? err : braid_analysis_stalls.states.span(x->stalls, span);
 }
 
+static bool is_worse(const struct braid_queue_wait *wait, const struct braid_queue_wait *worst)
+{
+	s64 more_ns = (wait->to_ns - wait->from_ns) - (worst->to_ns - worst->from_ns);
+
+	return !worst->to_ns || more_ns > 0 || (!more_ns && wait->from_ns < worst->from_ns);
+}
+
 static int summary_take_queued(void *arg, const struct braid_queue_wait *wait)
 {
 	struct summary *x = arg;
@@ -32,7 +39,7 @@ static int summary_take_queued(void *arg, const struct braid_queue_wait *wait)
 
 	if (!wait->woken || !braid_analysis_wants(x->s, &x->o, wait->vcpu, wait->pid))
 		return 0;
-	if (!worst->to_ns || wait->to_ns - wait->from_ns > worst->to_ns - worst->from_ns)
+	if (is_worse(wait, worst))
 		*worst = *wait;
 	return 0;
 }

@@ -63,11 +63,7 @@ int braid_sums_add(struct braid_sums *x, const struct braid_sum_key *key, u64 ns
 		return err;
 	sum->count++;
 	sum->total_ns += ns;
-	braid_histogram_add(&sum->histogram, ns);
-	if (ns > sum->worst_ns) {
-		sum->worst_ns = ns;
-		sum->worst_at_ns = at_ns;
-	}
+	braid_histogram_add(&sum->histogram, ns, at_ns);
 	x->count++;
 	x->total_ns += ns;
 	if (out)
@@ -84,10 +80,6 @@ void braid_sums_merge(struct braid_sum *to, const struct braid_sum *from)
 	for (k = 0; k < BRAID_NR_VCPU_STATES; k++)
 		to->ns[k] += from->ns[k];
 	braid_histogram_merge(&to->histogram, &from->histogram);
-	if (from->worst_ns > to->worst_ns) {
-		to->worst_ns = from->worst_ns;
-		to->worst_at_ns = from->worst_at_ns;
-	}
 }
 
 void braid_sums_sort(struct braid_sums *x, int (*compare)(const void *a, const void *b))
@@ -102,15 +94,15 @@ int braid_sum_by_total(const void *a, const void *b)
 	const struct braid_sum *y = *(struct braid_sum *const *)b;
 
 	return braid_compare(y->total_ns, x->total_ns) ?:
-	       braid_compare(x->worst_at_ns, y->worst_at_ns);
+	       braid_compare(x->histogram.longest_at_ns, y->histogram.longest_at_ns);
 }
 
 void braid_sum_put(const struct braid_sum *sum, struct braid_table *t)
 {
 	braid_table_number(t, braid_histogram_percentile(&sum->histogram, 50));
 	braid_table_number(t, braid_histogram_percentile(&sum->histogram, 99));
-	braid_table_number(t, sum->worst_ns);
-	braid_table_number(t, sum->worst_at_ns);
+	braid_table_number(t, sum->histogram.longest_ns);
+	braid_table_number(t, sum->histogram.longest_at_ns);
 }
 
 void braid_sums_free(struct braid_sums *x)

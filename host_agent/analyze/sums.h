@@ -25,8 +25,6 @@ struct braid_sum {
 	u64 returned;		/* of exits: those after which the vCPU came back */
 	u64 total_ns;
 	u64 ns[BRAID_NR_VCPU_STATES];	/* its parts, as the analysis divides it */
-	u64 worst_ns;
-	s64 worst_at_ns;
 	struct braid_histogram histogram;
 };
 

@@ -86,7 +86,7 @@ static void blame(struct braid_windows_found *f, const struct pending *p, s64 ex
 	u64 after = p->lo - exit_ns, before = entry_ns - p->hi, by = after < before ? after : before;
 
 	f->outside++;
-	if (by <= f->worst_ns)
+	if (by < f->worst_ns || (by == f->worst_ns && f->outside > 1 && p->ns >= f->worst_at_ns))
 		return;
 	f->worst_ns = by;
 	f->worst_at_ns = p->ns;

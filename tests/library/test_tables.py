@@ -202,7 +202,7 @@ def add_up(rows, key, parts):
                                           **dict.fromkeys(values, 0)})
         one["count"] += 1
         one["total_ns"] += ns
-        if ns > one["worst_ns"]:
+        if (ns, -at) > (one["worst_ns"], -one["worst_at_ns"]):  # of equal ones the earliest
             one["worst_ns"], one["worst_at_ns"] = ns, at
         for name, value in values.items():
             one[name] += value
@@ -338,7 +338,8 @@ def summary(facts, _):
         for (victim, culprit), cell in cells.items():
             if victim.startswith(f"{label}/vCPU ") and culprit not in ("unknown", "others"):
                 culprits[culprit] += cell["total_ns"]
-        worst = max((row for row in facts.stalls if row["stream"] == label), key=lambda row: row["stall_ns"], default=None)
+        worst = max((row for row in facts.stalls if row["stream"] == label),
+                    key=lambda row: (row["stall_ns"], -row["from_ns"]), default=None)
         waits = [row for row in facts.wakeups if facts.guest(row) == label]
         longest = max(waits, key=lambda row: (row["duration_ns"], -row["to_ns"]), default=None)
         found[label,] = {

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "host_agent/analyze/sums.h"
 #include "host_agent/util/error.h"
 #include "host_agent/walk/analysis.h"
 #include "host_agent/walk/walk.h"
@@ -266,6 +267,33 @@ static void steal(void)
 	text_has(analyze_text("steal", BRAID_TABLE_CSV, false),
 	    "victim,culprit,total_ns,share_ppm,count,p50_ns,p99_ns,worst_ns,worst_at_ns\n"
 	    "guest/vCPU 0,task9[9],700,583333,2,288,384,400,3000\n", NULL);
+}
+
+/* Of equal durations the earliest is the worst, in whatever order they come: guests have several vCPUs. */
+static void equal_durations(void)
+{
+	static const s64 begins[][3] = { { 10, 20, 30 }, { 30, 10, 20 }, { 20, 30, 10 } };
+	static const struct braid_sum_key key = { .vcpu = 1 };
+	static const u64 lengths[] = { 0, 5 };
+	struct braid_sums sums;
+	struct braid_sum *sum, all;
+	size_t k, l, order;
+
+	for (l = 0; l < sizeof(lengths) / sizeof(lengths[0]); l++)
+		for (order = 0; order < 3; order++) {
+			sums = (struct braid_sums){ 0 };
+			for (k = 0; k < 3; k++)
+				NEED(!braid_sums_add(&sums, &key, lengths[l], begins[order][k], &sum));
+			CHECK_EQ(sum->histogram.longest_ns, lengths[l]);
+			CHECK_EQ(sum->histogram.longest_at_ns, 10);
+			all = (struct braid_sum){ 0 };
+			braid_histogram_add(&all.histogram, lengths[l], 15);
+			braid_sums_merge(&all, sum);
+			CHECK_EQ(all.histogram.longest_at_ns, 10);
+			braid_sums_merge(&all, &(struct braid_sum){ 0 });
+			CHECK_EQ(all.histogram.longest_at_ns, 10);
+			braid_sums_free(&sums);
+		}
 }
 
 /* Whose thread a culprit is, if the trace says so; and what the measurement itself took. */
@@ -545,6 +573,7 @@ int main(void)
 	RUN(queues_divide_nothing);
 	RUN(any_trace_adds_up);
 	RUN(steal);
+	RUN(equal_durations);
 	RUN(owners);
 	RUN(stalls);
 	RUN(wake);

@@ -96,7 +96,7 @@ static void put_kvm(const struct braid_stats_vcpu *vcpu, struct braid_text *t)
 		braid_json_u64(t, ",\"count\":", vcpu->exits[k]->count);
 		braid_json_u64(t, ",\"returned\":", vcpu->exits[k]->returned);
 		braid_json_u64(t, ",\"away_ns\":", vcpu->exits[k]->total_ns);
-		braid_json_u64(t, ",\"longest_ns\":", vcpu->exits[k]->worst_ns);
+		braid_json_u64(t, ",\"longest_ns\":", vcpu->exits[k]->histogram.longest_ns);
 		braid_text_putc(t, '}');
 	}
 	braid_text_putc(t, ']');

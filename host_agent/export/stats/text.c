@@ -117,7 +117,7 @@ static void put_reasons(const struct braid_stats_vcpu *vcpu, struct braid_text *
 		braid_text_printf(t, "    %-32s %9llu", name, (unsigned long long)r->count);
 		stats_text_put_seconds(t, r->total_ns, 15);
 		braid_text_printf(t, " %11.1f %11.1f\n", r->total_ns / 1e3 / r->count,
-				  r->worst_ns / 1e3);
+				  r->histogram.longest_ns / 1e3);
 	}
 }
 
