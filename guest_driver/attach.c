@@ -27,7 +27,7 @@ MODULE_PARM_DESC(ring_size_kb, "KiB of sub-buffers per vCPU; the number of sub-b
 
 static bool overwrite;
 module_param(overwrite, bool, 0444);
-MODULE_PARM_DESC(overwrite, "1: overwrite mode (flight recorder), keeps the newest events; 0: keeps the oldest (default)");
+MODULE_PARM_DESC(overwrite, "1: overwrite mode (flight recorder), keeps the newest events, always so in this guest's own memory; 0: keeps the oldest (default)");
 
 static bool absolute;
 module_param(absolute, bool, 0444);
@@ -47,6 +47,7 @@ static DEFINE_MUTEX(lock);
 static struct braid_guest_region region;
 static bool in_use;
 static struct braid_buffer *ftrace_buffer;
+static bool overwrites;		/* as the memory in use requires, against the parameter */
 
 static struct braid_buffer *braid_attach_make_buffer(const char *name, u32 flags)
 {
@@ -112,6 +113,15 @@ static u32 braid_attach_slots_for(int size_kb)
 	return braid_slots_of((u64)size_kb << 10, subbuf_size) ?: 2 * BRAID_MAX_SLOTS;
 }
 
+/* A ring that is full goes on where nothing is taken out of it. Must hold braid_buffers_lock(). */
+static void braid_attach_set_mode(struct braid_buffer *buffer)
+{
+	if (region.range.only_read)
+		buffer->flags |= BRAID_BUFFER_OVERWRITE;
+	else if (overwrites && !overwrite)
+		buffer->flags &= ~BRAID_BUFFER_OVERWRITE;
+}
+
 /* The module's own buffers, as its parameters ask. Must hold braid_buffers_lock(). */
 static int braid_attach_place_own(void)
 {
@@ -121,8 +131,10 @@ static int braid_attach_place_own(void)
 	braid_trace_buffer()->nr_slots =
 		braid_attach_slots_for(min_t(unsigned int, ring_size_kb, INT_MAX));
 	braid_trace_buffer()->max_bytes = 5 * eighth;
+	braid_attach_set_mode(braid_trace_buffer());
 	err = braid_buffer_place(braid_trace_buffer(), &region);
 	if (!err && ftrace_buffer) {
+		braid_attach_set_mode(ftrace_buffer);
 		ftrace_buffer->nr_slots = braid_attach_slots_for(ftrace_size_kb);
 		/* An eighth more, for meta pages and private parts. */
 		ftrace_buffer->max_bytes = min(eighth, ((u64)FTRACE_SIZE_KB << 10) *
@@ -130,6 +142,7 @@ static int braid_attach_place_own(void)
 		braid_buffer_place(ftrace_buffer, &region);	/* optional: everything else works
 								   without it */
 	}
+	overwrites = region.range.only_read;
 	return err;
 }
 
@@ -244,7 +257,8 @@ static void braid_attach_report(void)
 
 	pr_info("%s: %u rings of %u x %u bytes, %s, in %llu KiB of shared memory\n",
 		region.range.name, desc->nr_rings, desc->nr_slots, desc->subbuf_bytes,
-		overwrite ? "overwrite" : "producer/consumer", region.range.bytes >> 10);
+		desc->flags & BRAID_BUFFER_OVERWRITE ? "overwrite" : "producer/consumer",
+		region.range.bytes >> 10);
 }
 
 /* tracefs' events are optional: everything else works without them. */
@@ -287,15 +301,54 @@ static int braid_attach_locked(const struct braid_range *range)
 	return 0;
 }
 
+/* Must hold lock. */
+static void braid_attach_release(void)
+{
+	braid_poll_stop();
+	braid_export_stop();
+	braid_attach_stop();
+}
+
+/* Whether a region could be laid out there. Must hold lock. */
+static int braid_attach_try(const struct braid_range *range)
+{
+	struct braid_guest_region *trial = kmalloc(sizeof(*trial), GFP_KERNEL);
+	int err = trial ? braid_region_plan(trial, range) : -ENOMEM;
+
+	kfree(trial);
+	return err;
+}
+
+/* Must hold lock. */
+static int braid_attach_replace(const struct braid_range *range)
+{
+	struct braid_range former = region.range;
+	int err = braid_attach_try(range);
+
+	if (err)
+		return err;
+	braid_attach_release();
+	err = braid_attach_locked(range);
+	if (err && !braid_attach_locked(&former))
+		return err;
+	pr_info("%s: released%s%s\n", former.name, err ? "" : " in favor of ",
+		err ? "" : range->name);
+	former.give_way();
+	return err;
+}
+
 static int braid_attach_range(const struct braid_range *range)
 {
 	int err = -ENODEV;	/* quiet: the ivshmem device may serve another purpose */
 
 	mutex_lock(&lock);
-	if (in_use)
-		pr_info("%s: not used: the driver already uses another device's memory\n", range->name);
-	else
+	if (!in_use)
 		err = braid_attach_locked(range);
+	else if (region.range.give_way)
+		err = braid_attach_replace(range);
+	else
+		pr_info("%s: not used: the driver already uses the memory of %s\n", range->name,
+			region.range.name);
 	mutex_unlock(&lock);
 	return err;
 }
@@ -303,16 +356,36 @@ static int braid_attach_range(const struct braid_range *range)
 static void braid_detach_range(void)
 {
 	mutex_lock(&lock);
-	braid_poll_stop();
-	braid_export_stop();
-	braid_attach_stop();
+	braid_attach_release();
 	pr_info("%s: released; recorded events stay in the shared memory\n", region.range.name);
 	mutex_unlock(&lock);
+}
+
+static void braid_withdraw_range(const struct braid_range *range)
+{
+	mutex_lock(&lock);
+	if (in_use && region.range.base == range->base) {
+		braid_attach_release();
+		pr_info("%s: released\n", region.range.name);
+	}
+	mutex_unlock(&lock);
+}
+
+static bool braid_attach_in_use(void)
+{
+	bool used;
+
+	mutex_lock(&lock);
+	used = in_use;
+	mutex_unlock(&lock);
+	return used;
 }
 
 const struct braid_transport_client braid_attach_client = {
 	.attach = braid_attach_range,
 	.detach = braid_detach_range,
+	.withdraw = braid_withdraw_range,
+	.in_use = braid_attach_in_use,
 	.rang = braid_poll_now,
 };
 EXPORT_SYMBOL_GPL(braid_attach_client);	/* for transports that are modules of their own */

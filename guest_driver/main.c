@@ -22,8 +22,7 @@ static int __init braid_module_init(void)
 	err = braid_online_init();
 	if (err)
 		goto err_native;
-	/* User-mode Linux has no PCI; virtio is a separate module. */
-	err = IS_ENABLED(CONFIG_PCI) ? braid_ivshmem_ops.init(&braid_attach_client) : 0;
+	err = braid_transports_init(&braid_attach_client);
 	if (err)
 		goto err_online;
 	return 0;
@@ -41,8 +40,7 @@ err_debugfs:
 
 static void __exit braid_module_exit(void)
 {
-	if (IS_ENABLED(CONFIG_PCI))
-		braid_ivshmem_ops.exit();
+	braid_transports_exit();
 	braid_export_exit();
 	braid_online_exit();
 	braid_native_exit();

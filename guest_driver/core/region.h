@@ -16,6 +16,12 @@ struct braid_range {
 	const char *name;	/* for messages: the device's */
 	bool invited;		/* certainly for this driver: needs no mark of the host */
 	bool has_pages;		/* vmap() made it, of pages with a reference count each */
+	bool only_read;		/* the host writes nothing to it: no ring may wait for a reader */
+	/*
+	 * Another range has taken over, and this one is free: its transport may reuse it, but not
+	 * call the client here. NULL: this range stays, and others are refused.
+	 */
+	void (*give_way)(void);
 	/*
 	 * Wakes the host; NULL: the transport has no doorbell. value is the host's doorbell value,
 	 * any but 0. Context: hard interrupt.
