@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Cases of guests without a device of ours: the region lies in their own memory, which the host only reads."""
+
+import beacons
+import kit
+from harness import case
+from kit import NEEDS, TREE, check_accounts, check_storm, events_of, load, storm
+
+
+def recover(ctx, guest, name):
+    """Copies a guest's region, and recovers it; returns the events, and the sums."""
+    region, capture = ctx.dir / f"{name}.region", ctx.dir / f"{name}.braid"
+    ctx.check(beacons.copy(guest.pid, region) > 0, "no beacon in the guest's memory")
+    ctx.run_agent("recover", f"{region},name={guest.name}", "-o", capture)
+    return events_of(ctx, capture), check_accounts(ctx, capture)
+
+
+@case("any-guest", needs=NEEDS, arm64=True)
+def any_guest(ctx):
+    """In a guest without any device the region is in its own memory: found, whole, complete; and gone with the driver."""
+    guest = ctx.guest(shm=None, mem="512M")
+    guest.boot()
+    ctx.equal(beacons.find(guest.pid), [], "beacons before the driver is loaded")
+    load(guest, "events=storm")
+    guest.run(f"echo 1 > {TREE}/events/storm/enable")
+    ctx.check("overwrite, in" in guest.run("dmesg"), "no message about rings that overwrite")
+    offered = storm(guest, 3000)
+    lines, sums = recover(ctx, guest, "live")
+    ctx.equal((sums["read"], sums["lost"], sums["left"]), (offered, 0, 0), "read, lost and left")
+    check_storm(ctx, lines, "g1", offered)
+    ctx.equal(beacons.state(guest.pid), beacons.LIVE, "state of the region")
+
+    guest.run("rmmod storm; rmmod tracebraid")
+    ctx.equal(beacons.find(guest.pid), [], "beacons after the driver is unloaded")
+
+    # Another one, of another size; an orderly reboot ends it, and leaves what is in it.
+    load(guest, "transport=memory memory_mb=9")
+    with beacons.Memory(guest.pid) as memory:
+        ctx.equal(len(memory.beacons()), 5, "beacons of 9 MiB")
+    guest.run(f"echo 1 > {TREE}/events/storm/storm/enable")
+    offered = storm(guest, 1000)
+    guest.qmp("set-action", reboot="shutdown", shutdown="pause")  # with its memory as it is then
+    guest.post("reboot -f")
+    guest.wait_event("SHUTDOWN")
+    ctx.equal(beacons.state(guest.pid), beacons.DOWN, "state of the region after a reboot")
+    lines, sums = recover(ctx, guest, "rebooted")
+    ctx.equal((sums["read"] + sums["lost"], sums["left"]), (offered, 0), "read and lost, and left after a reboot")
+    check_storm(ctx, lines, "g1", offered, sums["lost"])
+
+
+@case("any-refused", usual=("6.12",), needs=("driver",))
+def any_refused(ctx):
+    """Memory that can't be had is refused with a line, and transport=device takes none."""
+    guest = ctx.guest(shm=None)
+    guest.boot()
+    free = "grep MemAvailable /proc/meminfo | tr -dc 0-9"
+    for parameters, text in (
+            ("memory_mb=128", "memory_mb=128 is too large: "),
+            ("memory_mb=1 symbols=65536 transport=memory", "2044 KiB of shared memory is too small"),
+            ("transport=disk", "transport=disk is unknown; use device, memory, or neither")):
+        guest.run("dmesg -c")
+        ctx.check(guest.sh(f"insmod /mod/tracebraid.ko {parameters}")[0], f"loaded with {parameters}")
+        said = guest.run("dmesg")
+        ctx.check(text in said, f"with {parameters}: {said}")
+        ctx.equal(beacons.find(guest.pid), [], f"beacons after {parameters}")
+    before = int(guest.run(free))
+    guest.insmod("tracebraid", "transport=device memory_mb=32")
+    ctx.check(int(guest.run(free)) > before - (16 << 10), "transport=device takes memory")
+    ctx.equal(beacons.find(guest.pid), [], "beacons with transport=device")
+    guest.run("rmmod tracebraid")
+
+
+@case("any-device", usual=("6.12",), needs=NEEDS)
+def any_device(ctx):
+    """A device's memory is used where there is one; transport=memory uses the guest's own all the same."""
+    guest = ctx.guest()
+    guest.boot()
+    load(guest)
+    ctx.equal(beacons.find(guest.pid), [], "beacons with a device")
+    ctx.equal(kit.region_accounts(ctx, guest)["written"], 0, "events written")
+    guest.run("rmmod storm; rmmod tracebraid")
+    load(guest, "transport=memory")
+    ctx.equal(beacons.state(guest.pid), beacons.LIVE, "state of the region in the guest's own memory")
+    guest.run("rmmod storm; rmmod tracebraid")
+    ctx.equal(beacons.find(guest.pid), [], "beacons in the end")
