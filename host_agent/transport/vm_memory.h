@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The memory of another process, a VMM, which is only read.
+ *
+ * Invariants:
+ * - Nothing is written to it: the kernel interfaces used here are process_vm_readv(), and files in
+ *   /proc that are opened for reading.
+ * - Only pages that pagemap calls present are read. To read another one would allocate it in a file
+ *   of memory or of huge pages, map the zero page so that a later write gets no huge page, swap it
+ *   in, or wait for userfaultfd. A page may stop being present between the look and the read; no
+ *   interface prevents that.
+ * - The process may run, change its mappings and its memory, and end at any moment. All that is
+ *   read is its claim, and its guest's.
+ */
+#ifndef BRAID_TRANSPORT_VM_MEMORY_H
+#define BRAID_TRANSPORT_VM_MEMORY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "tracebraid/types.h"
+
+/* A range of addresses that can be read and written, with neighbors that continue it. */
+struct braid_vm_mapping {
+	u64 start, end;
+	u64 offset;			/* in its file */
+	u64 device, inode;		/* inode 0: no file */
+};
+
+struct braid_vm_memory {
+	pid_t pid;
+	int pagemap;
+	u64 page_bytes;			/* of the host */
+	struct braid_vm_mapping *mappings;
+	size_t nr_mappings;
+};
+
+/**
+ * braid_vm_memory_open - get ready to read a process' memory
+ * @out: set on success
+ * @pid: in this process' namespace
+ *
+ * Return: 0; -ESRCH, -EACCES or another -errno, with braid_fail().
+ */
+int braid_vm_memory_open(struct braid_vm_memory *out, pid_t pid);
+
+/** braid_vm_memory_close - the reverse */
+void braid_vm_memory_close(struct braid_vm_memory *vm);
+
+/** braid_vm_memory_mapping - the mapping that has all of a range; NULL: none has */
+const struct braid_vm_mapping *braid_vm_memory_mapping(const struct braid_vm_memory *vm,
+						       u64 address, u64 bytes);
+
+/** braid_vm_memory_present - whether all pages of a range are present */
+bool braid_vm_memory_present(const struct braid_vm_memory *vm, u64 address, u64 bytes);
+
+/**
+ * braid_vm_memory_read - copy a range
+ * @vm: the memory
+ * @address: in the process
+ * @to: room for @bytes
+ * @bytes: of it
+ *
+ * Return: 0; -ENODATA (a page is not present; nothing was read); -EFAULT (not mapped any more);
+ * -ESRCH (the process has ended); another -errno. Without braid_fail(): a search goes on.
+ */
+int braid_vm_memory_read(const struct braid_vm_memory *vm, u64 address, void *to, size_t bytes);
+
+/**
+ * braid_vm_memory_words - copy one word of each of many places
+ * @vm: the memory
+ * @addresses: multiples of 8
+ * @words: set; 0 where the page is not present, or can't be read
+ * @nr: BRAID_VM_WORDS at most
+ */
+void braid_vm_memory_words(const struct braid_vm_memory *vm, const u64 *addresses, u64 *words,
+			   size_t nr);
+
+#define BRAID_VM_WORDS	64
+
+#endif /* BRAID_TRANSPORT_VM_MEMORY_H */

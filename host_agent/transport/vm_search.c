@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Looks for beacons where they can be, and makes regions of those that belong together. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host_agent/transport/beacon.h"
+#include "host_agent/transport/vm_search.h"
+#include "host_agent/util/cleanup.h"
+#include "host_agent/util/error.h"
+
+#define STEP	((u64)BRAID_BEACON_STEP)
+
+/* A valid beacon: what it is looked up by. */
+struct seen {
+	u64 at;				/* in the process */
+	u64 nonce;
+	u64 address;			/* guest-physical */
+	u32 index;
+};
+
+struct look {
+	const struct braid_vm_memory *vm;
+	struct braid_vm_search *search;
+	struct seen *seen;		/* room for BRAID_VM_BEACONS */
+	u64 addresses[BRAID_VM_WORDS];
+	size_t nr;			/* of these */
+};
+
+/* A private copy of what may be a beacon. Return: NULL, or why it is none. */
+static const char *vm_search_fetch(const struct braid_vm_memory *vm, u64 at,
+				   struct braid_beacon *beacon)
+{
+	if (braid_vm_memory_read(vm, at, beacon, sizeof(*beacon)))
+		return "not present";
+	return braid_beacon_check(beacon);
+}
+
+static void vm_search_note(struct look *look, u64 at)
+{
+	struct braid_vm_search *search = look->search;
+	struct braid_beacon beacon;
+
+	if (search->nr_beacons == BRAID_VM_BEACONS)
+		return;
+	if (vm_search_fetch(look->vm, at, &beacon)) {
+		search->nr_invalid++;
+		return;
+	}
+	look->seen[search->nr_beacons++] = (struct seen){
+		.at = at, .nonce = beacon.nonce, .address = beacon.address, .index = beacon.index,
+	};
+}
+
+static void vm_search_flush(struct look *look)
+{
+	u64 words[BRAID_VM_WORDS];
+	size_t k;
+
+	braid_vm_memory_words(look->vm, look->addresses, words, look->nr);
+	for (k = 0; k < look->nr; k++)
+		if (words[k] == BRAID_BEACON_MAGIC)
+			vm_search_note(look, look->addresses[k]);
+	look->nr = 0;
+}
+
+/* All addresses of a mapping with this remainder. */
+static void vm_search_steps(struct look *look, const struct braid_vm_mapping *mapping, u64 phase)
+{
+	u64 at = mapping->start + (phase - mapping->start) % STEP;
+
+	for (; at < mapping->end && mapping->end - at >= STEP; at += STEP) {
+		look->addresses[look->nr++] = at;
+		if (look->nr == BRAID_VM_WORDS)
+			vm_search_flush(look);
+	}
+}
+
+static void vm_search_mapping(struct look *look, const struct braid_vm_mapping *mapping)
+{
+	u64 phase = (mapping->start - mapping->offset) % STEP;
+
+	vm_search_steps(look, mapping, 0);
+	if (mapping->inode && phase)
+		vm_search_steps(look, mapping, phase);
+	vm_search_flush(look);
+}
+
+/* A small chunk at its distance from chunk 0, in the same mapping; 0: not there. */
+static u64 vm_search_beside(const struct braid_vm_memory *vm, u64 first_at,
+			    const struct braid_beacon *first,
+			    const struct braid_beacon_chunk *chunk)
+{
+	u64 at = first_at + (chunk->address - first->address);
+	const struct braid_vm_mapping *mapping = braid_vm_memory_mapping(vm, at, chunk->bytes);
+
+	return mapping && mapping == braid_vm_memory_mapping(vm, first_at, first->bytes) ? at : 0;
+}
+
+/* Where a listed chunk is, as its own beacon confirms; 0: nowhere. */
+static u64 vm_search_place(const struct look *look, u64 first_at, const struct braid_beacon *first,
+			   u32 index)
+{
+	const struct braid_beacon_chunk *chunk = &first->chunks[index];
+	const struct seen *seen = look->seen;
+	struct braid_beacon beacon;
+	u64 at = 0;
+	u32 k;
+
+	for (k = 0; k < look->search->nr_beacons && !at; k++, seen++)
+		if (seen->nonce == first->nonce && seen->index == index &&
+		    seen->address == chunk->address &&
+		    braid_vm_memory_mapping(look->vm, seen->at, chunk->bytes))
+			at = seen->at;
+	if (!at)
+		at = vm_search_beside(look->vm, first_at, first, chunk);
+	return at && !vm_search_fetch(look->vm, at, &beacon) &&
+	       braid_beacon_is_chunk(&beacon, first, index) ? at : 0;
+}
+
+static bool vm_search_complete(const struct look *look, u64 first_at,
+			       struct braid_vm_region *region)
+{
+	struct braid_beacon first;
+	u32 k;
+
+	if (vm_search_fetch(look->vm, first_at, &first) || first.index)
+		return false;
+	memset(region, 0, sizeof(*region));
+	region->nonce = first.nonce;
+	region->bytes = first.region_bytes;
+	region->page_bytes = first.page_bytes;
+	region->nr_chunks = first.nr_chunks;
+	for (k = 0; k < first.nr_chunks; k++) {
+		region->chunks[k].bytes = first.chunks[k].bytes;
+		region->chunks[k].at = vm_search_place(look, first_at, &first, k);
+		if (!region->chunks[k].at)
+			return false;
+	}
+	return true;
+}
+
+/* Whether this region was found already: a VMM may map a guest's memory twice. */
+static bool vm_search_known(const struct braid_vm_region *regions, u32 nr, u64 nonce)
+{
+	u32 k;
+
+	for (k = 0; k < nr; k++)
+		if (regions[k].nonce == nonce)
+			return true;
+	return false;
+}
+
+static void vm_search_regions(struct look *look, struct braid_vm_region *regions)
+{
+	struct braid_vm_search *search = look->search;
+	u32 k, tries = 0;
+
+	for (k = 0; k < search->nr_beacons && tries < BRAID_VM_REGIONS; k++) {
+		const struct seen *seen = &look->seen[k];
+
+		if (seen->index || vm_search_known(regions, search->nr_regions, seen->nonce))
+			continue;
+		tries++;
+		if (vm_search_complete(look, seen->at, &regions[search->nr_regions]))
+			search->nr_regions++;
+		else
+			search->nr_incomplete++;
+	}
+}
+
+int braid_vm_search(const struct braid_vm_memory *vm, struct braid_vm_region *regions,
+		    struct braid_vm_search *search)
+{
+	braid_auto_free struct seen *seen = calloc(BRAID_VM_BEACONS, sizeof(*seen));
+	struct look look = { .vm = vm, .search = search, .seen = seen };
+	size_t k;
+
+	if (!seen)
+		return braid_out_of_memory();
+	memset(search, 0, sizeof(*search));
+	for (k = 0; k < vm->nr_mappings; k++)
+		vm_search_mapping(&look, &vm->mappings[k]);
+	vm_search_regions(&look, regions);
+	return 0;
+}
+
+int braid_vm_region_read(const struct braid_vm_memory *vm, const struct braid_vm_region *region,
+			 u64 offset, void *to, u64 bytes)
+{
+	u64 room, part;
+	u32 k;
+	int err;
+
+	if (offset > region->bytes || bytes > region->bytes - offset)
+		return -EINVAL;
+	for (k = 0; k < region->nr_chunks && bytes; k++) {
+		room = region->chunks[k].bytes - region->page_bytes;
+		if (offset >= room) {
+			offset -= room;
+			continue;
+		}
+		part = bytes < room - offset ? bytes : room - offset;
+		err = braid_vm_memory_read(vm, region->chunks[k].at + region->page_bytes + offset,
+					   to, part);
+		if (err)
+			return err;
+		to = (u8 *)to + part;
+		bytes -= part;
+		offset = 0;
+	}
+	return 0;
+}
+
+bool braid_vm_region_holds(const struct braid_vm_memory *vm, const struct braid_vm_region *region)
+{
+	struct braid_beacon beacon;
+	u32 k;
+
+	for (k = 0; k < region->nr_chunks; k++)
+		if (vm_search_fetch(vm, region->chunks[k].at, &beacon) ||
+		    beacon.nonce != region->nonce || beacon.index != k)
+			return false;
+	return true;
+}

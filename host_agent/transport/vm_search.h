@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Finds the region that lies in a guest's own memory, in the memory of its VMM. */
+#ifndef BRAID_TRANSPORT_VM_SEARCH_H
+#define BRAID_TRANSPORT_VM_SEARCH_H
+
+#include "host_agent/transport/vm_memory.h"
+#include "tracebraid/beacon.h"
+
+/* A region whose chunks have all been found, and confirmed by their beacons. */
+struct braid_vm_region {
+	u64 nonce;
+	u64 bytes;			/* of the region */
+	u32 page_bytes;			/* of the guest: a chunk's beacon */
+	u32 nr_chunks;
+	struct {
+		u64 at;			/* in the process */
+		u64 bytes;		/* its beacon included */
+	} chunks[BRAID_BEACON_CHUNKS];
+};
+
+struct braid_vm_search {
+	u32 nr_beacons;			/* valid ones, up to BRAID_VM_BEACONS */
+	u32 nr_invalid;			/* pages with the magic that are no valid beacon */
+	u32 nr_incomplete;		/* valid beacons of a chunk 0 without all of its chunks */
+	u32 nr_regions;
+};
+
+#define BRAID_VM_BEACONS	4096u	/* that a search takes note of */
+#define BRAID_VM_REGIONS	8u	/* that it looks for the chunks of; a guest has one */
+
+/**
+ * braid_vm_search - find regions in a process' memory
+ * @vm: the memory
+ * @regions: room for BRAID_VM_REGIONS
+ * @search: filled
+ *
+ * Looks at addresses, and at offsets in files, that are multiples of BRAID_BEACON_STEP. Its work is
+ * bounded by the size of the mappings, whatever is in them.
+ *
+ * Return: 0, also without a region; or -ENOMEM with braid_fail().
+ */
+int braid_vm_search(const struct braid_vm_memory *vm, struct braid_vm_region *regions,
+		    struct braid_vm_search *search);
+
+/**
+ * braid_vm_region_read - copy bytes of a region
+ * @vm: the memory
+ * @region: found in it
+ * @offset: in the region
+ * @to: room for @bytes
+ * @bytes: of it
+ *
+ * Return: as braid_vm_memory_read(); -EINVAL for what is not in the region.
+ */
+int braid_vm_region_read(const struct braid_vm_memory *vm, const struct braid_vm_region *region,
+			 u64 offset, void *to, u64 bytes);
+
+/**
+ * braid_vm_region_holds - whether the beacons are still there: the guest has not freed the chunks
+ *
+ * Call it after a copy; tracebraid/beacon.h says what it proves.
+ */
+bool braid_vm_region_holds(const struct braid_vm_memory *vm, const struct braid_vm_region *region);
+
+#endif /* BRAID_TRANSPORT_VM_SEARCH_H */
