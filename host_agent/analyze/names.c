@@ -114,7 +114,7 @@ struct braid_culprit braid_culprit_group(const struct braid_states *s,
 	default:
 		break;
 	}
-	if (guest && guest->kind == BRAID_STREAM_GUEST) {
+	if (guest && braid_stream_is_guest(guest)) {
 		group.kind = BRAID_CULPRIT_GUEST;
 		group.id = guest->number;
 	}
@@ -238,6 +238,10 @@ const char *braid_lacks_switches(const struct braid_states *s)
 	for (k = 0; k < s->source->nr_streams; k++) {
 		if (!s->guests[k].nr_vcpus || s->guests[k].any_switch)
 			continue;
+		if (s->source->streams[k]->kind == BRAID_STREAM_VM) {
+			why = why ?: "no driver runs in a VM, so its vCPUs' tasks are unknown; load it there (modprobe tracebraid) to record its events";
+			continue;
+		}
 		if (braid_has_events(s->source->streams[k]))
 			return "a guest has no sched_switch events, so its vCPUs' tasks are unknown; record with -e sched:sched_switch";
 		why = "a guest recorded no event, so its vCPUs' tasks are unknown";

@@ -275,6 +275,17 @@ static void stalls_put_row(const struct stalls *x, const struct braid_gap *g, st
 	braid_shares_put(x->s, &g->culprits, x->o.form, t);
 }
 
+/* Whether any vCPU records events. */
+static bool any_driver(const struct stalls *x)
+{
+	size_t k;
+
+	for (k = 0; k < x->s->source->nr_streams; k++)
+		if (x->s->source->streams[k]->kind == BRAID_STREAM_GUEST)
+			return true;
+	return false;
+}
+
 static void stalls_write(void *state, struct braid_text *out)
 {
 	struct stalls *x = state;
@@ -286,7 +297,8 @@ static void stalls_write(void *state, struct braid_text *out)
 	braid_certainty_write(x->s, &x->o, out);
 	if (x->o.form == BRAID_TABLE_TEXT) {
 		if (!x->longest.nr)
-			braid_text_puts(out, "No vCPU stalled.\n");
+			braid_text_printf(out, "%s.\n", any_driver(x) ? "No vCPU stalled" :
+					  "Stalls are unknown: no guest has the driver");
 		for (k = 0; k < x->longest.nr; k++) {
 			braid_text_putc(out, '\n');
 			put_paragraph(x, &all[k], out);

@@ -509,7 +509,7 @@ int braid_states_begin(struct braid_states *s, struct braid_source *source,
 	for (k = 0; k < source->nr_streams; k++) {
 		s->guests[k].first_known = BRAID_NO_TASK;
 		s->guests[k].first_vcpu = s->nr_vcpus;
-		if (source->streams[k]->kind == BRAID_STREAM_GUEST)
+		if (braid_stream_is_guest(source->streams[k]))
 			s->guests[k].nr_vcpus = source->streams[k]->nr_cpus;
 		s->nr_vcpus += s->guests[k].nr_vcpus;
 	}

@@ -140,19 +140,21 @@ static const struct braid_column columns[] = {
 
 static void summary_put_row(const struct summary *x, const struct row *row, struct braid_table *t)
 {
-	bool known = x->s->any_switch || x->s->any_kvm;
+	bool known = (x->s->any_switch || x->s->any_kvm) && row->nr_vcpus;
+	bool driver = row->guest->kind == BRAID_STREAM_GUEST;
 	char name[BRAID_NAME_TEXT], guest[BRAID_STREAM_LABEL];
 
 	name_culprit(x, row, name);
 	braid_table_text(t, braid_stream_label(row->guest, guest));
-	braid_table_number(t, row->nr_vcpus);
+	braid_table_number(t, row->nr_vcpus ? (s64)row->nr_vcpus : BRAID_CELL_NONE);
 	braid_table_number(t, known ? (s64)ppm(row->busy_ns, row->whole_ns) : BRAID_CELL_NONE);
 	braid_table_number(t, known ? (s64)ppm(row->stolen_ns, row->whole_ns) : BRAID_CELL_NONE);
 	braid_table_number(t, known ? (s64)ppm(row->asleep_ns, row->whole_ns) : BRAID_CELL_NONE);
-	braid_table_number(t, ppm(row->offline_ns, row->whole_ns));
-	braid_table_number(t, ppm(row->unknown_ns, row->whole_ns));
-	braid_table_number(t, x->s->any_kvm ? (s64)row->exits : BRAID_CELL_NONE);
-	braid_table_number(t, row->lost);
+	braid_table_number(t, driver ? (s64)ppm(row->offline_ns, row->whole_ns) : BRAID_CELL_NONE);
+	braid_table_number(t, row->nr_vcpus ? (s64)ppm(row->unknown_ns, row->whole_ns) :
+			   BRAID_CELL_NONE);
+	braid_table_number(t, x->s->any_kvm && row->nr_vcpus ? (s64)row->exits : BRAID_CELL_NONE);
+	braid_table_number(t, driver ? (s64)row->lost : BRAID_CELL_NONE);
 	braid_table_number(t, row->guest->bound_ns == BRAID_BOUND_UNKNOWN ? BRAID_CELL_NONE :
 			   (s64)row->guest->bound_ns);
 	braid_table_number(t, row->stall ? (s64)braid_stall_ns(row->stall) : BRAID_CELL_NONE);
@@ -207,6 +209,13 @@ static void put_next(const struct summary *x, const struct row *row, struct brai
 	}
 }
 
+/* A VM whose vCPUs' threads are not known: that it is there is all that the trace shows. */
+static bool is_bare(const struct summary *x, const struct braid_stream *guest)
+{
+	return guest->kind == BRAID_STREAM_VM && !guest->nr_cpus && !x->o.one_cpu &&
+	       !x->o.one_task && (!x->o.stream || braid_stream_is(guest, x->o.stream));
+}
+
 static void summary_write(void *state, struct braid_text *out)
 {
 	struct summary *x = state;
@@ -219,7 +228,7 @@ static void summary_write(void *state, struct braid_text *out)
 
 	for (k = 0; k < x->s->source->nr_streams; k++) {
 		fill_row(x, x->s->source->streams[k], &row);
-		if (!row.nr_vcpus)
+		if (!row.nr_vcpus && !is_bare(x, row.guest))
 			continue;
 		summary_put_row(x, &row, &table);
 		put_next(x, &row, &next);

@@ -33,11 +33,12 @@ static const struct braid_column of_tasks[] = {
 };
 
 /* States that the trace cannot tell apart are not 0, but not known. */
-static s64 shown(const struct braid_states *s, enum braid_vcpu_state state, u64 ns)
+static s64 shown(const struct braid_states *s, const struct braid_stream *guest,
+		 enum braid_vcpu_state state, u64 ns)
 {
-	/* A guest says what is offline. */
+	/* A guest's driver says what is offline. */
 	if (state == BRAID_VCPU_OFFLINE)
-		return ns;
+		return guest->kind == BRAID_STREAM_VM ? BRAID_CELL_NONE : (s64)ns;
 	return (!s->any_switch && state != BRAID_VCPU_UNKNOWN) ||
 	       (braid_state_needs_kvm(state) && !s->any_kvm) ||
 	       (state == BRAID_VCPU_VMM && !s->any_user) ? BRAID_CELL_NONE : (s64)ns;
@@ -54,7 +55,7 @@ static void times_put_vcpu(const struct times *x, u32 vcpu, struct braid_table *
 	for (k = 0; k < BRAID_NR_VCPU_STATES; k++) {
 		enum braid_vcpu_state state = braid_state_of_column(k);
 
-		braid_table_number(t, shown(x->s, state, v->ns[state]));
+		braid_table_number(t, shown(x->s, v->guest, state, v->ns[state]));
 	}
 }
 
@@ -65,19 +66,20 @@ static void put_task(const struct times *x, const struct braid_guest_task *task,
 	u64 known = braid_task_current_ns(task) - task->ns[BRAID_VCPU_UNKNOWN] + task->queued_ns +
 		    task->blocked_ns;
 	u64 observed = braid_states_within(s, task->stream, task->begin_ns, task->end_ns);
-	char name[BRAID_NAME_TEXT], guest[BRAID_STREAM_LABEL];
+	const struct braid_stream *guest = s->source->streams[task->stream];
+	char name[BRAID_NAME_TEXT], label[BRAID_STREAM_LABEL];
 
 	/* A guest may say that a task was on two vCPUs at once. */
 	if (observed < known + task->ns[BRAID_VCPU_UNKNOWN])
 		observed = known + task->ns[BRAID_VCPU_UNKNOWN];
-	braid_table_text(t, braid_stream_label(s->source->streams[task->stream], guest));
+	braid_table_text(t, braid_stream_label(guest, label));
 	braid_table_text(t, braid_task_name(s, task->stream, task->pid, name));
 	braid_table_number(t, observed);
-	braid_table_number(t, shown(s, BRAID_VCPU_GUEST, task->ns[BRAID_VCPU_GUEST]));
-	braid_table_number(t, shown(s, BRAID_VCPU_KVM, task->ns[BRAID_VCPU_KVM] +
+	braid_table_number(t, shown(s, guest, BRAID_VCPU_GUEST, task->ns[BRAID_VCPU_GUEST]));
+	braid_table_number(t, shown(s, guest, BRAID_VCPU_KVM, task->ns[BRAID_VCPU_KVM] +
 				    task->ns[BRAID_VCPU_VMM]));
-	braid_table_number(t, shown(s, BRAID_VCPU_RUNS, task->ns[BRAID_VCPU_RUNS]));
-	braid_table_number(t, shown(s, BRAID_VCPU_STOLEN, task->ns[BRAID_VCPU_STOLEN]));
+	braid_table_number(t, shown(s, guest, BRAID_VCPU_RUNS, task->ns[BRAID_VCPU_RUNS]));
+	braid_table_number(t, shown(s, guest, BRAID_VCPU_STOLEN, task->ns[BRAID_VCPU_STOLEN]));
 	braid_table_number(t, braid_states_asleep(task->ns) + task->ns[BRAID_VCPU_OFFLINE]);
 	braid_table_number(t, task->queued_ns);
 	braid_table_number(t, task->blocked_ns);

@@ -24,11 +24,13 @@
 					   CLOCK_*, VCPUS. 3: WINDOW, and its counts in RING_END;
 					   VCPU_THREADS; flags of a CLOCK_PAIR. 4: CLOCK_VM,
 					   BRAID_MARK_DISRUPTED. 5: COMPLETE, INDEX, INDEX_BLOCKS.
-					   6: numbers of a host's events in INDEX. 7: TYPES */
+					   6: numbers of a host's events in INDEX. 7: TYPES,
+					   BRAID_STREAM_VM, BRAID_END_DRIVER */
 
 enum braid_chunk_type {
 	BRAID_CHUNK_FILE = 1,		/* struct braid_chunk_file */
-	BRAID_CHUNK_STREAM = 2,		/* struct braid_chunk_stream, then the superblock of a guest */
+	BRAID_CHUNK_STREAM = 2,		/* struct braid_chunk_stream, then the superblock of a
+					   guest, or struct braid_chunk_vm */
 	BRAID_CHUNK_STREAM_END = 3,	/* struct braid_chunk_stream_end */
 	BRAID_CHUNK_PAGE = 4,		/* struct braid_chunk_page, then its bytes: a guest's */
 	BRAID_CHUNK_HOST_PAGE = 5,	/* struct braid_chunk_host_page, then a tracefs sub-buffer */
@@ -98,17 +100,32 @@ struct braid_chunk_file {
 enum braid_stream_kind {
 	BRAID_STREAM_GUEST = 1,
 	BRAID_STREAM_HOST = 2,
+	BRAID_STREAM_VM = 3,		/* a guest without the driver: only its process and the
+					   threads of its vCPUs are known; minor 7 */
 };
 
-/* One incarnation of a guest's driver is one stream; a reboot begins another. */
+/*
+ * One incarnation of a guest's driver is one stream; a reboot begins another. A VM is a stream while
+ * no driver runs in it.
+ */
 struct braid_chunk_stream {
 	u32 kind;			/* enum braid_stream_kind */
-	u32 nr_cpus;
+	u32 nr_cpus;			/* VM: as many as were known then: VCPU_THREADS may
+					   add some */
 	u32 subbuf_bytes;		/* HOST: of a tracefs sub-buffer, header included */
 	u32 reserved0;
 	u64 host_ns;			/* when it was found */
 	char name[64];
 	/* GUEST: struct braid_superblock follows; of earlier minors, with fewer buffers[] */
+	/* VM: struct braid_chunk_vm follows */
+};
+
+/* The process that runs a VM. Streams of several captures with the same one are one. */
+struct braid_chunk_vm {
+	s32 pid;			/* of the host */
+	u32 reserved0;
+	u64 start_ticks;		/* when it began, as /proc/PID/stat has it: clock ticks
+					   since the host's boot */
 };
 
 /* Precedes all pages of the buffer; later ones of the same index replace it. */
@@ -122,8 +139,10 @@ enum braid_end_reason {
 	BRAID_END_STOPPED = 1,		/* the recording ended */
 	BRAID_END_DOWN = 2,		/* the driver was unloaded */
 	BRAID_END_REINIT = 3,		/* the driver restarted: reload or reboot */
-	BRAID_END_GONE = 4,		/* the region has ended */
+	BRAID_END_GONE = 4,		/* the region has ended; VM: its process */
 	BRAID_END_BROKEN = 5,		/* the guest violated the protocol */
+	BRAID_END_DRIVER = 6,		/* VM: its driver was loaded, and a guest's stream continues
+					   it; minor 7 */
 };
 
 #define BRAID_END_UNCONFIRMED	(1u << 0)	/* the guest did not confirm its events: it may have
@@ -327,6 +346,7 @@ struct braid_chunk_complete {
 static_assert(sizeof(struct braid_chunk) == 32, "chunk");
 static_assert(sizeof(struct braid_chunk_file) == 248, "file");
 static_assert(sizeof(struct braid_chunk_stream) == 88, "stream");
+static_assert(sizeof(struct braid_chunk_vm) == 16, "vm");
 static_assert(sizeof(struct braid_chunk_buffer) == 104, "buffer");
 static_assert(sizeof(struct braid_chunk_page) == 64, "page");
 static_assert(sizeof(struct braid_clock_sample) == 24, "sample");

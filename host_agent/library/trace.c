@@ -288,12 +288,14 @@ const char *tracebraid_stream_machine(const struct tracebraid_stream *stream)
 
 const char *tracebraid_stream_clock(const struct tracebraid_stream *stream)
 {
-	return braid_clock_kind_name(trace_inner(stream)->clock.kind);
+	const struct braid_stream *s = trace_inner(stream);
+
+	return s->kind == BRAID_STREAM_VM ? "" : braid_clock_kind_name(s->clock.kind);
 }
 
 const char *tracebraid_stream_end(const struct tracebraid_stream *stream)
 {
-	return braid_end_reason_name(trace_inner(stream)->end_reason) ?: "";
+	return braid_end_reason_name(trace_inner(stream)) ?: "";
 }
 
 int tracebraid_stream_is_host(const struct tracebraid_stream *stream)

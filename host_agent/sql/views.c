@@ -75,6 +75,8 @@ static void put_clocks(struct braid_text *to, const struct tracebraid_trace *tra
 	size_t k;
 
 	for (k = 0; (stream = tracebraid_stream(trace, k)); k++) {
+		if (!*tracebraid_stream_clock(stream))	/* a VM without the driver */
+			continue;
 		views_begin(to, stream);
 		braid_text_member(to, "source", tracebraid_stream_clock(stream));
 		views_put_number(to, "bound_ns", tracebraid_stream_bound_ns(stream));

@@ -60,6 +60,18 @@ static int take_untimed(struct braid_capture_stream *s, const struct braid_chunk
 	return err;
 }
 
+/* A VM has as many vCPUs as its threads show, within what a file may have. */
+static void count_vcpus(struct braid_capture_stream *s, u32 vcpu)
+{
+	u32 more = vcpu + 1 - s->stream.nr_cpus;
+
+	if (s->stream.kind != BRAID_STREAM_VM || vcpu < s->stream.nr_cpus ||
+	    vcpu >= BRAID_MAX_CPUS || more > BRAID_MAX_FILE_CPUS - s->source->nr_cpus)
+		return;
+	s->stream.nr_cpus += more;
+	s->source->nr_cpus += more;
+}
+
 static int take_threads(struct braid_capture_stream *s, const struct braid_chunk_view *v)
 {
 	struct braid_stream *to = &s->stream;
@@ -68,6 +80,7 @@ static int take_threads(struct braid_capture_stream *s, const struct braid_chunk
 	u32 at = 0;
 
 	while (!err && braid_view_take(v, &at, &row, sizeof(row))) {
+		count_vcpus(s, row.vcpu);
 		if (row.vcpu == BRAID_VCPU_NONE && to->nr_others < BRAID_MAX_TABLE)
 			err = braid_array_push(to->others, to->nr_others, s->others_capacity, row);
 		else if (row.vcpu != BRAID_VCPU_NONE && to->nr_threads < BRAID_MAX_CPUS)
@@ -431,11 +444,13 @@ int braid_capture_fit_clock(struct braid_capture_stream *s)
 	int err;
 
 	braid_vcpu_sort_others(s->stream.others, s->stream.nr_others);
-	if (s->stream.kind != BRAID_STREAM_GUEST) {
+	if (s->stream.kind == BRAID_STREAM_HOST) {
 		fit_host_stream(s);
 		return 0;
 	}
 	braid_vcpu_sort(s->stream.threads, &s->stream.nr_threads, s->stream.nr_cpus);
+	if (s->stream.kind == BRAID_STREAM_VM)	/* it has no events that a clock could place */
+		return 0;
 	s->nr_breaks = braid_breaks_merge(s->breaks, s->nr_breaks);
 	s->nr_round_trips = braid_breaks_part(s->round_trips, s->nr_round_trips, s->breaks,
 					      s->nr_breaks);

@@ -64,6 +64,8 @@ bool braid_capture_has_ring(const struct braid_capture_stream *s, u32 buffer, u3
 
 	if (s->stream.kind == BRAID_STREAM_HOST)
 		return !buffer && cpu < BRAID_MAX_CPUS;
+	if (s->stream.kind == BRAID_STREAM_VM)
+		return false;
 	return buffer < sb->nr_buffers && buffer < BRAID_MAX_BUFFERS &&
 	       cpu < sb->buffers[buffer].nr_rings;
 }
@@ -181,7 +183,6 @@ int braid_capture_take_ring_end(struct braid_capture_stream *s, const struct bra
 {
 	struct braid_chunk_ring_end end = { 0 };
 	struct braid_capture_ring *ring;
-	bool guest = s->stream.kind == BRAID_STREAM_GUEST;
 
 	memcpy(&end, v->payload, v->bytes < sizeof(end) ? v->bytes : sizeof(end));
 	if (v->bytes < sizeof(end)) {	/* minor 2: recorded till the end of the ring */
@@ -191,9 +192,7 @@ int braid_capture_take_ring_end(struct braid_capture_stream *s, const struct bra
 		end.left_within = end.left;
 	}
 	if (v->bytes < offsetof(struct braid_chunk_ring_end, read_before) ||
-	    (guest && (end.buffer >= s->superblock.nr_buffers || end.buffer >= BRAID_MAX_BUFFERS ||
-		       end.vcpu >= s->superblock.buffers[end.buffer].nr_rings)) ||
-	    (!guest && (end.buffer || end.vcpu >= BRAID_MAX_CPUS))) {
+	    !braid_capture_has_ring(s, end.buffer, end.vcpu)) {
 		braid_source_faulty(&s->source->source, &s->stream,
 				    "the accounting in chunk %llu refers to a nonexistent ring",
 				    (unsigned long long)v->number);

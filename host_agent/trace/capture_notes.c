@@ -234,11 +234,23 @@ static s64 stream_begin(const struct note_ring *n)
 	return begin;
 }
 
+/* Of a VM, or of a guest that was one: it had no driver, or has none any more. */
+static const char *restart_of_vm(const struct braid_stream *s)
+{
+	if (s->kind == BRAID_STREAM_GUEST)
+		return "the driver was loaded";
+	if (s->before->kind == BRAID_STREAM_GUEST)
+		return "no driver runs any more";
+	return "the VM was started again";
+}
+
 static void say_restart(struct note_ring *n, const struct braid_stream *s)
 {
 	const u8 *id = s->boot_id;
 
-	if (memcmp(s->boot_id, s->before->boot_id, sizeof(s->boot_id)))
+	if (s->kind == BRAID_STREAM_VM || s->before->kind == BRAID_STREAM_VM)
+		strcpy(n->restart, restart_of_vm(s));
+	else if (memcmp(s->boot_id, s->before->boot_id, sizeof(s->boot_id)))
 		snprintf(n->restart, sizeof(n->restart),
 			 "the guest rebooted: boot %02x%02x%02x%02x-%02x%02x, Linux %s", id[0],
 			 id[1], id[2], id[3], id[4], id[5], s->kernel_release);

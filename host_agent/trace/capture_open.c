@@ -279,7 +279,7 @@ int braid_capture_link(struct braid_source *source)
 	if (!guests)
 		return -ENOMEM;
 	for (k = 0; k < source->nr_streams; k++)
-		if (source->streams[k]->kind == BRAID_STREAM_GUEST)
+		if (braid_stream_is_guest(source->streams[k]))
 			guests[nr++] = source->streams[k];
 	qsort(guests, nr, sizeof(*guests), capture_open_by_guest);
 	for (k = 0; k < nr; k++) {

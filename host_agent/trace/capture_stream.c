@@ -37,21 +37,32 @@ static int set_number(struct braid_capture_source *cs, u32 number, struct braid_
 	return 0;
 }
 
-static int by_incarnation(const struct braid_stream *s, const struct braid_superblock *sb)
+static int by_incarnation(const struct braid_stream *s, enum braid_stream_kind kind,
+			  const struct braid_superblock *sb)
 {
-	return braid_compare(s->incarnation, sb->incarnation) ?:
+	return braid_compare(s->kind, kind) ?: braid_compare(s->incarnation, sb->incarnation) ?:
 	       memcmp(s->boot_id, sb->boot_id, sizeof(s->boot_id));
 }
 
 /* The place of an incarnation among the guests: *there: already known from another capture. */
-static size_t find_guest(const struct braid_capture_source *cs, const struct braid_superblock *sb,
-			 bool *there)
+static size_t find_guest(const struct braid_capture_source *cs, enum braid_stream_kind kind,
+			 const struct braid_superblock *sb, bool *there)
 {
 	size_t k;
 
-	braid_array_first(k, cs->nr_guests, by_incarnation(&cs->guests[k]->stream, sb) >= 0);
-	*there = k < cs->nr_guests && !by_incarnation(&cs->guests[k]->stream, sb);
+	braid_array_first(k, cs->nr_guests, by_incarnation(&cs->guests[k]->stream, kind, sb) >= 0);
+	*there = k < cs->nr_guests && !by_incarnation(&cs->guests[k]->stream, kind, sb);
 	return k;
+}
+
+/*
+ * Whether a stream of another capture goes on: a guest's does. A VM's that ended has another one
+ * when the driver is unloaded again.
+ */
+static bool goes_on(const struct braid_stream *s, const struct braid_chunk_stream *head)
+{
+	return s->kind == BRAID_STREAM_GUEST || !s->end_reason ||
+	       s->end_reason == BRAID_END_STOPPED || head->host_ns < s->end_ns;
 }
 
 /* At most BRAID_MAX_STREAMS pointers move. Return: 0 or -ENOMEM. */
@@ -101,6 +112,24 @@ static const char *read_superblock(const struct braid_chunk_view *v, struct brai
 	if (sb->state == BRAID_STATE_INIT)
 		return "its superblock was not finished";
 	return braid_region_check(sb, sb->region_bytes);
+}
+
+/*
+ * A VM's process, as far as a superblock tells incarnations apart. NULL or the reason why there is
+ * none.
+ */
+static const char *read_process(const struct braid_chunk_view *v, struct braid_superblock *sb)
+{
+	struct braid_chunk_vm vm;
+
+	if (v->bytes < sizeof(struct braid_chunk_stream) + sizeof(vm))
+		return "its process is missing";
+	memcpy(&vm, v->payload + sizeof(struct braid_chunk_stream), sizeof(vm));
+	if (vm.pid <= 0)
+		return "its process has an invalid number";
+	sb->incarnation = vm.start_ticks;
+	memcpy(sb->boot_id, &vm.pid, sizeof(vm.pid));
+	return NULL;
 }
 
 /* What format and export see of a buffer. */
@@ -189,13 +218,13 @@ static const char *check_stream(const struct braid_capture_source *cs,
 				const struct braid_chunk_view *v,
 				const struct braid_chunk_stream *head, struct braid_superblock *sb)
 {
-	bool guest = head->kind == BRAID_STREAM_GUEST;
-	const char *why = guest ? read_superblock(v, sb) : NULL;
+	bool guest = head->kind == BRAID_STREAM_GUEST, vm = head->kind == BRAID_STREAM_VM;
+	const char *why = guest ? read_superblock(v, sb) : vm ? read_process(v, sb) : NULL;
 	u32 nr_cpus = guest ? sb->nr_vcpus : head->nr_cpus;
 
 	if (why)
 		return why;
-	if ((!guest && head->kind != BRAID_STREAM_HOST) || nr_cpus > BRAID_MAX_CPUS)
+	if ((!guest && !vm && head->kind != BRAID_STREAM_HOST) || nr_cpus > BRAID_MAX_CPUS)
 		return "invalid type or number of CPUs";
 	if (nr_cpus > BRAID_MAX_FILE_CPUS - cs->nr_cpus)
 		return "the file's streams have too many CPUs in all";
@@ -217,6 +246,13 @@ static void describe_stream(struct braid_capture_stream *s, const struct braid_c
 		snprintf(stream->name, sizeof(stream->name), "stream%u", v->stream);
 	if (head->kind == BRAID_STREAM_GUEST) {
 		describe_guest(s);
+		return;
+	}
+	if (head->kind == BRAID_STREAM_VM) {
+		stream->incarnation = s->superblock.incarnation;
+		memcpy(stream->boot_id, s->superblock.boot_id, sizeof(stream->boot_id));
+		memcpy(&stream->pid, stream->boot_id, sizeof(stream->pid));
+		stream->bound_ns = BRAID_BOUND_UNKNOWN;
 		return;
 	}
 	copy_name(stream->kernel_release, sizeof(stream->kernel_release), file->kernel_release,
@@ -247,10 +283,11 @@ int braid_capture_take_stream(struct braid_capture_source *cs, const struct brai
 				    v->stream, why);
 		return 0;
 	}
-	if (head.kind == BRAID_STREAM_GUEST)
-		place = find_guest(cs, &sb, &there);
-	if (there) {
-		merge_buffers(cs->guests[place], &sb);
+	if (head.kind != BRAID_STREAM_HOST)
+		place = find_guest(cs, head.kind, &sb, &there);
+	if (there && goes_on(&cs->guests[place]->stream, &head)) {
+		if (head.kind == BRAID_STREAM_GUEST)
+			merge_buffers(cs->guests[place], &sb);
 		return set_number(cs, v->stream, cs->guests[place]);
 	}
 	s = braid_capture_add_stream(cs);
@@ -259,7 +296,7 @@ int braid_capture_take_stream(struct braid_capture_source *cs, const struct brai
 	s->superblock = sb;
 	describe_stream(s, v, &head);
 	cs->nr_cpus += s->stream.nr_cpus;
-	if (head.kind == BRAID_STREAM_GUEST && capture_stream_add_guest(cs, place, s))
+	if (head.kind != BRAID_STREAM_HOST && capture_stream_add_guest(cs, place, s))
 		return -ENOMEM;
 	return set_number(cs, v->stream, s);
 }

@@ -93,7 +93,7 @@ static int tie_guests(const struct braid_capture_file *file, struct braid_window
 	if (!window->guests)
 		return -ENOMEM;
 	for (k = 0; k < file->nr; k++)
-		if (file->by_number[k] && file->by_number[k]->stream.kind == BRAID_STREAM_GUEST)
+		if (file->by_number[k] && braid_stream_is_guest(&file->by_number[k]->stream))
 			window->guests[window->nr_guests++] = &file->by_number[k]->stream;
 	return 0;
 }

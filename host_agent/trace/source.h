@@ -140,7 +140,7 @@ struct braid_event_format {
 	const char *format;	/* text as tracefs has it; the guest's own, so beware */
 };
 
-/* One incarnation of a guest's driver, or the host. */
+/* One incarnation of a guest's driver, or the host, or a VM while it has no driver. */
 struct braid_stream {
 	u32 number;		/* in the source, from 0 */
 	enum braid_stream_kind kind;
@@ -155,12 +155,13 @@ struct braid_stream {
 	bool tsc_unstable;	/* the guest's kernel had marked it so by the end */
 	bool has_vmclock;
 	struct braid_clock_vm vmclock;	/* as it was last */
+	s32 pid;		/* of a VM: its process's; else 0 */
 	u64 found_ns;
 	u32 end_reason;		/* enum braid_end_reason; 0: the capture doesn't say */
 	bool unconfirmed;	/* the guest did not confirm which events it traced */
 	u64 end_ns;
 	bool unfinished;	/* a file of it has no end mark: its recorder was killed */
-	const struct braid_stream *before;	/* same guest, earlier incarnation; or NULL */
+	const struct braid_stream *before;	/* same guest or VM, earlier incarnation; or NULL */
 	u32 life;		/* 2: its second incarnation, ...; else 0 or 1 */
 	struct braid_clock clock;
 	struct braid_clock_inputs clock_inputs;	/* what it was chosen by */
@@ -312,6 +313,12 @@ int braid_source_grow_alone(struct braid_source *source, bool last);
  * Return: NULL, or why they can't be read although the capture has some.
  */
 const char *braid_stream_kallsyms(const struct braid_stream *stream, char **text);
+
+/** braid_stream_is_guest - whether it has vCPUs: with the driver, or a VM without */
+static inline bool braid_stream_is_guest(const struct braid_stream *stream)
+{
+	return stream->kind != BRAID_STREAM_HOST;
+}
 
 /** braid_stream_has_event - whether a host's events of this name were recorded: it has the format */
 static inline bool braid_stream_has_event(const struct braid_stream *stream, const char *name)

@@ -174,7 +174,7 @@ static bool names_guest(const struct braid_source *source, const char *name)
 	size_t k;
 
 	for (k = 0; name && k < source->nr_streams; k++)
-		if (source->streams[k]->kind == BRAID_STREAM_GUEST &&
+		if (braid_stream_is_guest(source->streams[k]) &&
 		    braid_stream_is(source->streams[k], name))
 			return true;
 	return false;

@@ -174,7 +174,11 @@ const char *tracebraid_stream_name(const struct tracebraid_stream *stream);
 const char *tracebraid_stream_kernel(const struct tracebraid_stream *stream);
 /** tracebraid_stream_machine - its machine, as uname -m prints it; "": not known */
 const char *tracebraid_stream_machine(const struct tracebraid_stream *stream);
-/** tracebraid_stream_clock - how its times are converted: "host", "kvm", "exchange", ... */
+/**
+ * tracebraid_stream_clock - how its times are converted: "host", "kvm", "exchange", ...
+ *
+ * Return: "": it is a VM without the driver, and has no events.
+ */
 const char *tracebraid_stream_clock(const struct tracebraid_stream *stream);
 /** tracebraid_stream_end - why it ended: "recording stopped", "driver unloaded", ...; "": not known */
 const char *tracebraid_stream_end(const struct tracebraid_stream *stream);

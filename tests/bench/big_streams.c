@@ -44,6 +44,30 @@ void put_comms(struct braid_capture_writer *w, const struct stream *s)
 	NEED(!braid_capture_put(w, BRAID_CHUNK_COMMS, s->number, NULL, 0, comms, sizeof(comms)));
 }
 
+static void put_threads(struct braid_capture_writer *w, const struct stream *s)
+{
+	u32 first = FIRST_PID + (scene[WINDOW] && s->number != 2 ? 4 : 14), t;
+	struct braid_vcpu_thread threads[NR_CPUS];
+
+	for (t = 0; t < NR_CPUS; t++)
+		threads[t] = (struct braid_vcpu_thread){ .vcpu = t, .tid = first + t };
+	NEED(!braid_capture_put(w, s->vm ? BRAID_CHUNK_VCPU_THREADS : BRAID_CHUNK_VCPUS, s->number,
+				NULL, 0, threads, sizeof(threads)));
+}
+
+void begin_vm(struct braid_capture_writer *w, const struct stream *s, u64 now)
+{
+	struct braid_chunk_stream head = {
+		.kind = BRAID_STREAM_VM, .nr_cpus = NR_CPUS, .host_ns = now,
+	};
+	struct braid_chunk_vm vm = { .pid = 7000 + s->number, .start_ticks = 4711 };
+
+	snprintf(head.name, sizeof(head.name), "%s", s->name);
+	NEED(!braid_capture_put(w, BRAID_CHUNK_STREAM, s->number, &head, sizeof(head), &vm,
+				sizeof(vm)));
+	put_threads(w, s);
+}
+
 static void put_guest(struct braid_capture_writer *w, struct stream *s, u64 now)
 {
 	struct braid_chunk_stream head = {
@@ -57,10 +81,9 @@ static void put_guest(struct braid_capture_writer *w, struct stream *s, u64 now)
 		.name = "main", .subbuf_bytes = SUBBUF_BYTES, .nr_slots = 64,
 	};
 	struct braid_symbol symbols[NR_FUNCTIONS];
-	struct braid_vcpu_thread threads[NR_CPUS];
 	static struct braid_superblock sb;
-	u32 first = FIRST_PID + (scene[WINDOW] && s->number != 2 ? 4 : 14), t;
 	u64 needed;
+	u32 t;
 
 	memset(&sb, 0, sizeof(sb));
 	NEED(!braid_region_layout(&sb, &region, &needed));
@@ -85,10 +108,7 @@ static void put_guest(struct braid_capture_writer *w, struct stream *s, u64 now)
 	}
 	NEED(!braid_capture_put(w, BRAID_CHUNK_SYMBOLS, s->number, NULL, 0, symbols,
 				sizeof(symbols)));
-	for (t = 0; t < NR_CPUS; t++)
-		threads[t] = (struct braid_vcpu_thread){ .vcpu = t, .tid = first + t };
-	NEED(!braid_capture_put(w, BRAID_CHUNK_VCPUS, s->number, NULL, 0, threads,
-				sizeof(threads)));
+	put_threads(w, s);
 }
 
 static bool is_recorded(enum big_event event, bool host)

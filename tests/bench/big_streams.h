@@ -22,6 +22,7 @@ enum scene {
 	MIGRATE,	/* the host and the guests record migrations, often, */
 	RARE,		/* or as 0.1 % of all events, evenly, */
 	BURSTS,		/* or as many, 50 at a time on a CPU */
+	DRIVERLESS,	/* guest2 has no driver, guest1 has one from the middle on */
 	SCENES
 };
 
@@ -48,6 +49,7 @@ struct stream {
 	s64 ppm;
 	u64 booted_ns;		/* the host's clock at counter 0 */
 	u64 sampled_ns;
+	bool vm;		/* no driver runs in it: it has no events */
 	struct cpu cpus[NR_CPUS];
 };
 
@@ -58,7 +60,8 @@ extern const char *const functions[NR_FUNCTIONS];
 /* Where the kernel has a function. */
 u64 function_address(u32 k);
 
-/* STREAM and what belongs to it, at a time. */
+/* STREAM and what belongs to it, at a time. A VM's is of the process with its first thread. */
+void begin_vm(struct braid_capture_writer *w, const struct stream *s, u64 now);
 void begin_guest(struct braid_capture_writer *w, struct stream *s, u64 now);
 void begin_host(struct braid_capture_writer *w, struct stream *s, u64 now);
 

@@ -28,7 +28,7 @@
 int main(int argc, char **argv);
 
 static const char *const scenes[SCENES] = {
-	"window", "later", "losses", "reset", "offline", "migrate", "rare", "bursts",
+	"window", "later", "losses", "reset", "offline", "migrate", "rare", "bursts", "driverless",
 };
 
 static struct stream streams[NR_STREAMS] = {
@@ -339,9 +339,9 @@ static u64 end_stream(struct stream *s, u32 reason)
 	u64 events = 0;
 	u32 k;
 
-	if (s != &streams[HOST])
+	if (s != &streams[HOST] && !s->vm)
 		sample(s);
-	for (k = 0; k < NR_CPUS; k++) {
+	for (k = 0; k < NR_CPUS && !s->vm; k++) {
 		struct cpu *c = &s->cpus[k];
 		struct braid_chunk_ring_end ring = { .vcpu = k };
 
@@ -384,6 +384,9 @@ static void begin_stream(struct stream *s)
 	}
 	if (s == &streams[HOST]) {
 		begin_host(w, s, now);
+	} else if (s->vm) {
+		begin_vm(w, s, now);
+		return;
 	} else {
 		begin_guest(w, s, now);
 		sample(s);
@@ -399,8 +402,19 @@ static void begin(void)
 	synth_host_clock(w, BRAID_HOST_CLOCK_REALTIME, "realtime",
 			 1700000000000000000ULL - SYNTH_START_NS);
 	put_edge(BRAID_WINDOW_START);
-	for (k = 0; k < NR_STREAMS; k++)
+	for (k = 0; k < NR_STREAMS; k++) {
+		streams[k].vm = scene[DRIVERLESS] && k != HOST;
 		begin_stream(&streams[k]);
+	}
+}
+
+/* A guest's driver is loaded. */
+static void load(struct stream *s)
+{
+	end_stream(s, BRAID_END_DRIVER);
+	s->vm = false;
+	s->number = NR_STREAMS + 1;
+	begin_stream(s);
 }
 
 /* The next boot, whose driver begins after a while. */
@@ -453,6 +467,10 @@ int main(int argc, char **argv)
 		now += 1 + pick(2 * STEP_NS);
 		if (scene[RESET] && k == events / 2)
 			written += reset(&streams[0]);
+		if (scene[DRIVERLESS] && k == events / 2)
+			load(&streams[0]);
+		if (s->vm)
+			s = &streams[HOST];
 		if (s != &streams[HOST] && now - s->sampled_ns > SAMPLE_NS)
 			sample(s);
 		if (is_rare(&s, k))

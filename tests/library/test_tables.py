@@ -31,6 +31,7 @@ MADE = {
     "usual": [("window",)], "hole": [("window",), ("window", "later")], "reset": [("window", "reset", "migrate")],
     "offline": [("window", "offline", "migrate")], "losses": [("window", "losses", "migrate")],
     "losses, moves unseen": [("window", "losses", "offline", "reset")], "without a start": [("migrate",)],
+    "driverless": [("window", "driverless", "migrate")],
 }
 EVENTS = "20000"
 TOP_ROWS = "1000"

@@ -13,7 +13,7 @@
 
 static bool same_group(const struct braid_stream *a, const struct braid_stream *b)
 {
-	return a->kind == b->kind && !strcmp(a->name, b->name);
+	return braid_stream_is_guest(a) == braid_stream_is_guest(b) && !strcmp(a->name, b->name);
 }
 
 static int add_lane(struct braid_html_lanes *l, struct braid_html_lane lane)
@@ -30,13 +30,18 @@ static int add_group(struct braid_html_lanes *l, const struct braid_stream *stre
 	return err ? err : add_lane(l, lane);
 }
 
-/* The group of each stream; hosts' first, because they are shown first. */
+/*
+ * The group of each stream; hosts' first, because they are shown first. A VM whose driver was
+ * loaded later is in that guest's.
+ */
 static int make_groups(struct braid_html_lanes *l, const struct braid_source *source)
 {
-	static const enum braid_stream_kind kinds[] = { BRAID_STREAM_HOST, BRAID_STREAM_GUEST };
+	static const enum braid_stream_kind kinds[] = {
+		BRAID_STREAM_HOST, BRAID_STREAM_GUEST, BRAID_STREAM_VM,
+	};
 	size_t k, j, g;
 
-	for (j = 0; j < 2; j++)
+	for (j = 0; j < sizeof(kinds) / sizeof(kinds[0]); j++)
 		for (k = 0; k < source->nr_streams; k++) {
 			const struct braid_stream *s = source->streams[k];
 

@@ -125,7 +125,8 @@ static int prepare_machine(struct perfetto_export *x, struct braid_perfetto_mach
 	const struct braid_stream *s = m->stream;
 	size_t k;
 
-	for (k = 0; k < s->nr_rings; k++) {
+	/* A VM without the driver has no events: its vCPUs are on tracks of the host. */
+	for (k = 0; k < s->nr_rings && s->kind != BRAID_STREAM_VM; k++) {
 		u32 cpu = s->rings[k]->cpu;
 
 		if (!braid_select_ring((void *)x->walk.options, s->rings[k]))

@@ -136,7 +136,7 @@ static void stats_json_put_stream(const struct braid_stats *s, const struct brai
 	u32 n;
 
 	braid_json_string(t, "{\"stream\":", stream->name);
-	braid_json_string(t, ",\"kind\":", stream->kind == BRAID_STREAM_HOST ? "host" : "guest");
+	braid_json_string(t, ",\"kind\":", braid_json_kind(stream));
 	braid_json_account(t, stream);
 	stats_json_put_events(s, stream->number, t);
 	put_cpus(s, stream->number, t);

@@ -196,11 +196,13 @@ const char *braid_stats_unknown(const struct braid_stats *s, const struct braid_
 	const char *all[5] = { NULL };
 	u32 n = 0;
 
-	if (!x->any_switch)
+	if (stream->kind == BRAID_STREAM_VM)
+		all[n++] = "what it executed: no driver runs in it";
+	else if (!x->any_switch)
 		all[n++] = "how long tasks ran: it has no sched_switch events";
 	else if (!x->any_wakeup)
 		all[n++] = "how long woken tasks waited to run: it has no sched_wakeup events";
-	if (stream->kind != BRAID_STREAM_GUEST)
+	if (!braid_stream_is_guest(stream))
 		return number < n ? all[number] : NULL;
 	if (!stream->nr_threads)
 		all[n++] = "its vCPUs' time in the guest, exits and steal: " BRAID_VCPUS_UNKNOWN;

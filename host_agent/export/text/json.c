@@ -278,12 +278,21 @@ static void json_put_clock(struct braid_line_export *x, const struct braid_strea
 	braid_json_vcpus(t, s);
 }
 
+const char *braid_json_kind(const struct braid_stream *s)
+{
+	return s->kind == BRAID_STREAM_HOST ? "host" : s->kind == BRAID_STREAM_VM ? "vm" : "guest";
+}
+
 static void put_identity(struct braid_text *t, const struct braid_stream *s)
 {
 	braid_json_string(t, "{\"type\":\"stream\",\"stream\":", s->name);
-	braid_json_string(t, ",\"kind\":", s->kind == BRAID_STREAM_HOST ? "host" : "guest");
-	braid_json_string(t, ",\"kernel\":", s->kernel_release);
-	braid_json_string(t, ",\"machine\":", s->machine);
+	braid_json_string(t, ",\"kind\":", braid_json_kind(s));
+	if (s->kind == BRAID_STREAM_VM) {
+		braid_text_printf(t, ",\"pid\":%d", s->pid);
+	} else {
+		braid_json_string(t, ",\"kernel\":", s->kernel_release);
+		braid_json_string(t, ",\"machine\":", s->machine);
+	}
 	braid_json_u64(t, ",\"cpus\":", s->nr_cpus);
 }
 
@@ -326,10 +335,13 @@ void braid_json_windows(struct braid_text *t, const struct braid_walk *w)
 static void json_put_stream(struct braid_line_export *x, const struct braid_stream *s)
 {
 	struct braid_text *t = &x->out;
-	const char *why = braid_end_reason_name(s->end_reason);
+	const char *why = braid_end_reason_name(s);
 
 	put_identity(t, s);
-	json_put_clock(x, s);
+	if (s->kind == BRAID_STREAM_VM)
+		braid_json_vcpus(t, s);
+	else
+		json_put_clock(x, s);
 	braid_json_account(t, s);
 	if (why)
 		braid_json_string(t, ",\"end\":", why);

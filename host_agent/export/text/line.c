@@ -11,9 +11,9 @@
 
 #define FLUSH_BYTES	(64u << 10)
 
-const char *braid_end_reason_name(u32 reason)
+const char *braid_end_reason_name(const struct braid_stream *stream)
 {
-	switch (reason) {
+	switch (stream->end_reason) {
 	case BRAID_END_STOPPED:
 		return "recording stopped";
 	case BRAID_END_DOWN:
@@ -21,7 +21,9 @@ const char *braid_end_reason_name(u32 reason)
 	case BRAID_END_REINIT:
 		return "driver restarted";
 	case BRAID_END_GONE:
-		return "region gone";
+		return stream->kind == BRAID_STREAM_VM ? "VM ended" : "region gone";
+	case BRAID_END_DRIVER:
+		return "driver loaded";
 	case BRAID_END_BROKEN:
 		return "guest violated the protocol";
 	}
@@ -54,7 +56,9 @@ void braid_line_put_account(struct braid_text *t, const struct braid_stream *str
 {
 	struct braid_stream_sum sum = braid_stream_sum_up(stream);
 
-	if (sum.known)
+	if (stream->kind == BRAID_STREAM_VM)
+		braid_text_puts(t, "no events: a VM without the driver");
+	else if (sum.known)
 		braid_text_printf(t, "written %llu = read %llu + lost %llu + left %llu",
 				  (unsigned long long)sum.written, (unsigned long long)sum.read,
 				  (unsigned long long)sum.lost, (unsigned long long)sum.left);

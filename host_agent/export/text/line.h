@@ -90,6 +90,9 @@ static inline void braid_json_u64(struct braid_text *t, const char *key, u64 val
 	braid_text_number(t, value);
 }
 
+/** braid_json_kind - "host", "guest", or "vm": a guest without the driver */
+const char *braid_json_kind(const struct braid_stream *s);
+
 /** braid_json_vcpus - append ,"vcpus":[...]: the threads of a guest's vCPUs */
 void braid_json_vcpus(struct braid_text *t, const struct braid_stream *s);
 
@@ -119,6 +122,6 @@ void braid_json_account(struct braid_text *t, const struct braid_stream *stream)
 struct braid_stream_sum braid_stream_sum_up(const struct braid_stream *stream);
 
 /** braid_end_reason_name - why a stream ended, as a word; NULL when unknown */
-const char *braid_end_reason_name(u32 reason);
+const char *braid_end_reason_name(const struct braid_stream *stream);
 
 #endif /* BRAID_EXPORT_TEXT_LINE_H */

@@ -89,27 +89,43 @@ static void put_accounting(struct braid_line_export *x, const struct braid_strea
 	braid_text_putc(&x->out, '\n');
 }
 
+static void put_vm(struct braid_line_export *x, const struct braid_stream *s)
+{
+	braid_text_printf(&x->out, "# %s: a VM without the driver, process %d, ", s->name, s->pid);
+	if (s->nr_cpus)
+		braid_text_printf(&x->out, "%u vCPU%s", s->nr_cpus, s->nr_cpus == 1 ? "" : "s");
+	else
+		braid_text_puts(&x->out, BRAID_VCPUS_UNKNOWN);
+}
+
 static void put_identity(struct braid_line_export *x, const struct braid_stream *s)
 {
+	if (s->kind == BRAID_STREAM_VM) {
+		put_vm(x, s);
+		return;
+	}
 	braid_text_printf(&x->out, "# %s: Linux %s %s, %u %s", s->name, s->kernel_release,
 			  s->machine, s->nr_cpus, s->kind == BRAID_STREAM_HOST ? "CPUs" : "vCPUs");
 }
 
 static void put_stream_head(struct braid_line_export *x, const struct braid_stream *s)
 {
-	const char *why = braid_end_reason_name(s->end_reason);
+	const char *why = braid_end_reason_name(s);
 	struct braid_text *t = &x->out;
 
 	put_identity(x, s);
-	braid_text_puts(t, ", ");
-	text_put_clock(x, s);
+	if (s->kind != BRAID_STREAM_VM) {
+		braid_text_puts(t, ", ");
+		text_put_clock(x, s);
+	}
 	if (why && s->end_reason != BRAID_END_STOPPED)
 		braid_text_printf(t, "; ended: %s", why);
 	braid_text_putc(t, '\n');
 	if (braid_line_misses_clock(x, s))
 		braid_text_printf(t, "#   clock source %s is unavailable: %s\n",
 				  braid_clock_kind_name(x->walk.options->clock), s->clock.reason);
-	put_accounting(x, s);
+	if (s->kind != BRAID_STREAM_VM)
+		put_accounting(x, s);
 	if (s->unconfirmed)
 		braid_text_puts(t, "#   " BRAID_LINE_UNCONFIRMED "\n");
 	if (s->tsc_unstable && braid_clock_trusts_counter(&s->clock))

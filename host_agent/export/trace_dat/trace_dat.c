@@ -455,7 +455,7 @@ static int add_files(struct braid_dat_out *d, const char *base,
 	for (k = 0; k < d->source->nr_streams && !err; k++) {
 		const struct braid_stream *s = d->source->streams[k];
 
-		if (s != host && trace_dat_wanted(options, s))
+		if (s != host && s->kind != BRAID_STREAM_VM && trace_dat_wanted(options, s))
 			err = add_file(d, base, s);
 	}
 	return err;

@@ -185,6 +185,7 @@ class Trace {
 				streams: [],
 				notes: [],
 			};
+			if (rest[k].kind === 'guest') this.groups[group].kind = 'guest';
 			this.groups[group].streams.push(rest[k]);
 		});
 		/* The host's threads that are vCPUs. */

@@ -50,7 +50,24 @@ function clockText(stream) {
 	return parts.join(', ');
 }
 
+/* A VM without the driver: it has no events, so neither a kernel nor a clock nor an account. */
+function vmCard(stream) {
+	return el(
+		'div',
+		{ className: 'stream' },
+		el('b', stream.stream),
+		` VM without the driver, process ${stream.pid}, ` +
+			(stream.cpus
+				? `${stream.cpus} vCPU${stream.cpus === 1 ? '' : 's'}`
+				: 'vCPU threads unknown'),
+		...(stream.end && stream.end !== 'recording stopped'
+			? [el('div', { className: 'lost' }, `ended: ${stream.end}`)]
+			: []),
+	);
+}
+
 function streamCard(stream) {
+	if (stream.kind === 'vm') return vmCard(stream);
 	const { written, read, lost, left } = stream,
 		guest = stream.kind === 'guest';
 	const card = el(
