@@ -29,7 +29,9 @@ const char *braid_vcpu_name(const struct braid_states *s, u32 vcpu, char name[BR
 	const struct braid_stream *guest = s->vcpus[vcpu].guest;
 	char *at = names_add(name, guest->name, 63);
 
-	if (guest->life > 1)
+	if (guest->had_driver)
+		at = name + strlen(braid_stream_label(guest, name));
+	else if (guest->life > 1)
 		at = names_add(add_number(names_add(at, " (", 2), guest->life), ")", 1);
 	add_number(names_add(at, "/vCPU ", 6), s->vcpus[vcpu].number);
 	return name;

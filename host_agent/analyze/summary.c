@@ -172,7 +172,7 @@ static void put_next(const struct summary *x, const struct row *row, struct brai
 	char label[BRAID_STREAM_LABEL];
 
 	braid_stream_label(row->guest, label);
-	snprintf(guest, sizeof(guest), row->guest->life > 1 ? "'%s'" : "%s", label);
+	snprintf(guest, sizeof(guest), strcmp(label, row->guest->name) ? "'%s'" : "%s", label);
 	if (ppm(row->stolen_ns, row->whole_ns) >= WORTH_PPM) {
 		braid_duration_text(row->stolen_ns, took);
 		name_culprit(x, row, name);

@@ -52,11 +52,6 @@ static void print_buffer(const struct braid_found *f, u32 k)
 #define NO_DRIVER	"no driver has used it yet; in the guest: modprobe tracebraid"
 #define NO_MARK		"not marked yet, so no driver will use it: 'tracebraid create' marks it"
 
-/* How wide the columns are that hold names, at most so that all fit. */
-struct widths {
-	int name, driver, kernel, events;
-};
-
 #define MOST_KERNEL	24
 
 /* Why no more is known of a region. */
@@ -91,7 +86,7 @@ static void print_path(const char *path, int at)
 	printf("%s%s\n", at + 2 + strlen(path) > BRAID_COLUMNS ? "\n  " : "  ", path);
 }
 
-static void print_found(const struct braid_found *f, const struct widths *w)
+static void print_found(const struct braid_found *f, const struct braid_list_widths *w)
 {
 	bool known = described(f);
 	char events[32], vcpus[16];
@@ -143,9 +138,9 @@ static void cmd_list_widen(int *width, const char *text, int most)
 	*width = n > *width && n <= most ? n : *width;
 }
 
-static void print_table(const struct braid_found *found, size_t nr)
+static void print_table(const struct braid_found *found, size_t nr, const struct braid_vms *vms)
 {
-	struct widths w = { 0 };
+	struct braid_list_widths w = { 0 };
 	char events[32];
 	size_t k;
 
@@ -162,11 +157,17 @@ static void print_table(const struct braid_found *found, size_t nr)
 		format_events(events, sizeof(events), &found[k]);
 		cmd_list_widen(&w.events, events, INT_MAX);
 	}
+	for (k = 0; k < vms->nr; k++) {
+		cmd_list_widen(&w.name, vms->items[k].name, BRAID_LIST_MOST_NAME);
+		cmd_list_widen(&w.driver, braid_driver_state_name(BRAID_DRIVER_NONE), INT_MAX);
+	}
 	printf("%-*s  %-*s  %-*s  %5s  %*s  %s\n", w.name, "GUEST", w.driver, "DRIVER", w.kernel,
 	       "KERNEL", "VCPUS", w.events, "EVENTS ON", "REGION");
 	puts("  BUFFER MODE SUB-BUFFERSxBYTES, FILL");
 	for (k = 0; k < nr; k++)
 		print_found(&found[k], &w);
+	for (k = 0; k < vms->nr; k++)
+		braid_list_print_vm(&vms->items[k], &w);
 	fflush(stdout);
 	for (k = 0; k < nr; k++) {
 		print_unknown(&found[k]);
@@ -222,7 +223,8 @@ static void json_found(struct braid_text *t, const struct braid_found *f,
 }
 
 static int print_json(const struct braid_found *found, size_t nr,
-		      const struct braid_domain *domains, size_t nr_domains)
+		      const struct braid_domain *domains, size_t nr_domains,
+		      const struct braid_vms *vms)
 {
 	struct braid_text t = { 0 };
 	size_t k;
@@ -235,6 +237,7 @@ static int print_json(const struct braid_found *found, size_t nr,
 		json_found(&t, &found[k], braid_list_domain_of(&found[k], domains, nr_domains));
 	}
 	braid_list_json_others(&t, domains, nr_domains, found, nr);
+	braid_list_json_vms(&t, vms, t.bytes == 1);
 	braid_text_puts(&t, "]\n");
 	ret = t.failed ? -1 : 0;
 	fwrite(t.data, 1, t.bytes, stdout);
@@ -272,6 +275,7 @@ struct listing {
 	size_t denied;
 	struct braid_domain *domains;
 	size_t nr_domains;
+	struct braid_vms vms;		/* without a region; none if regions are named */
 };
 
 /* As in trace-cmd: a word after -e that is not an option is the glob. */
@@ -308,7 +312,8 @@ const struct braid_cli_command braid_command_list = {
 		 "-e [GLOB] [-v] [--json] [REGION]...",
 	.text =
 	"Shows the regions that guests share with this host: all in /dev/shm and all that running "
-	"QEMU processes map, or only those named by a path, a file's name or a guest's name. With "
+	"QEMU processes map, or only those named by a path, a file's name or a guest's name; and, if "
+	"none is named, the VMs without a region, as \"no driver\". With "
 	"libvirt, also shows its domains: whether they have a region now (attached) or from their "
 	"next start on (configured), and which host threads run their vCPUs.\n"
 	"A guest's driver is live, silent (the guest hangs or is paused), ended (no running QEMU "
@@ -360,18 +365,22 @@ static int find_all(struct listing *l)
 				     l->events ? 0 : BRAID_DISCOVER_LIVENESS, &l->denied);
 	if (!err)
 		braid_list_name_regions(l->found, l->nr, l->domains, l->nr_domains);
+	if (!err && !l->paths && !l->events)
+		err = braid_list_find_vms(&l->vms, l->found, l->nr, l->domains, l->nr_domains);
 	return err;
 }
 
 static void print_tables(const struct listing *l)
 {
-	if (l->nr)
-		print_table(l->found, l->nr);
-	if (l->nr && l->nr_domains)
+	bool any = l->nr || l->vms.nr;
+
+	if (any)
+		print_table(l->found, l->nr, &l->vms);
+	if (any && l->nr_domains)
 		putchar('\n');
 	if (l->nr_domains)
 		braid_list_print_domains(l->domains, l->nr_domains, l->found, l->nr);
-	else if (!l->nr)
+	else if (!any)
 		print_hint();
 }
 
@@ -381,6 +390,7 @@ static void cmd_list_release(struct listing *l)
 	free(l->domains);
 	free(l->named);
 	free(l->resolved);
+	braid_vms_free(&l->vms);
 }
 
 int braid_cmd_list(int argc, char **argv)
@@ -403,7 +413,7 @@ int braid_cmd_list(int argc, char **argv)
 	if (l.events)
 		failed |= braid_list_events(l.found, l.nr, &l.how) && braid_complain();
 	else if (l.how.json)
-		failed |= print_json(l.found, l.nr, l.domains, l.nr_domains) != 0;
+		failed |= print_json(l.found, l.nr, l.domains, l.nr_domains, &l.vms) != 0;
 	else
 		print_tables(&l);
 	if (fflush(stdout) || ferror(stdout))

@@ -4,6 +4,7 @@
 #define BRAID_CLI_LIST_H
 
 #include "host_agent/discover/libvirt.h"
+#include "host_agent/discover/vms.h"
 #include "host_agent/util/text.h"
 
 /* What `list -e` shows. */
@@ -40,6 +41,21 @@ void braid_list_name_regions(struct braid_found *found, size_t nr,
  * next line, where it would have. @at: the column. Return: the next cell's.
  */
 int braid_list_cell(const char *text, int width, int at);
+
+/* How wide the columns of regions are that hold names, at most so that all fit. */
+struct braid_list_widths {
+	int name, driver, kernel, events;
+};
+
+/* list_vms.c: VMs without region that are no domains. 0 or -errno with braid_fail(). */
+int braid_list_find_vms(struct braid_vms *vms, const struct braid_found *found, size_t nr,
+			const struct braid_domain *domains, size_t nr_domains);
+
+/* A row of the table of regions. */
+void braid_list_print_vm(const struct braid_vm *vm, const struct braid_list_widths *w);
+
+/* Elements of the array. @first: there are none before. */
+void braid_list_json_vms(struct braid_text *t, const struct braid_vms *vms, bool first);
 
 /* The table of domains. */
 void braid_list_print_domains(const struct braid_domain *domains, size_t nr,

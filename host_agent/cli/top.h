@@ -4,7 +4,7 @@
 #define BRAID_CLI_TOP_H
 
 #include "host_agent/clock_sync/kvm.h"
-#include "host_agent/discover/discover.h"
+#include "host_agent/discover/vms.h"
 #include "host_agent/live/account.h"
 
 /* From one sample to the next, each a second; NAN: unknown. */
@@ -42,6 +42,7 @@ struct braid_top_guest {
 	u64 seen_ns;			/* when the former moved last */
 	u64 sampled_ns;			/* 0: no sample of this incarnation */
 	pid_t qemu_pid;
+	bool bare;			/* a VM without a region: no path, no events */
 	struct braid_kvm_vm *vm;	/* NULL: no data from KVM */
 	u64 exits;
 	bool exits_known;
@@ -57,6 +58,7 @@ struct braid_top {
 	size_t nr, capacity;
 	bool all;		/* new guests are shown too */
 	const char *buffer;	/* of the guests, the only one; NULL: all */
+	struct braid_vms vms;	/* if all */
 	u64 scan_due_ns;	/* when to scan for guests, and for threads */
 };
 

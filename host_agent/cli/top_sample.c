@@ -56,6 +56,76 @@ static void find_threads(struct braid_top_guest *g)
 	}
 }
 
+/* A VM's vCPUs are its threads. Return: 0, or -ENOMEM with braid_fail(). */
+static int find_vcpus(struct braid_top_guest *g)
+{
+	struct braid_qemu_threads threads;
+
+	braid_vcpu_threads(g->qemu_pid, &threads);
+	if (threads.nr > g->nr_vcpus) {
+		struct braid_top_vcpu *grown = calloc(threads.nr, sizeof(*grown));
+
+		if (!grown)
+			return braid_out_of_memory();
+		free(g->vcpus);
+		g->vcpus = grown;
+		g->nr_vcpus = threads.nr;
+		g->sampled_ns = 0;
+	}
+	find_threads(g);
+	return 0;
+}
+
+/* Whether a region's guest, or one that is shown as a VM, is this process'. */
+static struct braid_top_guest *find_process(struct braid_top *top, pid_t pid, bool bare)
+{
+	size_t k;
+
+	for (k = 0; k < top->nr; k++)
+		if (top->guests[k].bare == bare && top->guests[k].qemu_pid == pid)
+			return &top->guests[k];
+	return NULL;
+}
+
+static void drop(struct braid_top_guest *g)
+{
+	braid_mapping_close(g->m);
+	braid_kvm_close(g->vm);
+	free(g->vcpus);
+}
+
+/* VMs without a region: those that are gone, or have one now, leave the list. */
+static int scan_vms(struct braid_top *top)
+{
+	size_t k, kept = 0;
+	int err = braid_vms_look(&top->vms);
+
+	for (k = 0; k < top->nr && !err; k++) {
+		struct braid_top_guest *g = &top->guests[k];
+
+		if (g->bare && (!braid_vms_find(&top->vms, g->qemu_pid) ||
+				find_process(top, g->qemu_pid, false)))
+			drop(g);
+		else
+			top->guests[kept++] = *g;
+	}
+	top->nr = err ? top->nr : kept;
+	for (k = 0; k < top->vms.nr && !err; k++) {
+		struct braid_top_guest vm = {
+			.bare = true, .qemu_pid = top->vms.items[k].pid, .rates = unknown,
+		};
+		struct braid_top_guest *known = find_process(top, vm.qemu_pid, true);
+
+		strcpy(vm.name, top->vms.items[k].name);
+		if (find_process(top, vm.qemu_pid, false))
+			continue;
+		if (!known && braid_array_push(top->guests, top->nr, top->capacity, vm))
+			return braid_out_of_memory();
+		err = find_vcpus(known ? known : &top->guests[top->nr - 1]);
+	}
+	return err;
+}
+
 /* Updates the known guests by discovery; adds others if all are selected. */
 static int scan(struct braid_top *top)
 {
@@ -67,7 +137,7 @@ static int scan(struct braid_top *top)
 	if (!paths)
 		return braid_out_of_memory();
 	for (k = 0; k < top->nr; k++)
-		paths[k] = top->guests[k].path;
+		paths[k] = top->guests[k].path;	/* VMs are there only if all are wanted */
 	err = braid_discover(&found, &nr, top->all ? NULL : paths, top->nr, 0, NULL);
 	for (k = 0; k < nr && !err && top->all; k++)
 		if (found[k].state != BRAID_DRIVER_UNREADABLE)
@@ -86,7 +156,7 @@ static int scan(struct braid_top *top)
 	}
 	free(paths);
 	free(found);
-	return err;
+	return err || !top->all ? err : scan_vms(top);
 }
 
 /* A guest's rings ---------------------------------------------------------------------------- */
@@ -291,6 +361,23 @@ static int sample(struct braid_top *top, struct braid_top_guest *g)
 	return 0;
 }
 
+/* What the host knows without a region. */
+static void sample_vm(struct braid_top_guest *g)
+{
+	u64 now_ns = braid_host_clock_ns();
+	double seconds = g->sampled_ns ? (now_ns - g->sampled_ns) / 1e9 : NAN;
+	u32 k;
+
+	g->rates = unknown;
+	for (k = 0; k < g->nr_vcpus; k++) {
+		g->vcpus[k].rates = unknown;
+		time_thread(&g->vcpus[k], seconds);
+	}
+	count_exits(g, seconds);
+	sum_up(g);
+	g->sampled_ns = now_ns;
+}
+
 int braid_top_sample(struct braid_top *top)
 {
 	u64 now_ns = braid_host_clock_ns();
@@ -301,8 +388,12 @@ int braid_top_sample(struct braid_top *top)
 		top->scan_due_ns = now_ns + SCAN_NS;
 		err = scan(top);
 	}
-	for (k = 0; k < top->nr && !err; k++)
-		err = sample(top, &top->guests[k]);
+	for (k = 0; k < top->nr && !err; k++) {
+		if (top->guests[k].bare)
+			sample_vm(&top->guests[k]);
+		else
+			err = sample(top, &top->guests[k]);
+	}
 	return err;
 }
 
@@ -310,10 +401,8 @@ void braid_top_free(struct braid_top *top)
 {
 	size_t k;
 
-	for (k = 0; k < top->nr; k++) {
-		braid_mapping_close(top->guests[k].m);
-		braid_kvm_close(top->guests[k].vm);
-		free(top->guests[k].vcpus);
-	}
+	for (k = 0; k < top->nr; k++)
+		drop(&top->guests[k]);
 	free(top->guests);
+	braid_vms_free(&top->vms);
 }

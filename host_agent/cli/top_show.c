@@ -134,7 +134,7 @@ static void print_figures(const struct table *t, const char *const values[NR_COL
 
 /* One row, if it is one of those that fit. */
 static void print_row(struct table *t, const char *name, const char *state,
-		      const struct braid_top_rates *r, u64 lost, u32 fill_permille)
+		      const struct braid_top_rates *r, double lost, double fill)
 {
 	char f[NR_COLUMNS][FIELD];
 	const char *const values[NR_COLUMNS] = {
@@ -143,7 +143,7 @@ static void print_row(struct table *t, const char *name, const char *state,
 		[READ] = amount(f[READ], r->read),
 		[LOSING] = amount(f[LOSING], r->lost),
 		[LOST] = amount(f[LOST], lost),
-		[FILL] = percent(f[FILL], fill_permille / 1000.0),
+		[FILL] = percent(f[FILL], fill),
 		[RUN] = percent(f[RUN], r->run),
 		[STEAL] = percent(f[STEAL], r->steal),
 		[EXITS] = amount(f[EXITS], r->exits),
@@ -163,11 +163,12 @@ static void print_guest(struct table *t, const struct braid_top_guest *g)
 
 	snprintf(state, sizeof(state), "%s%s", braid_driver_state_name(g->state),
 		 g->recorded ? ", rec" : "");
-	print_row(t, g->name, state, &g->rates, g->lost, g->fill_permille);
+	print_row(t, g->name, state, &g->rates, g->bare ? NAN : g->lost,
+		  g->bare ? NAN : g->fill_permille / 1000.0);
 	for (k = 0; k < g->nr_vcpus && g->sampled_ns; k++) {
 		snprintf(vcpu, sizeof(vcpu), "  vCPU %u", k);
-		print_row(t, vcpu, "", &g->vcpus[k].rates, g->vcpus[k].lost,
-			  g->vcpus[k].fill_permille);
+		print_row(t, vcpu, "", &g->vcpus[k].rates, g->bare ? NAN : g->vcpus[k].lost,
+			  g->bare ? NAN : g->vcpus[k].fill_permille / 1000.0);
 	}
 }
 
@@ -269,15 +270,19 @@ static void put_rates(struct braid_text *t, const struct braid_top_rates *r)
 	top_show_put_number(t, "exits_per_s", r->exits);
 }
 
-static void top_show_put_vcpu(struct braid_text *t, const struct braid_top_vcpu *v, u32 number)
+static void top_show_put_vcpu(struct braid_text *t, const struct braid_top_guest *g, u32 number)
 {
+	const struct braid_top_vcpu *v = &g->vcpus[number];
+
 	braid_text_printf(t, "%s{\"vcpu\":%u", number ? "," : "", number);
 	if (v->tid)
 		braid_text_printf(t, ",\"tid\":%d", (int)v->tid);
 	put_rates(t, &v->rates);
-	braid_text_printf(t, ",\"events\":%llu,\"lost\":%llu,\"fill_permille\":%u}",
-			  (unsigned long long)v->events, (unsigned long long)v->lost,
-			  v->fill_permille);
+	if (!g->bare)
+		braid_text_printf(t, ",\"events\":%llu,\"lost\":%llu,\"fill_permille\":%u",
+				  (unsigned long long)v->events, (unsigned long long)v->lost,
+				  v->fill_permille);
+	braid_text_putc(t, '}');
 }
 
 static void top_show_put_guest(struct braid_text *t, const struct braid_top_guest *g)
@@ -286,14 +291,19 @@ static void top_show_put_guest(struct braid_text *t, const struct braid_top_gues
 
 	braid_text_putc(t, '{');
 	braid_text_member(t, "guest", g->name);
-	braid_text_member(t, "region", g->path);
+	if (g->bare)
+		braid_text_printf(t, "\"qemu_pid\":%d,", (int)g->qemu_pid);
+	else
+		braid_text_member(t, "region", g->path);
 	braid_text_member(t, "driver", braid_driver_state_name(g->state));
 	braid_text_printf(t, ",\"recorded\":%s", g->recorded ? "true" : "false");
 	put_rates(t, &g->rates);
-	braid_text_printf(t, ",\"lost\":%llu,\"fill_permille\":%u,\"vcpus\":[",
-			  (unsigned long long)g->lost, g->fill_permille);
+	if (!g->bare)
+		braid_text_printf(t, ",\"lost\":%llu,\"fill_permille\":%u",
+				  (unsigned long long)g->lost, g->fill_permille);
+	braid_text_puts(t, ",\"vcpus\":[");
 	for (k = 0; k < g->nr_vcpus && g->sampled_ns; k++)
-		top_show_put_vcpu(t, &g->vcpus[k], k);
+		top_show_put_vcpu(t, g, k);
 	braid_text_puts(t, "]}");
 }
 

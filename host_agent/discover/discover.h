@@ -69,6 +69,17 @@ int braid_qemu_keep(bool writable);
  */
 bool braid_is_vmm(pid_t pid, const char *cmdline);
 
+/* What a process looks like; see docs/vmm.md. */
+struct braid_vmm {
+	bool has_vcpu;				/* it maps a vCPU of KVM */
+	bool by_name;				/* its program has a VMM's name, or a tool's */
+	char program[64];
+	char name[BRAID_GUEST_NAME_BYTES];	/* of -name, or "" */
+};
+
+/** braid_vmm_of - examine a process. Return: 0, or -ENOMEM with braid_fail() */
+int braid_vmm_of(pid_t pid, struct braid_vmm *vmm);
+
 /**
  * braid_qemu_of - the QEMU that maps a file shared
  * @device: of the file

@@ -288,6 +288,33 @@ bool braid_is_vmm(pid_t pid, const char *cmdline)
 	return is;
 }
 
+int braid_vmm_of(pid_t pid, struct braid_vmm *vmm)
+{
+	braid_auto_free char *cmdline = malloc(CMDLINE_BYTES);
+	struct found_files files = { 0 };
+	const char *program;
+	size_t bytes;
+	int vcpu;
+
+	*vmm = (struct braid_vmm){ 0 };
+	if (!cmdline)
+		return braid_out_of_memory();
+	bytes = read_cmdline(pid, cmdline, CMDLINE_BYTES);
+	if (!bytes)	/* a thread of the kernel */
+		return 0;
+	vcpu = read_maps(&files, pid);
+	free(files.items);
+	if (vcpu < 0)
+		return vcpu;
+	program = strrchr(cmdline, '/');
+	snprintf(vmm->program, sizeof(vmm->program), "%s", program ? program + 1 : cmdline);
+	braid_text_clean(vmm->program);
+	find_name(cmdline, bytes, vmm->name);
+	vmm->has_vcpu = vcpu;
+	vmm->by_name = is_vmm_name(cmdline);
+	return 0;
+}
+
 int braid_qemu_files(struct braid_shared_file **out, size_t *nr)
 {
 	braid_auto_free char *cmdline = malloc(CMDLINE_BYTES);

@@ -105,6 +105,8 @@ static int start_stream(struct braid_region_source *s)
 	s->stream.number = s->stream.o.sink->next_stream++;
 	s->nr_streams++;
 	err = braid_live_put_stream(&s->stream);
+	if (!s->begun_ns)
+		s->begun_ns = s->stream.found_ns;
 	if (err)
 		return err;
 	braid_live_control_begin(&s->control, &s->stream);

@@ -52,6 +52,7 @@ struct braid_region_source {
 	bool refused;			/* a file of another user's was there instead, and noted */
 	u64 changing_ns;		/* since when its buffers change, as far as we saw; or 0 */
 	u32 nr_streams;
+	u64 begun_ns;			/* the first one; or 0 */
 	int qemu_pidfd;			/* or -1 */
 	u64 file_due_ns;		/* when to check that the file still exists */
 	u64 left_ns;			/* when a failed recording asked for the end; or 0 */

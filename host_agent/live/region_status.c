@@ -17,6 +17,8 @@ struct braid_region_status braid_region_source_status(const struct braid_region_
 		.unconfirmed = s->control.unconfirmed || s->control.was_unconfirmed,
 		.stream = s->stream.number,
 		.nr_streams = s->nr_streams,
+		.qemu_pid = s->stream.qemu_pid,
+		.begun_ns = s->begun_ns,
 		.events = s->rings.events,
 		.lost = s->rings.lost + braid_live_lost(&s->rings, &s->stream),
 		.bytes = s->rings.bytes,

@@ -32,6 +32,7 @@ int braid_live_put_stream(struct braid_live_stream *s)
 		.host_ns = braid_live_now_ns(s),
 	};
 
+	s->found_ns = head.host_ns;
 	if (!*s->name) {
 		snprintf(s->name, sizeof(s->name), "%.63s",
 			 *s->sb.guest_name ? s->sb.guest_name : "guest");

@@ -27,6 +27,7 @@ struct braid_live_stream {
 	struct braid_mapping *mapping;
 	struct braid_superblock sb;	/* of the stream; validated */
 	u32 number;			/* 0: no stream yet */
+	u64 found_ns;			/* as its STREAM has it */
 	pid_t qemu_pid;			/* 0: not known */
 	bool silent;			/* the guest's heartbeat has stopped */
 	bool down;			/* the driver's last word is written */

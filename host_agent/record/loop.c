@@ -78,7 +78,9 @@ static int poll_all(struct braid_recording *r)
 			return ret;
 		result = ret > result ? ret : result;
 	}
-	ret = braid_sampler_turn(r->sampler, r->sink.capture, false);
+	ret = braid_record_poll_vms(r);
+	if (!ret)
+		ret = braid_sampler_turn(r->sampler, r->sink.capture, false);
 	if (!ret)
 		ret = braid_record_mark_complete(r);
 	if (ret)
@@ -279,6 +281,8 @@ static int loop_start(struct braid_recording *r)
 	err = put_edge(r, BRAID_WINDOW_START, r->start_ns);
 	for (k = 0; k < r->nr_guests; k++)
 		braid_region_source_start(r->guests[k].source);
+	if (!err)
+		err = braid_record_poll_vms(r);
 	if (!err && r->host_source && !r->o.flight.wanted)
 		err = braid_tracefs_source_name_tasks(r->host_source);
 	return err;
@@ -353,6 +357,8 @@ static int loop_finish(struct braid_recording *r)
 		err = braid_tracefs_source_finish(r->host_source);
 	for (k = 0; k < r->nr_guests && !err; k++)
 		err = braid_region_source_finish(r->guests[k].source);
+	if (!err)
+		err = braid_record_finish_vms(r);
 	/* After the last event, so that no clock must be extrapolated there. */
 	return err ? err : braid_sampler_turn(r->sampler, r->sink.capture, true);
 }

@@ -102,4 +102,9 @@ bool braid_record_live_gone(struct braid_recording *r);
  */
 void braid_record_live_end(struct braid_recording *r);
 
+/* vms.c. 0 or -errno with braid_fail(): the capture's, or without memory. */
+int braid_record_open_vms(struct braid_recording *r);	/* after the host; nothing without it */
+int braid_record_poll_vms(struct braid_recording *r);
+int braid_record_finish_vms(struct braid_recording *r);
+
 #endif /* BRAID_RECORD_PRIVATE_H */

@@ -22,6 +22,7 @@
 #include "host_agent/discover/libvirt.h"
 #include "host_agent/live/region.h"
 #include "host_agent/live/tracefs.h"
+#include "host_agent/live/vm.h"
 #include "host_agent/record/wait.h"
 #include "host_agent/transport/request.h"
 #include "host_agent/util/confine.h"
@@ -201,6 +202,7 @@ struct braid_recording {
 	struct braid_exchange *exchange;
 	struct braid_kvm_watch *kvm_watch;	/* NULL: no KVM here, or not ours to see */
 	struct braid_tracefs_source *host_source;
+	struct braid_vm_sources *vms;	/* NULL: not noted */
 	struct braid_sampler *sampler;
 	int signal_fd;
 	struct braid_wait wait;

@@ -47,6 +47,7 @@ static int close_all(struct braid_recording *r, int err)
 	}
 	braid_sampler_close(r->sampler);	/* it may hold a file of the instance that is to go */
 	braid_tracefs_source_close(r->host_source);
+	braid_vm_sources_close(r->vms);
 	braid_exchange_stop(r->exchange);
 	braid_kvm_watch_close(r->kvm_watch);
 	if (r->sink.capture && !err)
@@ -153,7 +154,9 @@ static int open_all(struct braid_recording *r)
 		err = braid_record_check_host(r);
 	if (!err)
 		err = braid_record_open_file(r);
-	return err ? err : braid_record_open_host(r);
+	if (!err)
+		err = braid_record_open_host(r);
+	return err ? err : braid_record_open_vms(r);
 }
 
 int braid_record_session(struct braid_record_options *o, const struct braid_record_ops *ops,

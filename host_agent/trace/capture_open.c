@@ -271,10 +271,28 @@ static int capture_open_by_guest(const void *a, const void *b)
 	       braid_compare(x->number, y->number);
 }
 
+/*
+ * Streams of one name, the first of @nr in order. A guest is called the same, whether or not it was
+ * a VM before. Return: their number.
+ */
+static size_t link_name(struct braid_stream **guests, size_t nr)
+{
+	u32 lives = 0, vms = 0;
+	size_t k, n;
+
+	for (k = 0; k < nr && !strcmp(guests[k]->name, guests[0]->name); k++) {
+		guests[k]->before = k ? guests[k - 1] : NULL;
+		guests[k]->life = guests[k]->kind == BRAID_STREAM_VM ? ++vms : ++lives;
+	}
+	for (n = 0; n < k; n++)
+		guests[n]->had_driver = guests[n]->kind == BRAID_STREAM_VM && lives;
+	return k;
+}
+
 int braid_capture_link(struct braid_source *source)
 {
 	struct braid_stream **guests = calloc(source->nr_streams + 1, sizeof(*guests));
-	size_t k, nr = 0;
+	size_t k, nr = 0, same;
 
 	if (!guests)
 		return -ENOMEM;
@@ -282,11 +300,8 @@ int braid_capture_link(struct braid_source *source)
 		if (braid_stream_is_guest(source->streams[k]))
 			guests[nr++] = source->streams[k];
 	qsort(guests, nr, sizeof(*guests), capture_open_by_guest);
-	for (k = 0; k < nr; k++) {
-		guests[k]->before = k && !strcmp(guests[k - 1]->name, guests[k]->name) ?
-				    guests[k - 1] : NULL;
-		guests[k]->life = guests[k]->before ? guests[k]->before->life + 1 : 1;
-	}
+	for (k = 0; k < nr; k += same)
+		same = link_name(guests + k, nr - k);
 	free(guests);
 	return 0;
 }

@@ -56,8 +56,8 @@ static size_t find_guest(const struct braid_capture_source *cs, enum braid_strea
 }
 
 /*
- * Whether a stream of another capture goes on: a guest's does. A VM's that ended has another one
- * when the driver is unloaded again.
+ * Whether a stream of another capture goes on: a guest's does. A VM's that ended is another one
+ * later: in between it had a driver.
  */
 static bool goes_on(const struct braid_stream *s, const struct braid_chunk_stream *head)
 {

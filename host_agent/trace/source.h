@@ -162,7 +162,8 @@ struct braid_stream {
 	u64 end_ns;
 	bool unfinished;	/* a file of it has no end mark: its recorder was killed */
 	const struct braid_stream *before;	/* same guest or VM, earlier incarnation; or NULL */
-	u32 life;		/* 2: its second incarnation, ...; else 0 or 1 */
+	u32 life;		/* 2: its second incarnation, or as a VM; ...; else 0 or 1 */
+	bool had_driver;	/* of a VM: a guest's stream has the name, too */
 	struct braid_clock clock;
 	struct braid_clock_inputs clock_inputs;	/* what it was chosen by */
 	char trace_clock[24];	/* of a trace.dat: the clock of its stamps; else "" */

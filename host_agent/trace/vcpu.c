@@ -60,24 +60,39 @@ bool braid_vcpu_map_only(const struct braid_vcpu_map *map, const struct braid_vc
 	       (span + 1 == map->spans + map->nr || span[1].tid != span->tid);
 }
 
+#define SUFFIX	32	/* capacity: */
+
+/* What a label has after the name. */
+static void put_suffix(const struct braid_stream *stream, char suffix[SUFFIX])
+{
+	*suffix = 0;
+	if (stream->had_driver && stream->life > 1)
+		snprintf(suffix, SUFFIX, " (no driver, %u)", stream->life);
+	else if (stream->had_driver)
+		strcpy(suffix, " (no driver)");
+	else if (stream->life > 1)
+		snprintf(suffix, SUFFIX, " (%u)", stream->life);
+}
+
 const char *braid_stream_label(const struct braid_stream *stream, char label[BRAID_STREAM_LABEL])
 {
-	if (stream->life > 1)
-		snprintf(label, BRAID_STREAM_LABEL, "%s (%u)", stream->name, stream->life);
-	else
-		snprintf(label, BRAID_STREAM_LABEL, "%s", stream->name);
+	char suffix[SUFFIX];
+
+	put_suffix(stream, suffix);
+	snprintf(label, BRAID_STREAM_LABEL, "%s%s", stream->name, suffix);
 	return label;
 }
 
 bool braid_stream_is(const struct braid_stream *stream, const char *name)
 {
 	size_t bytes = strlen(stream->name);
-	char life[24];
+	char suffix[SUFFIX];
 
 	if (strncmp(name, stream->name, bytes))
 		return false;
-	snprintf(life, sizeof(life), " (%u)", stream->life);
-	return !name[bytes] || !strcmp(name + bytes, life);
+	put_suffix(stream, suffix);
+	return !name[bytes] || (*suffix ? !strcmp(name + bytes, suffix) :
+				!strcmp(name + bytes, " (1)"));
 }
 
 void braid_vcpu_label(const struct braid_vcpu_span *span, char label[BRAID_VCPU_LABEL])
@@ -86,9 +101,9 @@ void braid_vcpu_label(const struct braid_vcpu_span *span, char label[BRAID_VCPU_
 
 	braid_stream_label(span->guest, guest);
 	if (span->vcpu == BRAID_VCPU_ALL)
-		snprintf(label, BRAID_VCPU_LABEL, "%.79s/all vCPUs", guest);
+		snprintf(label, BRAID_VCPU_LABEL, "%.95s/all vCPUs", guest);
 	else
-		snprintf(label, BRAID_VCPU_LABEL, "%.79s/vCPU %u", guest, span->vcpu);
+		snprintf(label, BRAID_VCPU_LABEL, "%.95s/vCPU %u", guest, span->vcpu);
 }
 
 void braid_vcpu_map_free(struct braid_vcpu_map *map)

@@ -43,15 +43,18 @@ const struct braid_vcpu_span *braid_vcpu_map_find(const struct braid_vcpu_map *m
 /** braid_vcpu_map_only - whether a span's thread is this vCPU at all times */
 bool braid_vcpu_map_only(const struct braid_vcpu_map *map, const struct braid_vcpu_span *span);
 
-#define BRAID_STREAM_LABEL	80	/* capacity: */
+#define BRAID_STREAM_LABEL	96	/* capacity: */
 
-/** braid_stream_label - a stream's name; "guest1 (2)" for a guest's second life. Return: @label */
+/**
+ * braid_stream_label - a stream's name; "guest1 (2)" for a guest's second incarnation; "guest1 (no
+ * driver)" for what it was before its driver was loaded. Return: @label
+ */
 const char *braid_stream_label(const struct braid_stream *stream, char label[BRAID_STREAM_LABEL]);
 
 /** braid_stream_is - whether a name is a stream's: "guest1" all incarnations', "guest1 (2)" one's */
 bool braid_stream_is(const struct braid_stream *stream, const char *name);
 
-#define BRAID_VCPU_LABEL	104	/* capacity: */
+#define BRAID_VCPU_LABEL	120	/* capacity: */
 
 /** braid_vcpu_label - "guest1/vCPU 0"; "guest1/all vCPUs" for a thread that runs all in turn */
 void braid_vcpu_label(const struct braid_vcpu_span *span, char label[BRAID_VCPU_LABEL]);

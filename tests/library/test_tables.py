@@ -91,10 +91,13 @@ class Facts:
                            if name in NOT_ANALYZED or self.columns_of(database, name)]
             seen = collections.Counter()
             self.labels, self.streams = {}, self.rows(database, "streams")
+            guests = {one["stream"] for one in self.streams if one["clock"]}
             for one in self.streams:
-                seen[one["stream"]] += 1
-                life = seen[one["stream"]]
-                self.labels[one["stream_id"]] = one["stream"] + (f" ({life})" if life > 1 else "")
+                kind = one["clock"] is None  # a VM without the driver
+                seen[one["stream"], kind] += 1
+                life = seen[one["stream"], kind]
+                self.labels[one["stream_id"]] = one["stream"] + (
+                    " (no driver)" if kind and one["stream"] in guests else f" ({life})" if life > 1 else "")
             OWNERS.update(self.labels.values())
             self.states, self.tasks = self.rows(database, "vcpu_state"), self.rows(database, "task_state")
             self.exits, self.wakeups = self.rows(database, "exits"), self.rows(database, "wakeups")

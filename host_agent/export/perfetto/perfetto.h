@@ -13,7 +13,7 @@
 #define BRAID_PERFETTO_CPUS	1024u	/* trace_processor refuses a trace with a higher one */
 #define BRAID_PERFETTO_EVENTS	512u	/* of a bundle */
 #define BRAID_PERFETTO_NAME	160u	/* bytes for a generated name ... */
-#define BRAID_PERFETTO_MACHINE	80u	/* ... and for that of a machine or task in it */
+#define BRAID_PERFETTO_MACHINE	96u	/* ... and for that of a machine or task in it */
 
 struct braid_perfetto_type;
 

@@ -36,7 +36,7 @@ EXACT_SOURCE = "kvm"
 class Rig:
     """The host, its guests, and the operations of a phase."""
 
-    def __init__(self, ctx):
+    def __init__(self, ctx, drivers=True):
         self.ctx = ctx
         self.began = time.monotonic()
         self.tags = 0
@@ -49,7 +49,8 @@ class Rig:
             guest.start()
         for guest in self.guests:
             guest.boot()
-            self.load(guest)
+            if drivers:
+                self.load(guest)
         self.threads = {guest.name: guest.vcpu_threads() for guest in self.guests}
         self.say("the guests are up")
 
@@ -339,3 +340,57 @@ def analyze_nested(ctx):
                  if (row["vcpu"], row["reason"], row["count"]) == (vcpu, "io", KNOWN_PAIRS)]
         ctx.check(known, f"{vcpu}: no address has {KNOWN_PAIRS} port accesses: {by_function}")
     check_stages(ctx, capture)
+
+
+def analyze_nested_json(ctx, capture, name):
+    return json.loads(ctx.run_agent("analyze", name, "--json", capture, timeout=120).stdout)
+
+
+def exits_of(rig, guest):
+    """KVM's own number of a guest's exits."""
+    return int(rig.host.run(f"cat /sys/kernel/debug/kvm/{guest.pid}-*/exits"))
+
+
+@case("driverless-nested", usual=("6.1",), possible=("6.1", "6.12", "newest"),
+      needs=("driver", "agent", "module:pairs"), timeout=400, alone=True)
+def driverless_nested(ctx):
+    """Guests without the driver are recorded and analyzed; one whose driver is loaded meanwhile counts once."""
+    rig = Rig(ctx, drivers=False)
+    alpha, beta = rig.guests
+    said = rig.host.run("tracebraid list")
+    for guest in rig.guests:
+        ctx.check(re.search(rf"^{guest.name} +no driver  ", said, re.M), f"list says: {said}")
+    before, inside = exits_of(rig, alpha), 0
+
+    def work():
+        nonlocal inside
+        inside = exits_of(rig, alpha)
+        alpha.run("timeout 1 taskset 1 sh -c 'while :; do :; done'; usleep 500000")
+        rig.load(beta)
+        beta.run("usleep 1500000")
+        inside = exits_of(rig, alpha) - inside
+
+    capture = rig.record("driverless", work, "sched:sched_switch", HOST_ANALYZE)
+    outside = exits_of(rig, alpha) - before
+    rig.say("recorded")
+    ctx.run_agent("verify", capture, timeout=120)
+    report = ctx.run_agent("report", "--json", capture, timeout=120).stdout
+    lines = [json.loads(line) for line in report.splitlines()]
+    streams = [line for line in lines if line["type"] == "stream" and line["kind"] != "host"]
+    ctx.equal(sorted((line["stream"], line["kind"], line["end"]) for line in streams),
+              [("alpha", "vm", "recording stopped"), ("beta", "guest", "recording stopped"),
+               ("beta", "vm", "driver loaded")], "the streams of guests")
+    for line in streams:
+        ctx.equal([row["tid"] for row in line["vcpus"]], rig.threads[line["stream"]], f"threads of {line['stream']}")
+    rows = {row["guest"]: row for row in analyze_nested_json(ctx, capture, "summary")["guests"]}
+    found = rows["alpha"]
+    print(f"     alpha: {found['exits']} exits, by KVM's account {inside} to {outside}")
+    ctx.check(inside <= found["exits"] <= outside, f"{found} differs from KVM's account")
+    ctx.check(found["busy_ppm"] > 50_000, f"a vCPU was busy for a second: {found}")
+    for key in ("lost_events", "bound_ns", "offline_ppm", "worst_stall_ns", "worst_wakeup_ns"):
+        ctx.equal(found[key], None, f"{key}, which needs the driver")
+    observed = dict.fromkeys(("alpha", "beta (no driver)", "beta"), 0)
+    for row in analyze_nested_json(ctx, capture, "states")["vcpu_states"]:
+        observed[row["vcpu"].partition("/")[0]] += row["observed_ns"]
+    ctx.equal(observed["beta (no driver)"] + observed["beta"], observed["alpha"], f"time of each: {observed}")
+    ctx.check(all(observed.values()), f"each is observed: {observed}")
