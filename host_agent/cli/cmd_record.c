@@ -88,7 +88,8 @@ static const struct braid_option options[] = {
 	  "record only the guests' buffers of this name. Default: all, including buffers that are "
 	  "created later" },
 	{ 0, "host", "[=EVENTS]", .take = cmd_record_take_host, .help =
-	  "record the host too; EVENTS as for -e. Default: " BRAID_HOST_EVENTS },
+	  "record the host too; EVENTS as for -e. If no guest is named, VMs without the driver are noted: "
+	  "analyses show what their vCPUs did. Default: " BRAID_HOST_EVENTS },
 	{ 0, "try-host", "[=EVENTS]", .take = cmd_record_take_host, .help =
 	  "as --host, but continue if the host cannot be recorded" },
 	{ 'C', "host-clock", "CLOCK", BRAID_STRING(RECORD, o.host_clock),
