@@ -93,7 +93,7 @@ class Facts:
             self.labels, self.streams = {}, self.rows(database, "streams")
             guests = {one["stream"] for one in self.streams if one["clock"]}
             for one in self.streams:
-                kind = one["clock"] is None  # a VM without the driver
+                kind = not one["clock"]  # a VM without the driver
                 seen[one["stream"], kind] += 1
                 life = seen[one["stream"], kind]
                 self.labels[one["stream_id"]] = one["stream"] + (
@@ -447,9 +447,11 @@ def compare_stats(captures, facts):
         ran[facts.guest(row), row["pid"]] += row["duration_ns"] if row["state"] != "queued" else 0
     left = exits(facts, "")[1]["exits"][1]
     for stream in stats["streams"]:
-        lives[stream["stream"]] += 1
-        life = lives[stream["stream"]]
+        lives[stream["stream"], stream["kind"]] += 1
+        life = lives[stream["stream"], stream["kind"]]
         label = stream["stream"] + (f" ({life})" if life > 1 else "")
+        if stream["kind"] == "vm" and f"{stream['stream']} (no driver)" in facts.labels.values():
+            label = f"{stream['stream']} (no driver)"
         if stream["kind"] == "host":
             continue  # its tasks, and vCPUs of no guest, are in no other table
         for one in stream["vcpus"]:
