@@ -115,7 +115,7 @@ static int put_vcpu(struct braid_stats *s, const struct braid_stream *stream, u3
 		.kvm = v && v->entries + v->exits + v->ns[BRAID_VCPU_GUEST] ? v : NULL,
 	};
 
-	if (v && stream->kind == BRAID_STREAM_GUEST) {
+	if (v && braid_stream_is_guest(stream)) {
 		row.runs_ns = braid_states_ran(v->ns);
 		row.waits_ns = v->ns[BRAID_VCPU_STOLEN];
 		row.sleeps_ns = braid_states_asleep(v->ns) + v->ns[BRAID_VCPU_OFFLINE];
