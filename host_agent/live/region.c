@@ -95,6 +95,12 @@ static int handle_loss(struct braid_region_source *s, int err)
 	return failed;
 }
 
+/* What is only read can't be asked for events. */
+static int note_one_way(struct braid_region_source *s)
+{
+	return braid_live_note(&s->stream, "its memory is only read: recorded are the events that are enabled in the guest");
+}
+
 static int start_stream(struct braid_region_source *s)
 {
 	u64 start_ns = braid_live_cpu_ns();
@@ -110,6 +116,9 @@ static int start_stream(struct braid_region_source *s)
 	if (err)
 		return err;
 	braid_live_control_begin(&s->control, &s->stream);
+	err = s->stream.mapping->one_way ? note_one_way(s) : 0;
+	if (err)
+		return err;
 	err = braid_live_guard(&s->stream, begin_stream, s);
 	s->end.begin_cost_ns = braid_live_cpu_ns() - start_ns;
 	if (err)
@@ -411,6 +420,7 @@ void braid_region_source_start(struct braid_region_source *s)
 	if (s->stream.started || !s->stream.o.window)
 		return;
 	s->stream.started = true;
+	braid_endpoint_settle(s->endpoint);
 	if (s->phase == BRAID_PHASE_RECORDING && !s->stream.o.backlog)
 		braid_live_guard(&s->stream, mark_start, s);
 	else if (!s->stream.o.backlog)
@@ -422,6 +432,7 @@ void braid_region_source_stop(struct braid_region_source *s)
 {
 	if (s->stream.stopped || !s->stream.started)
 		return;
+	braid_endpoint_settle(s->endpoint);
 	if (s->phase == BRAID_PHASE_RECORDING)
 		braid_live_guard(&s->stream, mark_stop, s);
 	s->stream.stopped = true;
@@ -511,7 +522,7 @@ void braid_region_source_leave(struct braid_region_source *s)
 	if (!s || s->left_ns || !s->stream.mapping || s->phase != BRAID_PHASE_RECORDING)
 		return;
 	braid_live_guard(&s->stream, region_release, s);
-	if (s->stream.sb.state != BRAID_STATE_LIVE || s->stream.silent)
+	if (s->stream.sb.state != BRAID_STATE_LIVE || s->stream.silent || s->stream.mapping->one_way)
 		return;
 	braid_live_control_leave(&s->control, &s->stream);
 	s->left_ns = braid_host_clock_ns();

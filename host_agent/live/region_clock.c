@@ -410,7 +410,7 @@ int braid_live_clock_begin(struct braid_live_clock *clock, struct braid_live_str
 		guest.nr_vcpus = clock->nr_offsets;
 	else if (guest.nr_vcpus > MAX_TOUR)
 		guest.nr_vcpus = MAX_TOUR;
-	if (!err && s->o.exchange)
+	if (!err && s->o.exchange && !s->mapping->one_way)
 		err = braid_exchange_add(s->o.exchange, &guest, &clock->peer);
 	return err;
 }

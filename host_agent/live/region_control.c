@@ -35,7 +35,7 @@ static bool find_stale_events(const struct braid_live_stream *s)
 	struct braid_directory_copy copy;
 	bool found;
 
-	if (s->o.dead_ns || braid_directory_load(&copy, s->mapping, &s->sb, 0))
+	if (s->o.dead_ns || s->mapping->one_way || braid_directory_load(&copy, s->mapping, &s->sb, 0))
 		return false;
 	found = braid_directory_count(&copy).host_on;
 	braid_directory_free(&copy);
@@ -67,7 +67,7 @@ void braid_live_control_begin(struct braid_live_control *c, const struct braid_l
 	c->wake_asked = false;
 	c->stale_events = find_stale_events(s);
 	c->next_command = c->stale_events ? 0 : 1;
-	if (c->disarming)	/* a new incarnation has no events enabled */
+	if (c->disarming || s->mapping->one_way)	/* a new incarnation has no events enabled */
 		c->next_command = end_command(c, s);
 }
 
@@ -76,7 +76,8 @@ void braid_live_control_disarm(struct braid_live_control *c, const struct braid_
 	c->nothing_on = c->next_command <= 1 && !c->busy && !c->stale_events;
 	c->disarming = true;
 	c->busy = false;
-	c->next_command = s->silent ? end_command(c, s) : last_command(s);
+	c->next_command = s->silent || (s->mapping && s->mapping->one_way) ? end_command(c, s) :
+									     last_command(s);
 }
 
 bool braid_live_control_idle(const struct braid_live_control *c,
@@ -206,7 +207,7 @@ int braid_live_control_check_confirmed(struct braid_live_control *c, struct brai
 {
 	int err;
 
-	if (c->disarming || !s->o.nr_patterns || s->down || c->confirmed)
+	if (c->disarming || !s->o.nr_patterns || s->down || c->confirmed || s->mapping->one_way)
 		return 0;
 	/* It may have answered since the last turn. */
 	err = c->busy ? braid_live_control_poll(c, s, endpoint, true) : 0;

@@ -10,6 +10,16 @@
 #define SHARE	9	/* minimum delay before the next stream, as a multiple of the time spent on
 			   the last begin and end */
 
+/* The guest may have been reset before these were copied. */
+static void note_unproven(struct braid_region_source *s)
+{
+	u64 events = braid_endpoint_unproven(s->endpoint);
+
+	if (events)
+		braid_live_note(&s->stream, "%llu events were copied that are not proven to be the guest's, which may have been reset: they are left out",
+				(unsigned long long)events);
+}
+
 static int end_stream(struct braid_region_source *s, enum braid_end_reason reason)
 {
 	struct braid_chunk_stream_end end = {
@@ -22,6 +32,7 @@ static int end_stream(struct braid_region_source *s, enum braid_end_reason reaso
 	s->end.ending = false;
 	/* What fails is in ->fatal, and fails the next one too. */
 	braid_live_off_note(&s->rings, &s->stream);
+	note_unproven(s);
 	braid_live_notes_poll(&s->stream, true);
 	err = braid_live_emit(&s->stream, BRAID_CHUNK_STREAM_END, &end, sizeof(end), NULL, 0);
 	braid_live_clock_end(&s->clock, &s->stream);

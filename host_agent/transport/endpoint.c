@@ -12,6 +12,7 @@
 static const struct braid_endpoint_ops *const kinds[] = {
 	&braid_doorbell_endpoint_ops,
 	&braid_vhost_user_endpoint_ops,
+	&braid_vm_endpoint_ops,
 	&braid_file_endpoint_ops,
 };
 
@@ -71,6 +72,17 @@ void braid_endpoint_ring(struct braid_endpoint *p)
 u32 braid_endpoint_doorbell(const struct braid_endpoint *p)
 {
 	return p->ops->doorbell ? p->ops->doorbell(p) : 0;
+}
+
+void braid_endpoint_settle(struct braid_endpoint *p)
+{
+	if (p->ops->settle)
+		p->ops->settle(p);
+}
+
+u64 braid_endpoint_unproven(const struct braid_endpoint *p)
+{
+	return p->ops->unproven ? p->ops->unproven(p) : 0;
 }
 
 /* A file ------------------------------------------------------------------------------------ */

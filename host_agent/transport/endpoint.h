@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The source of a guest's region: a file, or a socket that its QEMU connects to. */
+/* The source of a guest's region: a file, a socket that its QEMU connects to, or its VMM's memory. */
 #ifndef BRAID_TRANSPORT_ENDPOINT_H
 #define BRAID_TRANSPORT_ENDPOINT_H
 
@@ -23,6 +23,8 @@ struct braid_endpoint_ops {
 	void (*ring)(struct braid_endpoint *p);		/* NULL: no doorbell */
 	u32 (*doorbell)(const struct braid_endpoint *p);	/* NULL: the guest has no
 								   doorbell */
+	void (*settle)(struct braid_endpoint *p);	/* NULL: nothing is pending */
+	u64 (*unproven)(const struct braid_endpoint *p);	/* NULL: 0 */
 };
 
 /* Each kind begins with it. */
@@ -31,7 +33,7 @@ struct braid_endpoint {
 };
 
 extern const struct braid_endpoint_ops braid_file_endpoint_ops, braid_doorbell_endpoint_ops,
-				   braid_vhost_user_endpoint_ops;
+				   braid_vhost_user_endpoint_ops, braid_vm_endpoint_ops;
 
 /**
  * braid_endpoint_has_scheme - whether an address begins with an endpoint's scheme
@@ -44,7 +46,7 @@ bool braid_endpoint_has_scheme(const char *address);
 /**
  * braid_endpoint_open - open an endpoint for a region
  * @out: set on success
- * @address: [SCHEME:]PATH; a socket is created and listened on
+ * @address: [SCHEME:]PATH, a socket is created and listened on; or pid:PID, of a VMM
  *
  * A region's file is not read before braid_endpoint_map().
  *
@@ -106,5 +108,15 @@ void braid_endpoint_ring(struct braid_endpoint *p);
  * Return: for braid_mailbox.wake_doorbell, never 0; 0: it can't wake us.
  */
 u32 braid_endpoint_doorbell(const struct braid_endpoint *p);
+
+/**
+ * braid_endpoint_settle - have all that the guest has committed by now in the mapping
+ *
+ * May sleep for three times BRAID_POLL_MS, where what was copied is to be proven.
+ */
+void braid_endpoint_settle(struct braid_endpoint *p);
+
+/** braid_endpoint_unproven - events that were copied, and are not in the mapping: they may be no events */
+u64 braid_endpoint_unproven(const struct braid_endpoint *p);
 
 #endif /* BRAID_TRANSPORT_ENDPOINT_H */

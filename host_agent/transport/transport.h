@@ -32,6 +32,7 @@ struct braid_mapping {
 	u64 bytes;
 	int fd;			/* the region's file; -1: it has no file of its own */
 	bool writable;
+	bool one_way;		/* a copy of ours: what is written to it never reaches the guest */
 	dev_t device;
 	ino_t inode;
 	uid_t uid;		/* of the file, as its group and mode */

@@ -154,6 +154,52 @@ int braid_vm_memory_read(const struct braid_vm_memory *vm, u64 address, void *to
 	return (size_t)got == bytes ? 0 : -EFAULT;
 }
 
+/* Appends a range to a vector, or extends its last one. */
+static size_t vm_memory_append(struct iovec *vector, size_t nr, void *base, size_t bytes)
+{
+	if (nr && (u8 *)vector[nr - 1].iov_base + vector[nr - 1].iov_len == base) {
+		vector[nr - 1].iov_len += bytes;
+		return nr;
+	}
+	vector[nr] = (struct iovec){ base, bytes };
+	return nr + 1;
+}
+
+static int vm_memory_read_vector(const struct braid_vm_memory *vm,
+				 const struct braid_vm_part *parts, size_t nr)
+{
+	struct iovec local[BRAID_VM_WORDS], remote[BRAID_VM_WORDS];
+	size_t nr_local = 0, nr_remote = 0, bytes = 0, k;
+	ssize_t got;
+
+	for (k = 0; k < nr; k++) {
+		nr_local = vm_memory_append(local, nr_local, parts[k].to, parts[k].bytes);
+		nr_remote = vm_memory_append(remote, nr_remote, (void *)parts[k].address,
+					     parts[k].bytes);
+		bytes += parts[k].bytes;
+	}
+	for (k = 0; k < nr_remote; k++)
+		if (!braid_vm_memory_present(vm, (u64)remote[k].iov_base, remote[k].iov_len))
+			return -ENODATA;
+	got = process_vm_readv(vm->pid, local, nr_local, remote, nr_remote, 0);
+	if (got < 0)
+		return -errno;
+	return (size_t)got == bytes ? 0 : -EFAULT;
+}
+
+int braid_vm_memory_parts(const struct braid_vm_memory *vm, const struct braid_vm_part *parts,
+			  size_t nr)
+{
+	size_t done, n;
+	int err = 0;
+
+	for (done = 0; done < nr && !err; done += n) {
+		n = nr - done < BRAID_VM_WORDS ? nr - done : BRAID_VM_WORDS;
+		err = vm_memory_read_vector(vm, parts + done, n);
+	}
+	return err;
+}
+
 void braid_vm_memory_words(const struct braid_vm_memory *vm, const u64 *addresses, u64 *words,
 			   size_t nr)
 {

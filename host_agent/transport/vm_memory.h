@@ -67,6 +67,24 @@ bool braid_vm_memory_present(const struct braid_vm_memory *vm, u64 address, u64 
  */
 int braid_vm_memory_read(const struct braid_vm_memory *vm, u64 address, void *to, size_t bytes);
 
+/* What is to be copied. */
+struct braid_vm_part {
+	u64 address;			/* in the process */
+	void *to;
+	size_t bytes;			/* not 0 */
+};
+
+/**
+ * braid_vm_memory_parts - copy many ranges, in their order
+ * @vm: the memory
+ * @parts: which; neighbors that continue one another are read as one
+ * @nr: of them
+ *
+ * Return: as braid_vm_memory_read(); on failure some parts were copied.
+ */
+int braid_vm_memory_parts(const struct braid_vm_memory *vm, const struct braid_vm_part *parts,
+			  size_t nr);
+
 /**
  * braid_vm_memory_words - copy one word of each of many places
  * @vm: the memory

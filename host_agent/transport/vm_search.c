@@ -122,6 +122,7 @@ static bool vm_search_complete(const struct look *look, u64 first_at,
 			       struct braid_vm_region *region)
 {
 	struct braid_beacon first;
+	u64 offset = 0;
 	u32 k;
 
 	if (vm_search_fetch(look->vm, first_at, &first) || first.index)
@@ -132,7 +133,9 @@ static bool vm_search_complete(const struct look *look, u64 first_at,
 	region->page_bytes = first.page_bytes;
 	region->nr_chunks = first.nr_chunks;
 	for (k = 0; k < first.nr_chunks; k++) {
+		region->chunks[k].offset = offset;
 		region->chunks[k].bytes = first.chunks[k].bytes;
+		offset += first.chunks[k].bytes - first.page_bytes;
 		region->chunks[k].at = vm_search_place(look, first_at, &first, k);
 		if (!region->chunks[k].at)
 			return false;
@@ -185,31 +188,42 @@ int braid_vm_search(const struct braid_vm_memory *vm, struct braid_vm_region *re
 	return 0;
 }
 
+size_t braid_vm_region_parts(const struct braid_vm_region *region, u64 offset, void *to, u64 bytes,
+			     struct braid_vm_part *parts)
+{
+	u32 low = 0, high = region->nr_chunks, middle;
+	u64 within, room;
+	size_t nr = 0;
+
+	while (high - low > 1) {
+		middle = low + (high - low) / 2;
+		if (region->chunks[middle].offset <= offset)
+			low = middle;
+		else
+			high = middle;
+	}
+	for (; bytes; low++, nr++) {
+		within = region->page_bytes + (offset - region->chunks[low].offset);
+		room = region->chunks[low].bytes - within;
+		parts[nr] = (struct braid_vm_part){
+			region->chunks[low].at + within, to, bytes < room ? bytes : room,
+		};
+		offset += parts[nr].bytes;
+		to = (u8 *)to + parts[nr].bytes;
+		bytes -= parts[nr].bytes;
+	}
+	return nr;
+}
+
 int braid_vm_region_read(const struct braid_vm_memory *vm, const struct braid_vm_region *region,
 			 u64 offset, void *to, u64 bytes)
 {
-	u64 room, part;
-	u32 k;
-	int err;
+	struct braid_vm_part parts[BRAID_BEACON_CHUNKS + 1];
 
 	if (offset > region->bytes || bytes > region->bytes - offset)
 		return -EINVAL;
-	for (k = 0; k < region->nr_chunks && bytes; k++) {
-		room = region->chunks[k].bytes - region->page_bytes;
-		if (offset >= room) {
-			offset -= room;
-			continue;
-		}
-		part = bytes < room - offset ? bytes : room - offset;
-		err = braid_vm_memory_read(vm, region->chunks[k].at + region->page_bytes + offset,
-					   to, part);
-		if (err)
-			return err;
-		to = (u8 *)to + part;
-		bytes -= part;
-		offset = 0;
-	}
-	return 0;
+	return braid_vm_memory_parts(vm, parts,
+				     braid_vm_region_parts(region, offset, to, bytes, parts));
 }
 
 bool braid_vm_region_holds(const struct braid_vm_memory *vm, const struct braid_vm_region *region)

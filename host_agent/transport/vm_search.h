@@ -15,6 +15,7 @@ struct braid_vm_region {
 	struct {
 		u64 at;			/* in the process */
 		u64 bytes;		/* its beacon included */
+		u64 offset;		/* in the region, of what follows the beacon */
 	} chunks[BRAID_BEACON_CHUNKS];
 };
 
@@ -41,6 +42,19 @@ struct braid_vm_search {
  */
 int braid_vm_search(const struct braid_vm_memory *vm, struct braid_vm_region *regions,
 		    struct braid_vm_search *search);
+
+/**
+ * braid_vm_region_parts - where bytes of a region are
+ * @region: found
+ * @offset: in the region
+ * @to: where they are to be copied
+ * @bytes: not 0, all in the region
+ * @parts: room for one more than the chunks that they are in
+ *
+ * Return: the number of parts.
+ */
+size_t braid_vm_region_parts(const struct braid_vm_region *region, u64 offset, void *to, u64 bytes,
+			     struct braid_vm_part *parts);
 
 /**
  * braid_vm_region_read - copy bytes of a region

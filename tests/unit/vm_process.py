@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A process with memory as a VMM has: vm_process.py KIND BYTES ADDRESS. It prints "ready", and ends with its input."""
+"""
+A process with memory as a VMM has: vm_process.py KIND BYTES ADDRESS. It prints "ready", and ends with its input.
+
+KIND is anonymous, shared, private or hugetlb; or the path of a file, all of whose pages are then present.
+"""
 
 import ctypes
 import mmap
@@ -13,7 +17,9 @@ libc.mmap.restype = ctypes.c_void_p
 libc.mmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t, *(ctypes.c_int,) * 3, ctypes.c_long)
 libc.madvise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
 flags, file = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, -1
-if kind != "anonymous":
+if kind.startswith("/"):
+    file, flags = os.open(kind, os.O_RDWR), mmap.MAP_SHARED
+elif kind != "anonymous":
     file = os.memfd_create("vm", os.MFD_HUGETLB if kind == "hugetlb" else 0)
     os.ftruncate(file, size)
     flags = mmap.MAP_PRIVATE if kind == "private" else mmap.MAP_SHARED
@@ -23,7 +29,10 @@ if got != address:
     sys.exit(f"mmap: {os.strerror(ctypes.get_errno())}")
 if kind == "anonymous":
     libc.madvise(address, size, mmap.MADV_HUGEPAGE)
-if kind != "hugetlb":  # advice for a part splits the mapping, here within a chunk
+if kind.startswith("/"):
+    for page in range(address, address + size, mmap.PAGESIZE):
+        ctypes.c_ubyte.from_address(page).value
+elif kind != "hugetlb":  # advice for a part splits the mapping, here within a chunk
     libc.madvise(address + (65 << 20), 4096, mmap.MADV_DONTFORK)
 os.write(1, b"ready\n")  # in one piece: its reader goes on after that
 sys.stdin.read()

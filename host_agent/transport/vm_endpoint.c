@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* The endpoint of a region in a guest's own memory: "pid:PID", of its VMM. */
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "host_agent/transport/endpoint.h"
+#include "host_agent/transport/vm_mirror.h"
+#include "host_agent/util/error.h"
+
+#define LEAST_NS	100000000ULL	/* from one search to the next ... */
+#define SHARE		20		/* ... or so many times as long as it took */
+
+struct vm_endpoint {
+	struct braid_endpoint endpoint;
+	pid_t pid;
+	char path[32];
+	struct braid_vm_mirror *mirror;
+	struct braid_mapping *mapping;	/* of the mirror, until it is closed */
+	u64 due_ns;			/* of the next search */
+};
+
+static u64 vm_endpoint_now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC_RAW, &t);
+	return (u64)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+static int vm_endpoint_open(struct braid_endpoint **out, const char *address)
+{
+	struct vm_endpoint *p;
+	char *end;
+	long pid;
+
+	errno = 0;
+	pid = strtol(address, &end, 10);
+	if (end == address || *end || errno || pid <= 0 || pid > INT_MAX)
+		return braid_fail(-EINVAL, "pid:%s: not a process: use pid:NUMBER, of the guest's VMM",
+				  address);
+	p = calloc(1, sizeof(*p));
+	if (!p)
+		return braid_out_of_memory();
+	p->endpoint.ops = &braid_vm_endpoint_ops;
+	p->pid = pid;
+	snprintf(p->path, sizeof(p->path), "pid:%ld", pid);
+	*out = &p->endpoint;
+	return 0;
+}
+
+static void vm_endpoint_close(struct braid_endpoint *endpoint)
+{
+	struct vm_endpoint *p = (struct vm_endpoint *)endpoint;
+
+	braid_vm_mirror_close(p->mirror);
+	free(p);
+}
+
+static int vm_endpoint_map(struct braid_endpoint *endpoint, struct braid_mapping **out)
+{
+	struct vm_endpoint *p = (struct vm_endpoint *)endpoint;
+	u64 now_ns = vm_endpoint_now_ns(), end_ns;
+	int err;
+
+	if (now_ns < p->due_ns)
+		return braid_fail(-ENODATA, "%s: no region in the guest's memory", p->path);
+	braid_vm_mirror_close(p->mirror);
+	p->mirror = NULL;
+	err = braid_vm_mirror_open(&p->mirror, p->pid, p->path);
+	end_ns = vm_endpoint_now_ns();
+	p->due_ns = end_ns + SHARE * (end_ns - now_ns);
+	if (p->due_ns < end_ns + LEAST_NS)
+		p->due_ns = end_ns + LEAST_NS;
+	if (err)
+		return err;
+	p->mapping = *out = braid_vm_mirror_mapping(p->mirror);
+	p->mapping->owner = &p->mapping;
+	return 0;
+}
+
+static int vm_endpoint_serve(struct braid_endpoint *endpoint)
+{
+	struct vm_endpoint *p = (struct vm_endpoint *)endpoint;
+
+	return p->mapping && braid_vm_mirror_pull(p->mirror);
+}
+
+static void vm_endpoint_settle(struct braid_endpoint *endpoint)
+{
+	struct vm_endpoint *p = (struct vm_endpoint *)endpoint;
+
+	if (p->mapping)
+		braid_vm_mirror_settle(p->mirror);
+}
+
+static u64 vm_endpoint_unproven(const struct braid_endpoint *endpoint)
+{
+	const struct vm_endpoint *p = (const struct vm_endpoint *)endpoint;
+
+	return p->mapping ? braid_vm_mirror_unproven(p->mirror) : 0;
+}
+
+const struct braid_endpoint_ops braid_vm_endpoint_ops = {
+	.scheme = "pid:",
+	.open = vm_endpoint_open,
+	.close = vm_endpoint_close,
+	.map = vm_endpoint_map,
+	.serve = vm_endpoint_serve,
+	.settle = vm_endpoint_settle,
+	.unproven = vm_endpoint_unproven,
+};

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A private copy of a region that lies in a guest's own memory, kept up to date by reading alone.
+ *
+ * Whoever drains it uses it as a region that is shared: its rings have a reader of ours, and what
+ * is written to it stays here. It never learns of it: commands are not answered, and no clock is
+ * exchanged.
+ *
+ * Invariants:
+ * - An event becomes readable in the copy only when it is proven that the guest's kernel lived
+ *   after its bytes were copied. docs/guest-memory.md has the argument.
+ * - All chunks are of one nonce, and the superblock of one incarnation; if not, the copy is gone.
+ */
+#ifndef BRAID_TRANSPORT_VM_MIRROR_H
+#define BRAID_TRANSPORT_VM_MIRROR_H
+
+#include "host_agent/transport/transport.h"
+
+struct braid_vm_mirror;
+
+/**
+ * braid_vm_mirror_open - find a process' region, and begin to copy it
+ * @out: set on success
+ * @pid: of the VMM
+ * @path: for messages, and the mapping's path
+ *
+ * Return: 0; -ENODATA: no region now; or -errno. With braid_fail().
+ */
+int braid_vm_mirror_open(struct braid_vm_mirror **out, pid_t pid, const char *path);
+
+/** braid_vm_mirror_mapping - the copy; it lives until it is closed, longer than the mirror */
+struct braid_mapping *braid_vm_mirror_mapping(struct braid_vm_mirror *m);
+
+/**
+ * braid_vm_mirror_pull - a turn: bounded work
+ * @m: the mirror; its mapping is not closed
+ *
+ * Sets the mapping's ->gone when there is no more to come.
+ *
+ * Return: whether there are new events.
+ */
+bool braid_vm_mirror_pull(struct braid_vm_mirror *m);
+
+/**
+ * braid_vm_mirror_settle - have all that the guest has committed by now
+ * @m: the mirror
+ *
+ * Sleeps until it is proven: as a rule until the guest's next heartbeat, BRAID_POLL_MS at most;
+ * three times that if it does not come.
+ */
+void braid_vm_mirror_settle(struct braid_vm_mirror *m);
+
+/** braid_vm_mirror_unproven - events that were copied, and may not be the guest's */
+u64 braid_vm_mirror_unproven(const struct braid_vm_mirror *m);
+
+/** braid_vm_mirror_close - the mapping stays; NULL is fine */
+void braid_vm_mirror_close(struct braid_vm_mirror *m);
+
+#endif /* BRAID_TRANSPORT_VM_MIRROR_H */

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* A file of memory, mapped by a process as by a VMM, and chunk by chunk where the guest has its region. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/unit/need.h"
+#include "tests/unit/own_memory.h"
+
+#define STEP	((u64)BRAID_BEACON_STEP)
+#define GUEST	(1ULL << 32)	/* guest-physical address of the memory */
+
+/* A chunk's place in the memory. */
+static u64 place(const struct own_memory *memory, u32 chunk)
+{
+	return (memory->nr_chunks - 1 - chunk) * STEP;
+}
+
+static void put_beacon(struct own_memory *memory, u32 chunk)
+{
+	struct braid_beacon *b = (struct braid_beacon *)(memory->vm + place(memory, chunk));
+	u32 k;
+
+	b->version_major = BRAID_BEACON_VERSION_MAJOR;
+	b->page_bytes = BRAID_PAGE_BYTES;
+	b->nonce = memory->nonce;
+	b->index = chunk;
+	b->nr_chunks = memory->nr_chunks;
+	b->address = GUEST + place(memory, chunk);
+	b->bytes = STEP;
+	b->region_bytes = memory->nr_chunks * OWN_CHUNK_ROOM;
+	for (k = 0; !chunk && k < memory->nr_chunks; k++)
+		b->chunks[k] = (struct braid_beacon_chunk){ GUEST + place(memory, k), STEP };
+	b->magic = BRAID_BEACON_MAGIC;
+}
+
+/* As QEMU maps files: a page before a multiple of 2 MiB. */
+static void start_process(struct own_memory *memory, int fd)
+{
+	char path[40], bytes[24], base[24], answer[8] = "";
+	int in[2], out[2];
+
+	snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)getpid(), fd);
+	snprintf(bytes, sizeof(bytes), "%llu", (unsigned long long)memory->bytes);
+	snprintf(base, sizeof(base), "%llu", (unsigned long long)(1ULL << 45) + STEP - BRAID_PAGE_BYTES);
+	NEED(!pipe2(in, O_CLOEXEC) && !pipe2(out, O_CLOEXEC));
+	fflush(NULL);
+	memory->pid = fork();
+	if (!memory->pid) {
+		dup2(in[0], 0);
+		dup2(out[1], 1);
+		execlp("python3", "python3", "tests/unit/vm_process.py", path, bytes, base, NULL);
+		_exit(127);
+	}
+	close(in[0]);
+	close(out[1]);
+	memory->in = in[1];
+	NEED(read(out[0], answer, sizeof(answer)) > 0 && !strncmp(answer, "ready", 5));
+	close(out[0]);
+}
+
+void own_memory_begin(struct own_memory *memory, struct fake_guest *g, u64 nonce)
+{
+	u64 at;
+	u32 k;
+	int fd = memfd_create("own_memory", MFD_CLOEXEC);
+	u8 *base;
+
+	memory->nr_chunks = g->p.bytes / OWN_CHUNK_ROOM;
+	memory->bytes = memory->nr_chunks * STEP;
+	memory->nonce = nonce;
+	NEED(fd >= 0 && !ftruncate(fd, memory->bytes) && memory->nr_chunks * OWN_CHUNK_ROOM == g->p.bytes);
+	memory->vm = mmap(NULL, memory->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	NEED(memory->vm != MAP_FAILED);
+	for (k = 0; k < memory->nr_chunks; k++) {
+		base = g->base + k * OWN_CHUNK_ROOM;
+		at = place(memory, k) + BRAID_PAGE_BYTES;
+		memcpy(memory->vm + at, base, OWN_CHUNK_ROOM);
+		NEED(mmap(base, OWN_CHUNK_ROOM, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, at) ==
+		     base);
+		put_beacon(memory, k);
+	}
+	start_process(memory, fd);
+	close(fd);
+}
+
+void own_memory_clear(struct own_memory *memory)
+{
+	u32 k;
+
+	for (k = 0; k < memory->nr_chunks; k++)
+		((struct braid_beacon *)(memory->vm + place(memory, k)))->magic = 0;
+}
+
+void own_memory_scribble(struct own_memory *memory, u32 chunk, u32 page, u32 nr)
+{
+	memset(memory->vm + place(memory, chunk) + (u64)page * BRAID_PAGE_BYTES, 0xa5,
+	       (u64)nr * BRAID_PAGE_BYTES);
+}
+
+void own_memory_end(struct own_memory *memory)
+{
+	munmap(memory->vm, memory->bytes);
+	close(memory->in);
+	waitpid(memory->pid, NULL, 0);
+}

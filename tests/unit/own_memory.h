@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The memory of a VM, in which a fake guest's region lies in chunks with beacons. */
+#ifndef BRAID_TESTS_OWN_MEMORY_H
+#define BRAID_TESTS_OWN_MEMORY_H
+
+#include "tests/unit/fake_guest.h"
+#include "tracebraid/beacon.h"
+
+#define OWN_CHUNK_ROOM	((u64)BRAID_BEACON_STEP - BRAID_PAGE_BYTES)	/* for a region */
+
+struct own_memory {
+	u8 *vm;			/* chunks, in reverse order */
+	u64 bytes;
+	u32 nr_chunks;
+	u64 nonce;
+	pid_t pid;		/* of the process that has it, as a VMM */
+	int in;			/* its standard input */
+};
+
+/* Moves the region of a guest that does not run. Its size is a multiple of OWN_CHUNK_ROOM. */
+void own_memory_begin(struct own_memory *memory, struct fake_guest *g, u64 nonce);
+
+/* As a driver that is unloaded: the beacons are void. */
+void own_memory_clear(struct own_memory *memory);
+
+/* As a kernel that follows a reset: overwrites pages from one on, of a chunk. */
+void own_memory_scribble(struct own_memory *memory, u32 chunk, u32 page, u32 nr);
+
+void own_memory_end(struct own_memory *memory);
+
+#endif /* BRAID_TESTS_OWN_MEMORY_H */
