@@ -11,6 +11,7 @@
 #include "host_agent/cli/cli.h"
 #include "host_agent/discover/discover.h"
 #include "host_agent/trace/trace_dat_ids.h"
+#include "host_agent/transport/vm_reader.h"
 #include "host_agent/util/cleanup.h"
 #include "host_agent/util/error.h"
 #include "host_agent/util/input.h"
@@ -62,6 +63,8 @@ int braid_cli_confine(enum braid_confine what, const pid_t children[BRAID_CONFIN
 		err = braid_qemu_keep(what == BRAID_CONFINE_RECORD);
 		if (!err)
 			err = braid_peek_start();
+		if (!err)
+			err = braid_vm_reader_start();
 	}
 	return err ? err : braid_confine(what, children);
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Reads pages of another process that are present. */
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,9 +10,11 @@
 #include <unistd.h>
 
 #include "host_agent/transport/vm_memory.h"
+#include "host_agent/transport/vm_reader.h"
 #include "host_agent/util/array.h"
 #include "host_agent/util/cleanup.h"
 #include "host_agent/util/error.h"
+#include "host_agent/util/peek.h"
 
 #define PRESENT		(1ULL << 63)
 #define MOST_MAPPINGS	65536u
@@ -68,32 +69,34 @@ static int vm_memory_read_maps(struct braid_vm_memory *vm, FILE *maps)
 	return err;
 }
 
-static int vm_memory_refused(const char *path)
+static int vm_memory_refused(pid_t pid, int err)
 {
-	int err = -errno;
-
-	return braid_fail(err, "%s: %s%s", path, strerror(-err), err == -EACCES || err == -EPERM ?
-			  "; reading a VMM's memory takes its user, or root" : "");
+	if (err == -ENOENT || err == -ESRCH)
+		return braid_fail(-ESRCH, "process %d: no such process", (int)pid);
+	return braid_fail(err, "process %d: its memory cannot be read: %s%s", (int)pid,
+			  strerror(-err), err == -EACCES || err == -EPERM ?
+			  "; run as root or as its user" : "");
 }
 
 int braid_vm_memory_open(struct braid_vm_memory *out, pid_t pid)
 {
 	struct braid_vm_memory vm = { .pid = pid, .page_bytes = sysconf(_SC_PAGESIZE) };
-	braid_auto_file FILE *maps = NULL;
-	char path[40];
-	int err;
+	int err, fd = braid_peek_maps(pid);
+	FILE *maps = fd < 0 ? NULL : fdopen(fd, "r");
 
-	snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
-	maps = fopen(path, "re");
-	if (!maps)
-		return vm_memory_refused(path);
-	snprintf(path, sizeof(path), "/proc/%d/pagemap", (int)pid);
-	vm.pagemap = open(path, O_RDONLY | O_CLOEXEC);
-	if (vm.pagemap < 0)
-		return vm_memory_refused(path);
+	if (fd < 0)
+		return vm_memory_refused(pid, fd);
+	if (!maps) {
+		close(fd);
+		return braid_out_of_memory();
+	}
 	err = vm_memory_read_maps(&vm, maps);
+	fclose(maps);
+	vm.pagemap = err ? -1 : braid_peek_pagemap(pid);
+	if (!err && vm.pagemap < 0)
+		err = vm_memory_refused(pid, vm.pagemap);
 	if (err) {
-		braid_vm_memory_close(&vm);
+		free(vm.mappings);
 		return err;
 	}
 	*out = vm;
@@ -141,19 +144,6 @@ bool braid_vm_memory_present(const struct braid_vm_memory *vm, u64 address, u64 
 	return true;
 }
 
-int braid_vm_memory_read(const struct braid_vm_memory *vm, u64 address, void *to, size_t bytes)
-{
-	struct iovec local = { to, bytes }, remote = { (void *)address, bytes };
-	ssize_t got;
-
-	if (!braid_vm_memory_present(vm, address, bytes))
-		return -ENODATA;
-	got = process_vm_readv(vm->pid, &local, 1, &remote, 1, 0);
-	if (got < 0)
-		return -errno;
-	return (size_t)got == bytes ? 0 : -EFAULT;
-}
-
 /* Appends a range to a vector, or extends its last one. */
 static size_t vm_memory_append(struct iovec *vector, size_t nr, void *base, size_t bytes)
 {
@@ -168,7 +158,7 @@ static size_t vm_memory_append(struct iovec *vector, size_t nr, void *base, size
 static int vm_memory_read_vector(const struct braid_vm_memory *vm,
 				 const struct braid_vm_part *parts, size_t nr)
 {
-	struct iovec local[BRAID_VM_WORDS], remote[BRAID_VM_WORDS];
+	struct iovec local[BRAID_VM_READ_PARTS], remote[BRAID_VM_READ_PARTS];
 	size_t nr_local = 0, nr_remote = 0, bytes = 0, k;
 	ssize_t got;
 
@@ -181,23 +171,59 @@ static int vm_memory_read_vector(const struct braid_vm_memory *vm,
 	for (k = 0; k < nr_remote; k++)
 		if (!braid_vm_memory_present(vm, (u64)remote[k].iov_base, remote[k].iov_len))
 			return -ENODATA;
-	got = process_vm_readv(vm->pid, local, nr_local, remote, nr_remote, 0);
+	got = braid_vm_reader_read(vm->pid, local, nr_local, remote, nr_remote);
 	if (got < 0)
-		return -errno;
+		return got;
 	return (size_t)got == bytes ? 0 : -EFAULT;
+}
+
+/* As many of the parts as one read takes, at least one; 0: the first is larger than that. */
+static size_t vm_memory_at_once(const struct braid_vm_part *parts, size_t nr)
+{
+	size_t bytes = 0, n;
+
+	for (n = 0; n < nr && n < BRAID_VM_READ_PARTS; n++) {
+		bytes += parts[n].bytes;
+		if (bytes > BRAID_VM_READ_BYTES)
+			break;
+	}
+	return n;
+}
+
+static int vm_memory_read_large(const struct braid_vm_memory *vm, struct braid_vm_part part)
+{
+	struct braid_vm_part piece = part;
+	int err = 0;
+
+	for (; part.bytes && !err; part.bytes -= piece.bytes) {
+		piece.bytes = part.bytes < BRAID_VM_READ_BYTES ? part.bytes : BRAID_VM_READ_BYTES;
+		err = vm_memory_read_vector(vm, &piece, 1);
+		piece.address += piece.bytes;
+		piece.to = (u8 *)piece.to + piece.bytes;
+	}
+	return err;
 }
 
 int braid_vm_memory_parts(const struct braid_vm_memory *vm, const struct braid_vm_part *parts,
 			  size_t nr)
 {
-	size_t done, n;
+	size_t done = 0, n;
 	int err = 0;
 
-	for (done = 0; done < nr && !err; done += n) {
-		n = nr - done < BRAID_VM_WORDS ? nr - done : BRAID_VM_WORDS;
-		err = vm_memory_read_vector(vm, parts + done, n);
+	for (; done < nr && !err; done += n) {
+		n = vm_memory_at_once(parts + done, nr - done);
+		err = n ? vm_memory_read_vector(vm, parts + done, n) :
+			  vm_memory_read_large(vm, parts[done]);
+		n += !n;
 	}
 	return err;
+}
+
+int braid_vm_memory_read(const struct braid_vm_memory *vm, u64 address, void *to, size_t bytes)
+{
+	const struct braid_vm_part part = { address, to, bytes };
+
+	return braid_vm_memory_parts(vm, &part, 1);
 }
 
 void braid_vm_memory_words(const struct braid_vm_memory *vm, const u64 *addresses, u64 *words,
@@ -216,7 +242,7 @@ void braid_vm_memory_words(const struct braid_vm_memory *vm, const u64 *addresse
 	}
 	/* A place that has gone meanwhile ends a call; the rest follows in the next. */
 	while (done < n) {
-		got = process_vm_readv(vm->pid, local + done, n - done, remote + done, n - done, 0);
+		got = braid_vm_reader_read(vm->pid, local + done, n - done, remote + done, n - done);
 		done += got > 0 ? got / sizeof(*words) : 1;
 	}
 }

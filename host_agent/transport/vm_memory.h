@@ -95,6 +95,6 @@ int braid_vm_memory_parts(const struct braid_vm_memory *vm, const struct braid_v
 void braid_vm_memory_words(const struct braid_vm_memory *vm, const u64 *addresses, u64 *words,
 			   size_t nr);
 
-#define BRAID_VM_WORDS	64
+#define BRAID_VM_WORDS	64	/* no more than BRAID_VM_READ_PARTS */
 
 #endif /* BRAID_TRANSPORT_VM_MEMORY_H */

@@ -6,7 +6,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "host_agent/transport/post_mortem.h"
 #include "host_agent/transport/vm_batch.h"
 #include "host_agent/transport/vm_mirror.h"
 #include "host_agent/transport/vm_ring.h"
@@ -568,7 +567,7 @@ static int vm_mirror_begin(struct braid_vm_mirror *m, pid_t pid, const char *pat
 	if (err)
 		return err;
 	sb = m->sb;
-	m->mapping = braid_post_mortem_mapping(sb.region_bytes, path);
+	m->mapping = braid_mapping_private(sb.region_bytes, path);
 	if (!m->mapping)
 		return -ENOMEM;
 	m->mapping->qemu_pid = pid;

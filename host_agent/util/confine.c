@@ -36,6 +36,11 @@ static const unsigned int recorder_keeps[] = {
 
 static const unsigned int peeker_keeps[] = {
 	CAP_SYS_PTRACE,		/* which QEMU maps which region, and where its vCPUs' threads are */
+	CAP_DAC_READ_SEARCH,	/* which pages of a VMM are in memory */
+};
+
+static const unsigned int reader_keeps[] = {
+	CAP_SYS_PTRACE,		/* the memory of other users' VMMs */
 };
 
 #define MOST_KEPT	NR(recorder_keeps)
@@ -46,7 +51,7 @@ static const struct confinement {
 	size_t nr_keeps;
 	bool writes;		/* makes and writes files */
 	bool threads;		/* makes threads */
-	bool peeks;		/* reads other processes' /proc files, which Landlock would deny */
+	bool peeks;		/* reads what is other processes', which Landlock would deny */
 } confinements[] = {
 	[BRAID_CONFINE_FILES] = { .threads = true },
 	[BRAID_CONFINE_CONVERT] = { .writes = true, .threads = true },
@@ -54,6 +59,9 @@ static const struct confinement {
 	[BRAID_CONFINE_RECORD] = {
 		.keeps = recorder_keeps, .nr_keeps = NR(recorder_keeps), .writes = true,
 		.threads = true,
+	},
+	[BRAID_CONFINE_READ_MEMORY] = {
+		.keeps = reader_keeps, .nr_keeps = NR(reader_keeps), .peeks = true,
 	},
 	[BRAID_CONFINE_PEEK] = {
 		.keeps = peeker_keeps, .nr_keeps = NR(peeker_keeps), .peeks = true,
@@ -233,11 +241,13 @@ static int refuse_calls(enum braid_confine what, const pid_t *children)
 		err = allow_list(ctx, everybody_may, NR(everybody_may));
 	if (!err)
 		err = allow_some(ctx);
-	if (!err)
+	if (!err && what != BRAID_CONFINE_READ_MEMORY)	/* which opens no file */
 		err = confinements[what].writes ? allow_list(ctx, makers_may, NR(makers_may)) :
 						  allow_reading(ctx);
 	if (!err && confinements[what].threads)
 		err = allow_threads(ctx);
+	if (!err && what == BRAID_CONFINE_READ_MEMORY)
+		err = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(process_vm_readv), 0);
 	if (!err && what == BRAID_CONFINE_RECORD)
 		err = allow_recording(ctx, children);
 	if (!err)

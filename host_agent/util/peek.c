@@ -15,6 +15,7 @@
 
 enum peek {
 	PEEK_MAPS,	/* answered by a descriptor */
+	PEEK_PAGEMAP,	/* likewise */
 	PEEK_SYSCALL,	/* answered with its text: the kernel checks permission at each read */
 };
 
@@ -31,12 +32,12 @@ struct answer {
 
 static int helper_fd = -1;	/* or -1: we open them ourselves */
 
-static int open_maps(pid_t pid)
+static int open_file(pid_t pid, const char *name)
 {
 	char path[64];
 	int fd;
 
-	snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
+	snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	return fd < 0 ? -errno : fd;
 }
@@ -70,7 +71,9 @@ static void answer_all(void *unused, int socket)
 		braid_auto_fd int fd = -1;
 
 		if (question.what == PEEK_MAPS)
-			fd = answer.err = open_maps(question.pid);
+			fd = answer.err = open_file(question.pid, "maps");
+		else if (question.what == PEEK_PAGEMAP)
+			fd = answer.err = open_file(question.pid, "pagemap");
 		else
 			answer.err = read_syscall(question.pid, question.tid, answer.text,
 						  sizeof(answer.text));
@@ -94,16 +97,23 @@ static int ask(const struct question *question, struct answer *answer, int *fd)
 	return answer->err < 0 ? answer->err : 0;
 }
 
+static int ask_for_file(u32 what, pid_t pid)
+{
+	const struct question question = { .what = what, .pid = pid };
+	struct answer answer;
+	int fd = -1, err = ask(&question, &answer, &fd);
+
+	return err ? err : fd;
+}
+
 int braid_peek_maps(pid_t pid)
 {
-	const struct question question = { .what = PEEK_MAPS, .pid = pid };
-	struct answer answer;
-	int fd = -1, err;
+	return helper_fd < 0 ? open_file(pid, "maps") : ask_for_file(PEEK_MAPS, pid);
+}
 
-	if (helper_fd < 0)
-		return open_maps(pid);
-	err = ask(&question, &answer, &fd);
-	return err ? err : fd;
+int braid_peek_pagemap(pid_t pid)
+{
+	return helper_fd < 0 ? open_file(pid, "pagemap") : ask_for_file(PEEK_PAGEMAP, pid);
 }
 
 int braid_peek_syscall(pid_t pid, pid_t tid, char *text, size_t size)

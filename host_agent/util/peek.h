@@ -11,7 +11,7 @@
  *
  * Call before braid_confine(): afterwards the process that reads guest data may not access other
  * processes, since that right would include their memory. The helper reads no guest data, and hands
- * out only the two files below. Without it both functions open the files themselves.
+ * out only the files below. Without it these functions open the files themselves.
  *
  * Return: 0 or -errno with braid_fail().
  */
@@ -19,6 +19,9 @@ int braid_peek_start(void);
 
 /** braid_peek_maps - open /proc/@pid/maps: a descriptor, close() it; or -errno */
 int braid_peek_maps(pid_t pid);
+
+/** braid_peek_pagemap - open /proc/@pid/pagemap: a descriptor, close() it; or -errno */
+int braid_peek_pagemap(pid_t pid);
 
 /**
  * braid_peek_syscall - read /proc/@pid/task/@tid/syscall

@@ -498,7 +498,7 @@ static void process_ends(void)
 	CHECK(!braid_vm_region_holds(&vm.memory, regions));
 	CHECK_EQ(search(&vm, regions).nr_regions, 0);
 	braid_vm_memory_close(&vm.memory);
-	CHECK_EQ(braid_vm_memory_open(&memory, vm.pid), -ENOENT);
+	CHECK_EQ(braid_vm_memory_open(&memory, vm.pid), -ESRCH);
 }
 
 int main(void)

@@ -4,7 +4,8 @@
 import beacons
 import kit
 from harness import case
-from kit import NEEDS, TREE, check_accounts, check_storm, events_of, load, storm
+from kit import (NEEDS, TREE, check_accounts, check_storm, events_of, load, start_recorder, stop_recorder,
+                 storm)
 
 
 def recover(ctx, guest, name):
@@ -83,3 +84,18 @@ def any_device(ctx):
     ctx.equal(beacons.state(guest.pid), beacons.LIVE, "state of the region in the guest's own memory")
     guest.run("rmmod storm; rmmod tracebraid")
     ctx.equal(beacons.find(guest.pid), [], "beacons in the end")
+
+
+@case("any-record", usual=("6.12",), needs=NEEDS)
+def any_record(ctx):
+    """A guest without a device is recorded by its VMM's process: each event once, and what is lost is counted."""
+    guest = ctx.guest(shm=None, mem="512M")
+    guest.boot()
+    load(guest, "events=storm")
+    guest.run(f"echo 1 > {TREE}/events/storm/enable")
+    capture = ctx.dir / "out.braid"
+    agent = start_recorder(ctx, "-r", f"pid:{guest.pid},name={guest.name}", "-o", capture, confirm=False)
+    offered = storm(guest, 20000)
+    stop_recorder(ctx, agent)
+    sums = check_accounts(ctx, capture)
+    check_storm(ctx, events_of(ctx, capture), guest.name, offered, sums["lost"])
