@@ -10,6 +10,8 @@
 #include <unistd.h>
 
 #include "host_agent/discover/discover.h"
+#include "host_agent/discover/vms.h"
+#include "host_agent/transport/vm_mirror.h"
 #include "host_agent/util/array.h"
 #include "host_agent/util/error.h"
 #include "host_agent/util/folder.h"
@@ -70,6 +72,7 @@ u32 braid_mapping_fill(const struct braid_mapping *m, const struct braid_superbl
 
 struct probe {
 	struct braid_found *found;
+	struct braid_vm_mirror *mirror;	/* NULL: of a file */
 	const struct braid_mapping *m;
 	u64 heartbeat;
 };
@@ -92,6 +95,8 @@ static int probe_heartbeat(void *arg)
 	const struct braid_mailbox *box =
 		braid_mapping_section(probe->m, &probe->found->sb, BRAID_SECTION_MAILBOX);
 
+	if (probe->mirror)
+		braid_vm_mirror_pull(probe->mirror);
 	probe->heartbeat = braid_load(&box->guest_heartbeat);
 	return 0;
 }
@@ -174,6 +179,8 @@ static bool has_ended(const struct search *s, const struct braid_found *f)
 {
 	size_t k;
 
+	if (f->qemu_pid)		/* it is in the memory of one */
+		return false;
 	for (k = 0; k < s->nr_qemu; k++)
 		if (maps(&s->qemu[k], f))
 			return false;
@@ -231,15 +238,51 @@ static bool probe_file(const struct search *s, struct braid_found *f, struct bra
 	return f->state != BRAID_DRIVER_UNREADABLE || f->error == -EBADMSG || f->error == -EPROTO;
 }
 
+/* A region in a guest's own memory. What is not found there is none. Return: whether it is shown. */
+static bool probe_memory(struct braid_found *f, pid_t pid)
+{
+	struct braid_vm_mirror *mirror;
+	int err = braid_vm_mirror_open(&mirror, pid, f->path);
+
+	f->qemu_pid = pid;
+	if (err == -ENODATA) {
+		f->state = BRAID_DRIVER_NONE;
+		return false;
+	}
+	if (err) {
+		set_unreadable(f, err);
+		return false;
+	}
+	discover_describe(f, braid_vm_mirror_mapping(mirror));
+	braid_mapping_close(braid_vm_mirror_mapping(mirror));
+	braid_vm_mirror_close(mirror);
+	return true;
+}
+
+/* The process that an address names, if it is one of a guest's own memory; else 0. */
+static pid_t pid_of(const char *path)
+{
+	int pid = 0;
+
+	return sscanf(path, BRAID_VM_SCHEME "%d", &pid) == 1 && pid > 0 ? pid : 0;
+}
+
 /* Checks one candidate and keeps it if it is a region. */
 static int add_candidate(struct search *s, const char *path)
 {
 	struct braid_found f = { 0 };
+	pid_t pid = pid_of(path);
 	struct braid_mapping *m;
 	bool wanted = false;
 	int err;
 
 	snprintf(f.path, sizeof(f.path), "%s", path);
+	if (pid) {
+		wanted = probe_memory(&f, pid);
+		if (!wanted && !s->keep_all)
+			return 0;
+		return braid_array_push(s->items, s->nr, s->capacity, f) ? braid_out_of_memory() : 0;
+	}
 	err = braid_mapping_open(&m, path, false);
 	if (err == -ENODATA) {
 		f.state = BRAID_DRIVER_NONE;
@@ -255,6 +298,39 @@ static int add_candidate(struct search *s, const char *path)
 	if (braid_array_push(s->items, s->nr, s->capacity, f))
 		return braid_out_of_memory();
 	return 0;
+}
+
+/* Whether a VM has a device's region with a driver: it has no other then. */
+static bool has_device(const struct search *s, pid_t pid)
+{
+	size_t k, j;
+
+	for (k = 0; k < s->nr; k++)
+		for (j = 0; j < s->nr_qemu && s->items[k].state != BRAID_DRIVER_NONE; j++)
+			if (s->qemu[j].pid == pid && maps(&s->qemu[j], &s->items[k]))
+				return true;
+	return false;
+}
+
+static int search_memories(struct search *s)
+{
+	struct braid_vms vms = { 0 };
+	char path[32];
+	int err = braid_vms_look(&vms);
+	size_t k;
+
+	for (k = 0; k < vms.nr && !err; k++) {
+		size_t nr = s->nr;
+
+		if (has_device(s, vms.items[k].pid))
+			continue;
+		snprintf(path, sizeof(path), BRAID_VM_SCHEME "%d", (int)vms.items[k].pid);
+		err = add_candidate(s, path);
+		if (s->nr > nr)
+			strcpy(s->items[nr].given, vms.items[k].name);
+	}
+	braid_vms_free(&vms);
+	return err;
 }
 
 static int search_everywhere(struct search *s)
@@ -276,7 +352,7 @@ static int search_everywhere(struct search *s)
 		closedir(dir);
 	for (k = 0; k < s->nr_qemu && !err; k++)
 		err = add_candidate(s, s->qemu[k].path);
-	return err;
+	return err ? err : search_memories(s);
 }
 
 static int by_path(const void *a, const void *b)
@@ -322,6 +398,8 @@ static void give_names(struct search *s)
 
 	for (f = s->items; f < s->items + s->nr; f++) {
 		owner = owner_of(s, f);
+		if (!owner && *f->given && !name_taken(s, f, f->given, false))
+			strcpy(f->name, f->given);
 		if (!owner)
 			continue;
 		f->qemu_pid = owner->pid;
@@ -341,6 +419,20 @@ static void give_names(struct search *s)
 	}
 }
 
+static int open_again(struct braid_mapping **m, struct braid_vm_mirror **mirror,
+		      const struct braid_found *f)
+{
+	pid_t pid = pid_of(f->path);
+	int err;
+
+	if (!pid)
+		return braid_mapping_open_again(m, f->path, &f->sb);
+	err = braid_vm_mirror_open(mirror, pid, f->path);
+	if (!err)
+		*m = braid_vm_mirror_mapping(*mirror);
+	return err;
+}
+
 /* Distinguishes LIVE from SILENT: watches all at once, each until its heartbeat advances. */
 static int watch_heartbeats(struct search *s)
 {
@@ -356,7 +448,7 @@ static int watch_heartbeats(struct search *s)
 		struct braid_mapping *m = NULL;
 
 		if (s->items[k].state != BRAID_DRIVER_LIVE ||
-		    braid_mapping_open_again(&m, s->items[k].path, &s->items[k].sb))
+		    open_again(&m, &probes[k].mirror, &s->items[k]))
 			continue;
 		probes[k].found = &s->items[k];
 		probes[k].m = m;
@@ -380,6 +472,7 @@ static int watch_heartbeats(struct search *s)
 	}
 	for (k = 0; k < s->nr; k++) {
 		braid_mapping_close((struct braid_mapping *)probes[k].m);
+		braid_vm_mirror_close(probes[k].mirror);
 		s->items[k].ended |= s->items[k].state == BRAID_DRIVER_SILENT && has_ended(s, &s->items[k]);
 	}
 	free(probes);

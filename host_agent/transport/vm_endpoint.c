@@ -10,8 +10,8 @@
 #include "host_agent/transport/vm_mirror.h"
 #include "host_agent/util/error.h"
 
-#define LEAST_NS	100000000ULL	/* from one search to the next ... */
-#define SHARE		20		/* ... or so many times as long as it took */
+#define LEAST_NS	500000000ULL	/* from one search to the next ... */
+#define SHARE		200		/* ... or so many times as long as it took */
 
 struct vm_endpoint {
 	struct braid_endpoint endpoint;
@@ -104,7 +104,7 @@ static u64 vm_endpoint_unproven(const struct braid_endpoint *endpoint)
 }
 
 const struct braid_endpoint_ops braid_vm_endpoint_ops = {
-	.scheme = "pid:",
+	.scheme = BRAID_VM_SCHEME,
 	.open = vm_endpoint_open,
 	.close = vm_endpoint_close,
 	.map = vm_endpoint_map,

@@ -1,11 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Cases of guests without a device of ours: the region lies in their own memory, which the host only reads."""
 
+import json
+import re
+
 import beacons
 import kit
 from harness import case
 from kit import (NEEDS, TREE, check_accounts, check_storm, events_of, load, start_recorder, stop_recorder,
                  storm)
+
+
+def resident_of(pid):
+    """Bytes of a process that are in memory."""
+    with open(f"/proc/{pid}/status", encoding="ascii") as status:
+        return int(re.search(r"VmRSS:\s+(\d+)", status.read())[1]) << 10
 
 
 def recover(ctx, guest, name):
@@ -88,14 +97,21 @@ def any_device(ctx):
 
 @case("any-record", usual=("6.12",), needs=NEEDS)
 def any_record(ctx):
-    """A guest without a device is recorded by its VMM's process: each event once, and what is lost is counted."""
+    """A guest without a device is found and recorded by its name, by two agents at once: each event once, and what is lost counted."""
     guest = ctx.guest(shm=None, mem="512M")
     guest.boot()
     load(guest, "events=storm")
     guest.run(f"echo 1 > {TREE}/events/storm/enable")
-    capture = ctx.dir / "out.braid"
-    agent = start_recorder(ctx, "-r", f"pid:{guest.pid},name={guest.name}", "-o", capture, confirm=False)
+    listed = {region["region"]: region for region in json.loads(ctx.run_agent("list", "--json").stdout)}
+    region = listed[f"pid:{guest.pid}"]
+    ctx.equal((region["guest"], region["driver"]), (guest.name, "live"), "name and state of the region")
+    resident = resident_of(guest.pid)
+    captures = [ctx.dir / f"{n}.braid" for n in range(2)]
+    agents = [start_recorder(ctx, "-r", where, "-o", capture, confirm=False)
+              for where, capture in zip((guest.name, f"pid:{guest.pid},name={guest.name}"), captures)]
     offered = storm(guest, 20000)
-    stop_recorder(ctx, agent)
-    sums = check_accounts(ctx, capture)
-    check_storm(ctx, events_of(ctx, capture), guest.name, offered, sums["lost"])
+    for agent, capture in zip(agents, captures):
+        stop_recorder(ctx, agent)
+        sums = check_accounts(ctx, capture)
+        check_storm(ctx, events_of(ctx, capture), guest.name, offered, sums["lost"])
+    ctx.check(resident_of(guest.pid) - resident < 1 << 20, "the VMM's memory has grown")
