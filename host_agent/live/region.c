@@ -522,7 +522,8 @@ void braid_region_source_leave(struct braid_region_source *s)
 	if (!s || s->left_ns || !s->stream.mapping || s->phase != BRAID_PHASE_RECORDING)
 		return;
 	braid_live_guard(&s->stream, region_release, s);
-	if (s->stream.sb.state != BRAID_STATE_LIVE || s->stream.silent || s->stream.mapping->one_way)
+	if (s->stream.sb.state != BRAID_STATE_LIVE || s->stream.silent ||
+	    s->stream.mapping->one_way)
 		return;
 	braid_live_control_leave(&s->control, &s->stream);
 	s->left_ns = braid_host_clock_ns();

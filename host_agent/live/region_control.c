@@ -35,7 +35,8 @@ static bool find_stale_events(const struct braid_live_stream *s)
 	struct braid_directory_copy copy;
 	bool found;
 
-	if (s->o.dead_ns || s->mapping->one_way || braid_directory_load(&copy, s->mapping, &s->sb, 0))
+	if (s->o.dead_ns || s->mapping->one_way ||
+	    braid_directory_load(&copy, s->mapping, &s->sb, 0))
 		return false;
 	found = braid_directory_count(&copy).host_on;
 	braid_directory_free(&copy);
@@ -67,7 +68,8 @@ void braid_live_control_begin(struct braid_live_control *c, const struct braid_l
 	c->wake_asked = false;
 	c->stale_events = find_stale_events(s);
 	c->next_command = c->stale_events ? 0 : 1;
-	if (c->disarming || s->mapping->one_way)	/* a new incarnation has no events enabled */
+	/* A new incarnation has no events enabled. */
+	if (c->disarming || s->mapping->one_way)
 		c->next_command = end_command(c, s);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The source of a guest's region: a file, a socket that its QEMU connects to, or its VMM's memory. */
+/* The source of a guest's region: a file, a socket for its QEMU, or its VMM's memory. */
 #ifndef BRAID_TRANSPORT_ENDPOINT_H
 #define BRAID_TRANSPORT_ENDPOINT_H
 
@@ -116,7 +116,7 @@ u32 braid_endpoint_doorbell(const struct braid_endpoint *p);
  */
 void braid_endpoint_settle(struct braid_endpoint *p);
 
-/** braid_endpoint_unproven - events that were copied, and are not in the mapping: they may be no events */
+/** braid_endpoint_unproven - events that were copied, and may not be the guest's */
 u64 braid_endpoint_unproven(const struct braid_endpoint *p);
 
 #endif /* BRAID_TRANSPORT_ENDPOINT_H */

@@ -242,7 +242,8 @@ void braid_vm_memory_words(const struct braid_vm_memory *vm, const u64 *addresse
 	}
 	/* A place that has gone meanwhile ends a call; the rest follows in the next. */
 	while (done < n) {
-		got = braid_vm_reader_read(vm->pid, local + done, n - done, remote + done, n - done);
+		got = braid_vm_reader_read(vm->pid, local + done, n - done, remote + done,
+					   n - done);
 		done += got > 0 ? got / sizeof(*words) : 1;
 	}
 }

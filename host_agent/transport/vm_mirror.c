@@ -1,66 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Copies a region turn by turn. All that is read may be forged, and is checked as a shared region is. */
+/* Copies a region turn by turn. What is read may be forged: it is checked as a shared region is. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include "host_agent/transport/vm_batch.h"
-#include "host_agent/transport/vm_mirror.h"
-#include "host_agent/transport/vm_ring.h"
+#include "host_agent/transport/vm_mirror_private.h"
 #include "host_agent/util/array.h"
-#include "host_agent/util/cleanup.h"
 #include "host_agent/util/error.h"
 #include "shared/region.h"
 
-#define COMMS_NS	50000000ULL	/* the table of comms is large, and changes often */
-#define ABSENT_NS	2000000000ULL	/* pages that are not in memory for longer won't return */
-#define DOWN_NS		1000000000ULL	/* after it was seen LIVE, a kernel that reboots still lives */
+#define DOWN_NS		1000000000ULL	/* a kernel that ends lives so long after it was LIVE */
 #define SETTLE_STEP_NS	1000000
 #define TRIES		16
-
-/* The words that a turn begins and ends with. */
-struct head {
-	struct braid_beacon_head {
-		u64 magic;
-		u64 version;
-		u64 nonce;
-	} beacon;
-	struct {
-		u64 magic;
-		u32 version;
-		u32 state;
-		u64 incarnation;
-	} region;
-	u32 buffers_seq;
-	u64 beat;
-	struct braid_clock_cells cells;
-	struct braid_directory directory;
-	struct braid_symbol_table symbols;
-	struct braid_comm_table comms;
-};
-
-struct braid_vm_mirror {
-	struct braid_vm_memory vm;
-	struct braid_vm_region region;
-	struct braid_mapping *mapping;
-	struct braid_superblock sb;	/* validated */
-	struct braid_vm_batch batch;
-	struct ring {
-		u32 buffer, vcpu;
-		struct braid_vm_ring r;
-	} *rings;
-	size_t nr_rings, capacity;
-	u64 *slots;			/* of one ring */
-	struct head now, then;		/* at the first and the second look of a turn */
-	u64 beat;			/* as it was last seen, and when */
-	u64 beat_ns;
-	u64 live_ns;			/* when the region was last seen LIVE; 0: never */
-	u64 absent_ns;			/* since when it can't be read; 0: it can */
-	u64 comms_ns;
-	u64 turn, proven;		/* number of this turn, and of the last one that is proven */
-};
 
 static u64 vm_mirror_now_ns(void)
 {
@@ -70,14 +23,9 @@ static u64 vm_mirror_now_ns(void)
 	return (u64)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-static void *vm_mirror_section(struct braid_vm_mirror *m, u32 id)
-{
-	return braid_mapping_section(m->mapping, &m->sb, id);
-}
-
 /* The head ------------------------------------------------------------------------------------- */
 
-static void vm_mirror_add_head(struct braid_vm_mirror *m, struct head *to)
+static void vm_mirror_add_head(struct braid_vm_mirror *m, struct braid_vm_head *to)
 {
 	const struct braid_section *sections = m->sb.sections;
 	struct braid_vm_batch *b = &m->batch;
@@ -97,7 +45,7 @@ static void vm_mirror_add_head(struct braid_vm_mirror *m, struct head *to)
 	braid_vm_batch_add(b, sections[BRAID_SECTION_COMMS].offset, &to->comms, sizeof(to->comms));
 }
 
-static bool vm_mirror_is_same(const struct braid_vm_mirror *m, const struct head *head)
+static bool vm_mirror_is_same(const struct braid_vm_mirror *m, const struct braid_vm_head *head)
 {
 	return head->beacon.magic == BRAID_BEACON_MAGIC && head->beacon.nonce == m->region.nonce &&
 	       head->region.magic == BRAID_MAGIC && head->region.incarnation == m->sb.incarnation &&
@@ -118,34 +66,6 @@ static bool vm_mirror_beats(struct braid_vm_mirror *m, u64 now_ns)
 	m->beat = m->now.beat;
 	m->beat_ns = now_ns;
 	return steps <= most;
-}
-
-static void vm_mirror_gone(struct braid_vm_mirror *m, const char *why)
-{
-	if (!m->mapping->gone)
-		m->mapping->gone = why;
-}
-
-/* Reads what was added. Return: whether that succeeded; else the copy is gone, or it is to be tried again. */
-static bool vm_mirror_read(struct braid_vm_mirror *m)
-{
-	int err = braid_vm_batch_read(&m->batch);
-	u64 now_ns;
-
-	if (!err) {
-		m->absent_ns = 0;
-		return true;
-	}
-	now_ns = vm_mirror_now_ns();
-	if (err == -ESRCH)
-		vm_mirror_gone(m, "its VMM has ended");
-	else if (err != -ENODATA && err != -EFAULT)
-		vm_mirror_gone(m, "its VMM's memory cannot be read any more");
-	else if (m->absent_ns && now_ns - m->absent_ns > ABSENT_NS)
-		vm_mirror_gone(m, "its pages are not in memory any more");
-	else if (!m->absent_ns)
-		m->absent_ns = now_ns;
-	return false;
 }
 
 /* Buffers -------------------------------------------------------------------------------------- */
@@ -181,14 +101,14 @@ static void vm_mirror_place(struct braid_vm_mirror *m, struct braid_vm_ring *r)
 	braid_vm_batch_add(&m->batch, r->private_at, &head, sizeof(head));
 	braid_vm_batch_add(&m->batch, r->private_at + BRAID_RING_SLOTS_OFFSET, slots,
 			   r->map.nr_slots * sizeof(*slots));
-	if (vm_mirror_read(m) && head.incarnation == m->sb.incarnation)
+	if (braid_vm_mirror_read(m, m->now_ns) && head.incarnation == m->sb.incarnation)
 		braid_vm_ring_place(r, &head, slots);
 }
 
 static int vm_mirror_add_ring(struct braid_vm_mirror *m, const struct braid_superblock *sb,
 			      u32 buffer, u32 vcpu)
 {
-	struct ring ring = { .buffer = buffer, .vcpu = vcpu };
+	struct braid_vm_mirror_ring ring = { .buffer = buffer, .vcpu = vcpu };
 	struct braid_ring_map map;
 	int err;
 
@@ -257,116 +177,9 @@ static void vm_mirror_follow_buffers(struct braid_vm_mirror *m)
 		return;
 	if (braid_region_check(&sb, m->region.bytes) ||
 	    memcmp(sb.sections, m->sb.sections, sizeof(sb.sections)))
-		vm_mirror_gone(m, "its superblock is not valid any more");
+		braid_vm_mirror_gone(m, "its superblock is not valid any more");
 	else if (vm_mirror_set_buffers(m, &sb))
-		vm_mirror_gone(m, "out of memory");
-}
-
-/* Tables --------------------------------------------------------------------------------------- */
-
-static u64 vm_mirror_offset(const struct braid_vm_mirror *m, const void *at)
-{
-	return (const u8 *)at - m->mapping->base;
-}
-
-/* Of entries below bytes_used only the flags change. */
-static void vm_mirror_copy_directory(struct braid_vm_mirror *m)
-{
-	struct braid_directory *to = vm_mirror_section(m, BRAID_SECTION_DIRECTORY);
-	u64 room = m->sb.sections[BRAID_SECTION_DIRECTORY].bytes - sizeof(*to);
-	u64 used = m->then.directory.bytes_used;
-
-	if (to->generation == m->then.directory.generation)
-		return;
-	used = used < room ? used : room;
-	if (used)
-		braid_vm_batch_add(&m->batch, vm_mirror_offset(m, to->data), to->data, used);
-	if (vm_mirror_read(m))
-		*to = m->then.directory;
-}
-
-/* Entries below nr_used are final. */
-static void vm_mirror_copy_symbols(struct braid_vm_mirror *m)
-{
-	struct braid_symbol_table *to = vm_mirror_section(m, BRAID_SECTION_SYMBOLS);
-	u64 room = (m->sb.sections[BRAID_SECTION_SYMBOLS].bytes - sizeof(*to)) /
-		   sizeof(*to->entries);
-	u64 used = m->then.symbols.nr_used, had = to->nr_used < room ? to->nr_used : room;
-
-	used = used < room ? used : room;
-	if (used > had)
-		braid_vm_batch_add(&m->batch, vm_mirror_offset(m, &to->entries[had]),
-				   &to->entries[had], (used - had) * sizeof(*to->entries));
-	if (vm_mirror_read(m) && used >= had)
-		*to = m->then.symbols;
-}
-
-/* An entry is taken if its number was the same, and even, in two readings. */
-static void vm_mirror_copy_comms(struct braid_vm_mirror *m, u64 now_ns)
-{
-	struct braid_comm_table *to = vm_mirror_section(m, BRAID_SECTION_COMMS);
-	u64 room = (m->sb.sections[BRAID_SECTION_COMMS].bytes - sizeof(*to)) / sizeof(*to->entries);
-	u64 nr = m->then.comms.nr_entries < room ? m->then.comms.nr_entries : room, k;
-	braid_auto_free struct braid_comm *first = NULL, *second = NULL;
-	u64 at = vm_mirror_offset(m, to->entries), bytes = nr * sizeof(*first);
-
-	if (to->generation == m->then.comms.generation || !nr ||
-	    (m->comms_ns && now_ns - m->comms_ns < COMMS_NS))
-		return;
-	m->comms_ns = now_ns;
-	first = malloc(bytes);
-	second = malloc(bytes);
-	if (!first || !second)
-		return;
-	braid_vm_batch_add(&m->batch, at, first, bytes);
-	if (!vm_mirror_read(m))
-		return;
-	braid_vm_batch_add(&m->batch, at, second, bytes);
-	if (!vm_mirror_read(m))
-		return;
-	for (k = 0; k < nr; k++)
-		if (first[k].seq == second[k].seq && !(first[k].seq & 1))
-			to->entries[k] = first[k];
-	*to = m->then.comms;
-}
-
-/* A line of the clock cells that begins with a number, if that was the same in both looks. */
-static void vm_mirror_copy_line(struct braid_vm_mirror *m, size_t offset)
-{
-	u8 *to = (u8 *)vm_mirror_section(m, BRAID_SECTION_CLOCK) + offset;
-	const u32 *then = (const u32 *)((const u8 *)&m->then.cells + offset);
-	const u32 *now = (const u32 *)((const u8 *)&m->now.cells + offset);
-
-	if (*now == *then && !(*now & 1))
-		memcpy(to, now, BRAID_CACHELINE_BYTES);
-}
-
-static bool vm_mirror_tables_changed(struct braid_vm_mirror *m)
-{
-	const struct braid_directory *directory = vm_mirror_section(m, BRAID_SECTION_DIRECTORY);
-	const struct braid_symbol_table *symbols = vm_mirror_section(m, BRAID_SECTION_SYMBOLS);
-	const struct braid_comm_table *comms = vm_mirror_section(m, BRAID_SECTION_COMMS);
-	const struct braid_clock_cells *cells = vm_mirror_section(m, BRAID_SECTION_CLOCK);
-
-	return directory->generation != m->now.directory.generation ||
-	       symbols->nr_used != m->now.symbols.nr_used ||
-	       symbols->missed != m->now.symbols.missed ||
-	       comms->generation != m->now.comms.generation ||
-	       cells->poll_seq != m->now.cells.poll_seq ||
-	       cells->wall_seq != m->now.cells.wall_seq || cells->vm_seq != m->now.cells.vm_seq;
-}
-
-static void vm_mirror_copy_tables(struct braid_vm_mirror *m, u64 now_ns)
-{
-	struct braid_mailbox *box = vm_mirror_section(m, BRAID_SECTION_MAILBOX);
-
-	box->guest_heartbeat = m->then.beat;
-	vm_mirror_copy_line(m, offsetof(struct braid_clock_cells, wall_seq));
-	vm_mirror_copy_line(m, offsetof(struct braid_clock_cells, poll_seq));
-	vm_mirror_copy_line(m, offsetof(struct braid_clock_cells, vm_seq));
-	vm_mirror_copy_directory(m);
-	vm_mirror_copy_symbols(m);
-	vm_mirror_copy_comms(m, now_ns);
+		braid_vm_mirror_gone(m, "out of memory");
 }
 
 /* A turn --------------------------------------------------------------------------------------- */
@@ -390,11 +203,11 @@ static bool vm_mirror_first_look(struct braid_vm_mirror *m)
 	vm_mirror_add_head(m, &m->now);
 	for (k = 0; k < m->nr_rings; k++)
 		braid_vm_ring_look(&m->rings[k].r, &m->batch);
-	if (!vm_mirror_read(m))
+	if (!braid_vm_mirror_read(m, m->now_ns))
 		return false;
 	if (vm_mirror_is_same(m, &m->now))
 		return true;
-	vm_mirror_gone(m, "the guest has freed it, or was reset");
+	braid_vm_mirror_gone(m, "the guest has freed it, or was reset");
 	return false;
 }
 
@@ -408,15 +221,15 @@ static bool vm_mirror_copy(struct braid_vm_mirror *m)
 		vm_mirror_place(m, &m->rings[k].r);
 		braid_vm_ring_look(&m->rings[k].r, &m->batch);	/* it is about to be lapped */
 	}
-	if (!vm_mirror_read(m))
+	if (!braid_vm_mirror_read(m, m->now_ns))
 		return false;
 	for (k = 0; k < m->nr_rings; k++)
 		braid_vm_ring_choose(&m->rings[k].r, &m->batch);
-	if (!vm_mirror_read(m))
+	if (!braid_vm_mirror_read(m, m->now_ns))
 		return false;
 	for (k = 0; k < m->nr_rings; k++)
 		braid_vm_ring_copy(&m->rings[k].r, &m->batch);
-	return vm_mirror_read(m);
+	return braid_vm_mirror_read(m, m->now_ns);
 }
 
 /* Return: whether something was copied that the second look confirms. */
@@ -430,10 +243,10 @@ static bool vm_mirror_second_look(struct braid_vm_mirror *m)
 		braid_vm_ring_again(&m->rings[k].r, &m->batch);
 	}
 	vm_mirror_add_head(m, &m->then);
-	if (!vm_mirror_read(m))
+	if (!braid_vm_mirror_read(m, m->now_ns))
 		return false;
 	if (!vm_mirror_is_same(m, &m->then)) {
-		vm_mirror_gone(m, "the guest has freed it, or was reset");
+		braid_vm_mirror_gone(m, "the guest has freed it, or was reset");
 		return false;
 	}
 	for (k = 0; k < m->nr_rings; k++)
@@ -460,7 +273,7 @@ static bool vm_mirror_down(struct braid_vm_mirror *m, u64 now_ns, bool copied)
 bool braid_vm_mirror_pull(struct braid_vm_mirror *m)
 {
 	bool any = false, copied = false;
-	u64 now_ns = vm_mirror_now_ns();
+	u64 now_ns = m->now_ns = vm_mirror_now_ns();
 	size_t k;
 
 	if (m->mapping->gone || !vm_mirror_first_look(m))
@@ -477,11 +290,12 @@ bool braid_vm_mirror_pull(struct braid_vm_mirror *m)
 		return any;
 	for (k = 0; k < m->nr_rings && !copied; k++)
 		copied = m->rings[k].r.nr;
-	if (copied || vm_mirror_tables_changed(m) || m->now.region.state == BRAID_STATE_DOWN) {
+	if (copied || braid_vm_mirror_tables_changed(m) ||
+	    m->now.region.state == BRAID_STATE_DOWN) {
 		copied = vm_mirror_second_look(m);
 		if (m->mapping->gone)
 			return any;
-		vm_mirror_copy_tables(m, now_ns);
+		braid_vm_mirror_copy_tables(m, now_ns);
 		if (m->now.region.state == BRAID_STATE_DOWN)
 			any |= vm_mirror_down(m, now_ns, copied);
 	}

@@ -16,7 +16,7 @@
 
 #include "host_agent/transport/transport.h"
 
-#define BRAID_VM_SCHEME	"pid:"	/* an endpoint's address begins with it; the VMM's process follows */
+#define BRAID_VM_SCHEME	"pid:"	/* of an endpoint's address; the VMM's process follows */
 
 struct braid_vm_mirror;
 

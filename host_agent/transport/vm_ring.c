@@ -276,7 +276,7 @@ static void vm_ring_lapped(struct braid_vm_ring *r)
 	r->slot = 0;
 }
 
-/* Whether the slot has the next position's sub-buffer; what a reader in the guest took is skipped. */
+/* Whether the slot has the next position's sub-buffer; if not, it may be found elsewhere. */
 static bool vm_ring_has_next(struct braid_vm_ring *r)
 {
 	u64 word = r->look.slots[0];

@@ -80,7 +80,7 @@ void braid_vm_ring_end(struct braid_vm_ring *r);
 void braid_vm_ring_place(struct braid_vm_ring *r, const struct braid_ring_private *head,
 			 const u64 *slots);
 
-/** braid_vm_ring_look - add a turn's first look to a batch: slots, and the state of what is begun */
+/** braid_vm_ring_look - add a turn's first look: slots, and the state of what is begun */
 void braid_vm_ring_look(struct braid_vm_ring *r, struct braid_vm_batch *batch);
 
 /**
@@ -110,7 +110,7 @@ void braid_vm_ring_stage(struct braid_vm_ring *r);
  */
 bool braid_vm_ring_prove(struct braid_vm_ring *r);
 
-/** braid_vm_ring_unproven - events that are kept aside; of an unfinished sub-buffer, a count of its bytes */
+/** braid_vm_ring_unproven - events that are kept aside */
 u64 braid_vm_ring_unproven(const struct braid_vm_ring *r);
 
 #endif /* BRAID_TRANSPORT_VM_RING_H */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* A file of memory, mapped by a process as by a VMM, and chunk by chunk where the guest has its region. */
+/* A file of memory, mapped as by a VMM, and chunk by chunk where the guest has its region. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -45,7 +45,8 @@ static void start_process(struct own_memory *memory, int fd)
 
 	snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)getpid(), fd);
 	snprintf(bytes, sizeof(bytes), "%llu", (unsigned long long)memory->bytes);
-	snprintf(base, sizeof(base), "%llu", (unsigned long long)(1ULL << 45) + STEP - BRAID_PAGE_BYTES);
+	snprintf(base, sizeof(base), "%llu",
+		 (unsigned long long)(1ULL << 45) + STEP - BRAID_PAGE_BYTES);
 	NEED(!pipe2(in, O_CLOEXEC) && !pipe2(out, O_CLOEXEC));
 	fflush(NULL);
 	memory->pid = fork();
@@ -72,15 +73,16 @@ void own_memory_begin(struct own_memory *memory, struct fake_guest *g, u64 nonce
 	memory->nr_chunks = g->p.bytes / OWN_CHUNK_ROOM;
 	memory->bytes = memory->nr_chunks * STEP;
 	memory->nonce = nonce;
-	NEED(fd >= 0 && !ftruncate(fd, memory->bytes) && memory->nr_chunks * OWN_CHUNK_ROOM == g->p.bytes);
+	NEED(memory->nr_chunks * OWN_CHUNK_ROOM == g->p.bytes);
+	NEED(fd >= 0 && !ftruncate(fd, memory->bytes));
 	memory->vm = mmap(NULL, memory->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	NEED(memory->vm != MAP_FAILED);
 	for (k = 0; k < memory->nr_chunks; k++) {
 		base = g->base + k * OWN_CHUNK_ROOM;
 		at = place(memory, k) + BRAID_PAGE_BYTES;
 		memcpy(memory->vm + at, base, OWN_CHUNK_ROOM);
-		NEED(mmap(base, OWN_CHUNK_ROOM, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, at) ==
-		     base);
+		NEED(mmap(base, OWN_CHUNK_ROOM, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd,
+			  at) == base);
 		put_beacon(memory, k);
 	}
 	start_process(memory, fd);

@@ -17,7 +17,8 @@
 static char region_path[] = "/tmp/test_vm_mirror.XXXXXX";
 
 static const struct fake_params usual = {
-	.name = "fake", .bytes = 2 * OWN_CHUNK_ROOM, .nr_vcpus = 2, .subbuf_bytes = 4096, .nr_slots = 16,
+	.name = "fake", .bytes = 2 * OWN_CHUNK_ROOM, .nr_vcpus = 2, .subbuf_bytes = 4096,
+	.nr_slots = 16,
 	.always = true, .flags = BRAID_BUFFER_OVERWRITE,
 };
 
@@ -66,7 +67,8 @@ static void end(struct follower *f)
 }
 
 /* Each event has its number. */
-static u64 check_span(struct follower *f, const struct braid_reader *r, const struct braid_span *span)
+static u64 check_span(struct follower *f, const struct braid_reader *r,
+		      const struct braid_span *span)
 {
 	u64 number, want = span->first_seq - (~0ULL - 99);
 	struct braid_event_view view;

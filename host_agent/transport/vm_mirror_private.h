@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What the two files of the copy of a region share. */
+#ifndef BRAID_TRANSPORT_VM_MIRROR_PRIVATE_H
+#define BRAID_TRANSPORT_VM_MIRROR_PRIVATE_H
+
+#include "host_agent/transport/vm_batch.h"
+#include "host_agent/transport/vm_mirror.h"
+#include "host_agent/transport/vm_ring.h"
+
+/* The words that a turn begins and ends with. */
+struct braid_vm_head {
+	struct braid_beacon_head {
+		u64 magic;
+		u64 version;
+		u64 nonce;
+	} beacon;
+	struct {
+		u64 magic;
+		u32 version;
+		u32 state;
+		u64 incarnation;
+	} region;
+	u32 buffers_seq;
+	u64 beat;
+	struct braid_clock_cells cells;
+	struct braid_directory directory;
+	struct braid_symbol_table symbols;
+	struct braid_comm_table comms;
+};
+
+struct braid_vm_mirror {
+	struct braid_vm_memory vm;
+	struct braid_vm_region region;
+	struct braid_mapping *mapping;
+	struct braid_superblock sb;	/* validated */
+	struct braid_vm_batch batch;
+	struct braid_vm_mirror_ring {
+		u32 buffer, vcpu;
+		struct braid_vm_ring r;
+	} *rings;
+	size_t nr_rings, capacity;
+	u64 *slots;			/* of one ring */
+	struct braid_vm_head now, then;		/* at the first and the second look of a turn */
+	u64 beat;			/* as it was last seen, and when */
+	u64 beat_ns;
+	u64 live_ns;			/* when the region was last seen LIVE; 0: never */
+	u64 absent_ns;			/* since when it can't be read; 0: it can */
+	u64 comms_ns;			/* when the comms were copied last */
+	u64 now_ns;			/* of this turn */
+	u64 turn, proven;		/* number of this turn; of the last one proven */
+};
+
+static inline void *braid_vm_mirror_section(struct braid_vm_mirror *m, u32 id)
+{
+	return braid_mapping_section(m->mapping, &m->sb, id);
+}
+
+/* vm_mirror_tables.c ----------------------------------------------------------------------- */
+
+/* There is no more to come, for this reason, unless there was one before. */
+void braid_vm_mirror_gone(struct braid_vm_mirror *m, const char *why);
+
+/*
+ * Reads what was added to the batch. Return: whether that succeeded; if not, the copy is gone, or
+ * the next turn tries again.
+ */
+bool braid_vm_mirror_read(struct braid_vm_mirror *m, u64 now_ns);
+
+/* Whether the first look shows that a table has changed. */
+bool braid_vm_mirror_tables_changed(struct braid_vm_mirror *m);
+
+/* Copies those that the second look shows to have changed, the clock cells and the heartbeat. */
+void braid_vm_mirror_copy_tables(struct braid_vm_mirror *m, u64 now_ns);
+
+#endif /* BRAID_TRANSPORT_VM_MIRROR_PRIVATE_H */

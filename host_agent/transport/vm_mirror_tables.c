@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Reads for the copy of a region, and copies its tables and clock cells. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host_agent/transport/vm_mirror_private.h"
+#include "host_agent/util/cleanup.h"
+
+#define COMMS_NS	50000000ULL	/* the table of comms is large, and changes often */
+#define ABSENT_NS	2000000000ULL	/* pages that are not in memory for longer won't return */
+
+void braid_vm_mirror_gone(struct braid_vm_mirror *m, const char *why)
+{
+	if (!m->mapping->gone)
+		m->mapping->gone = why;
+}
+
+bool braid_vm_mirror_read(struct braid_vm_mirror *m, u64 now_ns)
+{
+	int err = braid_vm_batch_read(&m->batch);
+
+	if (!err) {
+		m->absent_ns = 0;
+		return true;
+	}
+	if (err == -ESRCH)
+		braid_vm_mirror_gone(m, "its VMM has ended");
+	else if (err != -ENODATA && err != -EFAULT)
+		braid_vm_mirror_gone(m, "its VMM's memory cannot be read any more");
+	else if (m->absent_ns && now_ns - m->absent_ns > ABSENT_NS)
+		braid_vm_mirror_gone(m, "its pages are not in memory any more");
+	else if (!m->absent_ns)
+		m->absent_ns = now_ns;
+	return false;
+}
+
+/* Tables --------------------------------------------------------------------------------------- */
+
+static u64 vm_mirror_offset(const struct braid_vm_mirror *m, const void *at)
+{
+	return (const u8 *)at - m->mapping->base;
+}
+
+/* Of entries below bytes_used only the flags change. */
+static void vm_mirror_copy_directory(struct braid_vm_mirror *m, u64 now_ns)
+{
+	struct braid_directory *to = braid_vm_mirror_section(m, BRAID_SECTION_DIRECTORY);
+	u64 room = m->sb.sections[BRAID_SECTION_DIRECTORY].bytes - sizeof(*to);
+	u64 used = m->then.directory.bytes_used;
+
+	if (to->generation == m->then.directory.generation)
+		return;
+	used = used < room ? used : room;
+	if (used)
+		braid_vm_batch_add(&m->batch, vm_mirror_offset(m, to->data), to->data, used);
+	if (braid_vm_mirror_read(m, now_ns))
+		*to = m->then.directory;
+}
+
+/* Entries below nr_used are final. */
+static void vm_mirror_copy_symbols(struct braid_vm_mirror *m, u64 now_ns)
+{
+	struct braid_symbol_table *to = braid_vm_mirror_section(m, BRAID_SECTION_SYMBOLS);
+	u64 room = (m->sb.sections[BRAID_SECTION_SYMBOLS].bytes - sizeof(*to)) /
+		   sizeof(*to->entries);
+	u64 used = m->then.symbols.nr_used, had = to->nr_used < room ? to->nr_used : room;
+
+	used = used < room ? used : room;
+	if (used > had)
+		braid_vm_batch_add(&m->batch, vm_mirror_offset(m, &to->entries[had]),
+				   &to->entries[had], (used - had) * sizeof(*to->entries));
+	if (braid_vm_mirror_read(m, now_ns) && used >= had)
+		*to = m->then.symbols;
+}
+
+/* An entry is taken if its number was the same, and even, in two readings. */
+static void vm_mirror_copy_comms(struct braid_vm_mirror *m, u64 now_ns)
+{
+	struct braid_comm_table *to = braid_vm_mirror_section(m, BRAID_SECTION_COMMS);
+	u64 room = (m->sb.sections[BRAID_SECTION_COMMS].bytes - sizeof(*to)) / sizeof(*to->entries);
+	u64 nr = m->then.comms.nr_entries < room ? m->then.comms.nr_entries : room, k;
+	braid_auto_free struct braid_comm *first = NULL, *second = NULL;
+	u64 at = vm_mirror_offset(m, to->entries), bytes = nr * sizeof(*first);
+
+	if (to->generation == m->then.comms.generation || !nr ||
+	    (m->comms_ns && now_ns - m->comms_ns < COMMS_NS))
+		return;
+	m->comms_ns = now_ns;
+	first = malloc(bytes);
+	second = malloc(bytes);
+	if (!first || !second)
+		return;
+	braid_vm_batch_add(&m->batch, at, first, bytes);
+	if (!braid_vm_mirror_read(m, now_ns))
+		return;
+	braid_vm_batch_add(&m->batch, at, second, bytes);
+	if (!braid_vm_mirror_read(m, now_ns))
+		return;
+	for (k = 0; k < nr; k++)
+		if (first[k].seq == second[k].seq && !(first[k].seq & 1))
+			to->entries[k] = first[k];
+	*to = m->then.comms;
+}
+
+/* A line of the clock cells that begins with a number, if that was the same in both looks. */
+static void vm_mirror_copy_line(struct braid_vm_mirror *m, size_t offset)
+{
+	u8 *to = (u8 *)braid_vm_mirror_section(m, BRAID_SECTION_CLOCK) + offset;
+	const u32 *then = (const u32 *)((const u8 *)&m->then.cells + offset);
+	const u32 *now = (const u32 *)((const u8 *)&m->now.cells + offset);
+
+	if (*now == *then && !(*now & 1))
+		memcpy(to, now, BRAID_CACHELINE_BYTES);
+}
+
+bool braid_vm_mirror_tables_changed(struct braid_vm_mirror *m)
+{
+	const struct braid_directory *directory =
+		braid_vm_mirror_section(m, BRAID_SECTION_DIRECTORY);
+	const struct braid_symbol_table *symbols =
+		braid_vm_mirror_section(m, BRAID_SECTION_SYMBOLS);
+	const struct braid_comm_table *comms = braid_vm_mirror_section(m, BRAID_SECTION_COMMS);
+	const struct braid_clock_cells *cells = braid_vm_mirror_section(m, BRAID_SECTION_CLOCK);
+
+	return directory->generation != m->now.directory.generation ||
+	       symbols->nr_used != m->now.symbols.nr_used ||
+	       symbols->missed != m->now.symbols.missed ||
+	       comms->generation != m->now.comms.generation ||
+	       cells->poll_seq != m->now.cells.poll_seq ||
+	       cells->wall_seq != m->now.cells.wall_seq || cells->vm_seq != m->now.cells.vm_seq;
+}
+
+void braid_vm_mirror_copy_tables(struct braid_vm_mirror *m, u64 now_ns)
+{
+	struct braid_mailbox *box = braid_vm_mirror_section(m, BRAID_SECTION_MAILBOX);
+
+	box->guest_heartbeat = m->then.beat;
+	vm_mirror_copy_line(m, offsetof(struct braid_clock_cells, wall_seq));
+	vm_mirror_copy_line(m, offsetof(struct braid_clock_cells, poll_seq));
+	vm_mirror_copy_line(m, offsetof(struct braid_clock_cells, vm_seq));
+	vm_mirror_copy_directory(m, now_ns);
+	vm_mirror_copy_symbols(m, now_ns);
+	vm_mirror_copy_comms(m, now_ns);
+}
