@@ -115,3 +115,30 @@ def any_record(ctx):
         sums = check_accounts(ctx, capture)
         check_storm(ctx, events_of(ctx, capture), guest.name, offered, sums["lost"])
     ctx.check(resident_of(guest.pid) - resident < 1 << 20, "the VMM's memory has grown")
+
+
+@case("any-reset", usual=("6.12",), needs=NEEDS)
+def any_reset(ctx):
+    """A guest is reset while it writes: all that is in the capture is what it wrote, and the next boot is recorded, too."""
+    guest = ctx.guest(shm=None, mem="512M")
+    guest.boot()
+    load(guest, "memory_mb=4")
+    guest.run(f"echo 1 > {TREE}/events/storm/enable")
+    capture = ctx.dir / "out.braid"
+    agent = start_recorder(ctx, "-r", guest.name, "-o", capture, confirm=False)
+    first = storm(guest, 3000)
+    guest.post(f"echo 100000000 > {kit.STORM}/run")
+    ctx.wait_until(lambda: capture.stat().st_size > 4 << 20, "events of the storm in the capture", timeout=60)
+    guest.reset()
+    agent.wait_line("g1: .*the guest has freed it, or was reset", timeout=60)
+    load(guest)
+    ctx.wait_until(lambda: agent.output().count("its memory is only read") == 2, "the next boot's region", timeout=60)
+    guest.run(f"echo 1 > {TREE}/events/sched/enable")
+    guest.run("for k in 1 2 3 4 5 6 7 8; do :; done; ls / > /dev/null")
+    stop_recorder(ctx, agent)
+    check_accounts(ctx, capture)
+    lines = events_of(ctx, capture)
+    streams = [line for line in lines if line["type"] == "stream"]
+    ctx.equal(len(streams), 2, "streams")
+    ctx.check(len(kit.intact_storm(ctx, lines, guest.name)) >= first, "events of the first boot are missing")
+    ctx.check(streams[1]["read"] > 0, "no event of the second boot")
