@@ -73,8 +73,9 @@ static const struct braid_option options[] = {
 	  "ivshmem-doorbell:SOCKET[,size=16M][,shm=FILE][,group=GROUP] makes the agent the server "
 	  "of an ivshmem-doorbell device: start it before the guest. "
 	  "vhost-user:SOCKET[,size=16M][,group=GROUP] makes the agent the back end of a virtio "
-	  "device; size= is the size requested from the driver, and the maximum",
-	  .values = "@region ivshmem-doorbell: vhost-user:" },
+	  "device; size= is the size requested from the driver, and the maximum. pid:PID reads the "
+	  "memory of a VMM's process, in which a guest without a device has its region",
+	  .values = "@region ivshmem-doorbell: vhost-user: pid:" },
 	{ 'd', "domain", "DOMAIN", .take = take_domain, .help =
 	  "a libvirt domain; may be repeated. Waits for a domain that is shut off or has no "
 	  "region yet (see `tracebraid attach`)", .values = "@domain" },
