@@ -56,6 +56,19 @@ static u64 vm_ring_count(const struct braid_vm_ring *r, u32 id, u32 bytes)
 
 /* Where it is ---------------------------------------------------------------------------------- */
 
+/*
+ * A position that is lost: its slot is claimed for the next turn of the ring, as by a writer that
+ * has lapped the reader.
+ */
+static void vm_ring_skip(struct braid_vm_ring *r)
+{
+	u64 *slot = &r->map.slots[vm_ring_slot(r, r->next)];
+
+	*slot = braid_slot_word(vm_ring_after(r->next, r->map.nr_slots), BRAID_SLOT_CLAIMED,
+				braid_slot_id(*slot));
+	r->next = vm_ring_after(r->next, 1);
+}
+
 /* The sub-buffer in hand was overwritten: what was copied of it is all that there is. */
 static void vm_ring_cut_short(struct braid_vm_ring *r)
 {
@@ -63,35 +76,26 @@ static void vm_ring_cut_short(struct braid_vm_ring *r)
 	struct braid_subbuf_state *state = &r->map.states[r->id];
 	u64 *commit = staged->commit ? &staged->commit : &state->commit;
 
+	r->begun = false;
+	if (braid_commit_position(*commit) != r->next) {
+		vm_ring_skip(r);	/* nothing was */
+		return;
+	}
 	state->entries = vm_ring_count(r, r->id, braid_commit_bytes(*commit));
 	*commit |= BRAID_COMMIT_FINAL;
-	r->begun = false;
 	r->next = vm_ring_after(r->next, 1);
 }
 
-/*
- * Positions that are lost: their slots are claimed for the next turn of the ring, as by a writer
- * that has lapped the reader.
- */
 static void vm_ring_skip_to(struct braid_vm_ring *r, u64 position)
 {
 	u32 n = r->map.nr_slots;
-	s64 left;
 
 	if (r->begun)
 		vm_ring_cut_short(r);
-	left = braid_position_diff(position, r->next);
-	if (left > (s64)n) {
+	if (braid_position_diff(position, r->next) > (s64)n)
 		r->next = vm_ring_after(position, -(s64)n);
-		left = n;
-	}
-	for (; left > 0; left--) {
-		u64 *slot = &r->map.slots[vm_ring_slot(r, r->next)];
-
-		*slot = braid_slot_word(vm_ring_after(r->next, n), BRAID_SLOT_CLAIMED,
-					braid_slot_id(*slot));
-		r->next = vm_ring_after(r->next, 1);
-	}
+	while (braid_position_diff(position, r->next) > 0)
+		vm_ring_skip(r);
 	r->oldest_staged = r->next;
 }
 
@@ -154,6 +158,23 @@ static bool vm_ring_find_open(const struct braid_vm_ring *r, const u64 *slots, u
 	return any;
 }
 
+/* The newest position, which a reader in the guest has: none is open. false: one is being opened. */
+static bool vm_ring_find_taken(const struct braid_vm_ring *r, const u64 *slots, u64 *newest)
+{
+	u32 k;
+
+	for (k = 0; k < r->map.nr_slots; k++) {
+		u64 position = braid_slot_position(slots[k]);
+
+		if (!vm_ring_slot_is_valid(r, slots[k], k) ||
+		    braid_slot_state(slots[k]) != BRAID_SLOT_EMPTY)
+			return false;
+		if (!k || braid_position_diff(position, *newest) > 0)
+			*newest = position;
+	}
+	return true;
+}
+
 /*
  * A reader in the guest has the next sub-buffer: its id is in no slot. If that one was tried, the
  * reader has gone on since, and has read what was not copied.
@@ -180,16 +201,14 @@ void braid_vm_ring_place(struct braid_vm_ring *r, const struct braid_ring_privat
 {
 	bool first = !r->map.priv->incarnation;
 	u64 oldest = 0, newest = 0, least;
+	bool open = vm_ring_find_open(r, slots, &oldest, &newest);
 
-	if (!vm_ring_find_open(r, slots, &oldest, &newest)) {
-		if (first)
-			vm_ring_init(r, head, head->first_position & BRAID_POS_MASK);
-		return;
-	}
 	if (first) {
-		vm_ring_init(r, head, oldest);
+		vm_ring_init(r, head, open ? oldest : head->first_position & BRAID_POS_MASK);
 		return;
 	}
+	if (!open && !vm_ring_find_taken(r, slots, &newest))
+		return;
 	if (r->oldest_staged != r->next || r->staged[vm_ring_slot(r, r->next)].commit) {
 		/* Only after what precedes it is proven, by a guest that goes on. */
 		u64 former = r->slot;
@@ -199,11 +218,15 @@ void braid_vm_ring_place(struct braid_vm_ring *r, const struct braid_ring_privat
 			return;
 		braid_vm_ring_prove(r);
 	}
+	if (!open && braid_position_diff(newest, r->next) > 0)
+		vm_ring_skip_to(r, newest);
 	if (slots[vm_ring_slot(r, r->next)] >> BRAID_SLOT_STATE_SHIFT ==
 	    braid_slot_word(r->next, BRAID_SLOT_EMPTY, 0) >> BRAID_SLOT_STATE_SHIFT) {
 		vm_ring_take_from_reader(r, slots);
 		return;
 	}
+	if (!open)
+		return;
 	least = vm_ring_after(newest, -(s64)(r->map.nr_slots / 8 * 7));
 	if (braid_position_diff(oldest, least) < 0)
 		oldest = least;

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Follows a region in a guest's own memory while the guest acts between any two of the reads, and in
+ * the middle of a read: what is read is what the guest wrote, and the rest is counted.
+ */
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "host_agent/transport/vm_mirror_private.h"
+#include "tests/unit/check.h"
+#include "tests/unit/need.h"
+#include "tests/unit/vm_follower.h"
+
+#define NONCE	0x8081828384858687ULL
+#define PIECE	1024u		/* of a read, between two moments of the guest */
+
+static char region_path[] = "/tmp/test_vm_races.XXXXXX";
+
+static const struct fake_params usual = {
+	.name = "fake", .bytes = 2 * OWN_CHUNK_ROOM, .nr_vcpus = 2, .subbuf_bytes = 1024,
+	.nr_slots = 8, .always = true, .flags = BRAID_BUFFER_OVERWRITE,
+};
+
+static struct vm_follower f;
+static void (*others)(void);	/* what the guest does meanwhile; or NULL */
+static bool one_look;		/* a mutant of the follower: it does not look a second time */
+static u64 random_state, seeds = 4;
+
+static u32 random_below(u32 n)
+{
+	random_state = random_state * 6364136223846793005ULL + 1442695040888963407ULL;
+	return (random_state >> 33) % n;
+}
+
+/* The mutant: the second look has what the first one found. */
+static void forget_second_look(void)
+{
+	size_t k;
+
+	for (k = 0; one_look && f.mirror && k < f.mirror->nr_rings; k++)
+		f.mirror->rings[k].r.second = f.mirror->rings[k].r.look;
+}
+
+/* In place of the C library's: the same, piece by piece. */
+ssize_t process_vm_readv(pid_t pid, const struct iovec *local, unsigned long nr_local,
+			 const struct iovec *remote, unsigned long nr_remote, unsigned long flags)
+{
+	struct iovec to = { 0 }, from = { 0 }, a, b;
+	ssize_t all = 0, got;
+
+	for (;;) {
+		if (!to.iov_len && nr_local) {
+			to = *local++;
+			nr_local--;
+		}
+		if (!from.iov_len && nr_remote) {
+			from = *remote++;
+			nr_remote--;
+		}
+		if (!to.iov_len || !from.iov_len)
+			break;
+		a = to;
+		b = from;
+		a.iov_len = a.iov_len < b.iov_len ? a.iov_len : b.iov_len;
+		a.iov_len = b.iov_len = a.iov_len < PIECE ? a.iov_len : PIECE;
+		if (others)
+			others();
+		got = syscall(SYS_process_vm_readv, pid, &a, 1, &b, 1, flags);
+		if (got <= 0)
+			return all ? all : got;
+		to = (struct iovec){ (u8 *)to.iov_base + got, to.iov_len - got };
+		from = (struct iovec){ (u8 *)from.iov_base + got, from.iov_len - got };
+		all += got;
+	}
+	forget_second_look();
+	return all;
+}
+
+/* A turn, and all that it made readable. Return: events. */
+static u64 turn(void)
+{
+	u64 read = 0;
+	u32 buffer, vcpu;
+
+	braid_vm_mirror_pull(f.mirror);
+	vm_follower_buffers(&f);
+	for (buffer = 0; buffer < FOLLOWED_BUFFERS; buffer++)
+		for (vcpu = 0; f.on[buffer] && vcpu < f.g->p.nr_vcpus; vcpu++)
+			read += vm_follower_read(&f, buffer, vcpu);
+	return read;
+}
+
+static void begin(const struct fake_params *p, u64 seed)
+{
+	random_state = seed;
+	vm_follower_begin(&f, region_path, p, NONCE);
+}
+
+/* The guest is at rest but for its heart; all accounts are exact then. Return: events read. */
+static u64 settle(void)
+{
+	u64 read = 0;
+	u32 buffer, vcpu, k;
+
+	others = NULL;
+	for (k = 0; k < 40; k++) {
+		fake_guest_look(f.g);
+		turn();
+	}
+	for (buffer = 0; buffer < FOLLOWED_BUFFERS; buffer++)
+		for (vcpu = 0; f.on[buffer] && vcpu < f.g->p.nr_vcpus; vcpu++) {
+			const struct braid_reader *r = &f.readers[buffer][vcpu];
+
+			read += r->read;
+			if (!one_look)
+				CHECK_EQ(r->read + r->lost, f.written[buffer][vcpu].nr);
+		}
+	CHECK_EQ(braid_vm_mirror_unproven(f.mirror), 0);
+	return read;
+}
+
+static void end(void)
+{
+	vm_follower_detach(&f);
+	f.mirror = NULL;
+	vm_follower_end(&f);
+}
+
+/* Now and then a few events, and seldom more than the ring holds. */
+static void write_some(void)
+{
+	u32 chance = random_below(256);
+
+	if (chance < 2)
+		vm_follower_write(&f, 0, random_below(2), 400);
+	else if (chance < 40)
+		vm_follower_write(&f, 0, random_below(2), 1 + random_below(40));
+	else if (chance < 60)
+		fake_guest_look(f.g);
+}
+
+/* The same, and a reader in the guest. */
+static void write_and_read(void)
+{
+	write_some();
+	if (!random_below(60))
+		fake_guest_read(f.g, random_below(2));
+}
+
+static u64 run(void (*meanwhile)(void), u64 seed, u32 turns)
+{
+	u64 read;
+
+	begin(&usual, seed);
+	vm_follower_attach(&f);
+	others = meanwhile;
+	while (turns--)
+		turn();
+	if (meanwhile == write_and_read)
+		fake_guest_read(f.g, 0);	/* and has the newest sub-buffer then */
+	read = settle();
+	end();
+	return read;
+}
+
+static void writers(void)
+{
+	u64 seed;
+
+	for (seed = 1; seed <= seeds; seed++) {
+		CHECK(run(write_some, seed, 1000) > 5000);
+		CHECK_EQ(f.wrong + f.faults, 0);
+	}
+}
+
+/* What the second look is for. */
+static void mutant_is_caught(void)
+{
+	one_look = true;
+	run(write_some, 1, 3000);
+	one_look = false;
+	CHECK(f.wrong > 0);
+}
+
+static void readers_in_the_guest(void)
+{
+	u64 seed;
+
+	for (seed = 1; seed <= seeds; seed++) {
+		CHECK(run(write_and_read, seed, 1000) > 5000);
+		CHECK_EQ(f.wrong + f.faults, 0);
+	}
+}
+
+/* test_vm_races [NUMBER OF SEEDS] */
+int main(int argc, char **argv)
+{
+	int fd = mkstemp(region_path);
+
+	if (argc > 1)
+		seeds = strtoul(argv[1], NULL, 0);
+	NEED(fd >= 0);
+	close(fd);
+	RUN(writers);
+	RUN(mutant_is_caught);
+	RUN(readers_in_the_guest);
+	unlink(region_path);
+	return VERDICT();
+}
