@@ -8,14 +8,6 @@
 #include "host_agent/live/rings.h"
 #include "host_agent/util/error.h"
 
-static bool same_place(const struct braid_buffer_desc *a, const struct braid_buffer_desc *b)
-{
-	return a->layout == b->layout && a->rings_offset == b->rings_offset &&
-	       a->ring_stride == b->ring_stride && a->nr_rings == b->nr_rings &&
-	       a->nr_slots == b->nr_slots && a->subbuf_bytes == b->subbuf_bytes &&
-	       !((a->flags ^ b->flags) & ~BRAID_BUFFER_CLOSING);
-}
-
 /* Ends all rings of a buffer. @walk: they are still where they were. */
 static int end_rings(struct braid_live_rings *r, struct braid_live_stream *s, u32 buffer,
 		     bool walk)
@@ -199,7 +191,7 @@ int braid_live_buffers(struct braid_live_rings *r, struct braid_live_stream *s, 
 		return err;
 	for (k = 0; k < BRAID_MAX_BUFFERS; k++) {
 		if (k < next.nr_buffers && next.buffers[k].nr_rings &&
-		    same_place(&s->sb.buffers[k], &next.buffers[k]))
+		    braid_mapping_same_place(&s->sb.buffers[k], &next.buffers[k]))
 			continue;
 		/* If it was not CLOSING before, the guest did not wait for us. */
 		err = r->follow[k] == BRAID_FOLLOW_NOT ? 0 : end_rings(r, s, k, false);

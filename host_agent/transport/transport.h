@@ -168,6 +168,17 @@ int braid_mapping_buffers(const struct braid_mapping *m, struct braid_superblock
 
 #define BRAID_MOVE_TRIES	16	/* tries to read a ring while buffers keep changing */
 
+/** braid_mapping_same_place - whether a buffer's rings are where they were, with the same shape */
+static inline bool braid_mapping_same_place(const struct braid_buffer_desc *a,
+					    const struct braid_buffer_desc *b)
+{
+	return a->layout == b->layout && a->rings_offset == b->rings_offset &&
+	       a->ring_stride == b->ring_stride && a->nr_rings == b->nr_rings &&
+	       a->nr_slots == b->nr_slots && a->subbuf_bytes == b->subbuf_bytes &&
+	       a->private_bytes == b->private_bytes &&
+	       !((a->flags ^ b->flags) & ~BRAID_BUFFER_CLOSING);
+}
+
 /**
  * braid_mapping_buffers_seq - the word that moves when buffers do; under braid_guard_run()
  *

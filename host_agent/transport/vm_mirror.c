@@ -7,13 +7,11 @@
 #include <time.h>
 
 #include "host_agent/transport/vm_mirror_private.h"
-#include "host_agent/util/array.h"
 #include "host_agent/util/error.h"
 #include "shared/region.h"
 
 #define DOWN_NS		1000000000ULL	/* a kernel that ends lives so long after it was LIVE */
 #define SETTLE_STEP_NS	1000000
-#define TRIES		16
 
 static u64 vm_mirror_now_ns(void)
 {
@@ -68,120 +66,6 @@ static bool vm_mirror_beats(struct braid_vm_mirror *m, u64 now_ns)
 	return steps <= most;
 }
 
-/* Buffers -------------------------------------------------------------------------------------- */
-
-/* A consistent copy of the superblock. Return: 0, or -EAGAIN. */
-static int vm_mirror_load_superblock(struct braid_vm_mirror *m, struct braid_superblock *sb)
-{
-	struct braid_superblock again;
-	int tries;
-
-	for (tries = 0; tries < TRIES; tries++) {
-		braid_vm_batch_add(&m->batch, 0, sb, sizeof(*sb));
-		if (braid_vm_batch_read(&m->batch))
-			return -EAGAIN;
-		braid_vm_batch_add(&m->batch, 0, &again, sizeof(again));
-		if (braid_vm_batch_read(&m->batch))
-			return -EAGAIN;
-		if (!(sb->buffers_seq & 1) && !memcmp(sb, &again, sizeof(again)))
-			return 0;
-	}
-	return -EAGAIN;
-}
-
-/* Reads all slots of a ring, and finds where it is. */
-static void vm_mirror_place(struct braid_vm_mirror *m, struct braid_vm_ring *r)
-{
-	struct braid_ring_private head;
-	u64 *slots = realloc(m->slots, r->map.nr_slots * sizeof(*slots));
-
-	if (!slots)
-		return;
-	m->slots = slots;
-	braid_vm_batch_add(&m->batch, r->private_at, &head, sizeof(head));
-	braid_vm_batch_add(&m->batch, r->private_at + BRAID_RING_SLOTS_OFFSET, slots,
-			   r->map.nr_slots * sizeof(*slots));
-	if (braid_vm_mirror_read(m, m->now_ns) && head.incarnation == m->sb.incarnation)
-		braid_vm_ring_place(r, &head, slots);
-}
-
-static int vm_mirror_add_ring(struct braid_vm_mirror *m, const struct braid_superblock *sb,
-			      u32 buffer, u32 vcpu)
-{
-	struct braid_vm_mirror_ring ring = { .buffer = buffer, .vcpu = vcpu };
-	struct braid_ring_map map;
-	int err;
-
-	braid_mapping_ring(m->mapping, sb, buffer, vcpu, &map);
-	memset(map.priv, 0, braid_ring_private_used(map.nr_slots));
-	err = braid_vm_ring_begin(&ring.r, &map, m->mapping->base);
-	if (!err && braid_array_push(m->rings, m->nr_rings, m->capacity, ring)) {
-		braid_vm_ring_end(&ring.r);
-		err = braid_out_of_memory();
-	}
-	if (!err)
-		vm_mirror_place(m, &m->rings[m->nr_rings - 1].r);
-	return err;
-}
-
-static void vm_mirror_drop_buffer(struct braid_vm_mirror *m, u32 buffer)
-{
-	size_t k, kept = 0;
-
-	for (k = 0; k < m->nr_rings; k++) {
-		if (m->rings[k].buffer == buffer)
-			braid_vm_ring_end(&m->rings[k].r);
-		else
-			m->rings[kept++] = m->rings[k];
-	}
-	m->nr_rings = kept;
-}
-
-/* Whether a buffer's rings are other ones than before. */
-static bool vm_mirror_moved(const struct braid_buffer_desc *a, const struct braid_buffer_desc *b)
-{
-	return a->layout != b->layout || a->nr_rings != b->nr_rings ||
-	       a->rings_offset != b->rings_offset || a->ring_stride != b->ring_stride ||
-	       a->nr_slots != b->nr_slots || a->subbuf_bytes != b->subbuf_bytes ||
-	       a->flags != b->flags || a->private_bytes != b->private_bytes;
-}
-
-/* Takes over the buffers of a superblock that was checked. */
-static int vm_mirror_set_buffers(struct braid_vm_mirror *m, const struct braid_superblock *sb)
-{
-	static const struct braid_buffer_desc none;
-	u32 k, vcpu;
-	int err = 0;
-
-	for (k = 0; k < sb->nr_buffers && !err; k++) {
-		const struct braid_buffer_desc *former = k < m->sb.nr_buffers ? &m->sb.buffers[k] :
-									       &none;
-
-		if (!vm_mirror_moved(&sb->buffers[k], former))
-			continue;
-		vm_mirror_drop_buffer(m, k);
-		for (vcpu = 0; vcpu < sb->buffers[k].nr_rings && !err; vcpu++)
-			err = vm_mirror_add_ring(m, sb, k, vcpu);
-	}
-	m->sb = *sb;
-	memcpy(m->mapping->base, sb, sizeof(*sb));
-	return err;
-}
-
-static void vm_mirror_follow_buffers(struct braid_vm_mirror *m)
-{
-	struct braid_superblock sb;
-
-	if (m->now.buffers_seq == m->sb.buffers_seq || m->now.buffers_seq & 1 ||
-	    vm_mirror_load_superblock(m, &sb) || sb.incarnation != m->sb.incarnation)
-		return;
-	if (braid_region_check(&sb, m->region.bytes) ||
-	    memcmp(sb.sections, m->sb.sections, sizeof(sb.sections)))
-		braid_vm_mirror_gone(m, "its superblock is not valid any more");
-	else if (vm_mirror_set_buffers(m, &sb))
-		braid_vm_mirror_gone(m, "out of memory");
-}
-
 /* A turn --------------------------------------------------------------------------------------- */
 
 /* All that was copied in former turns. */
@@ -216,9 +100,9 @@ static bool vm_mirror_copy(struct braid_vm_mirror *m)
 	size_t k;
 
 	for (k = 0; k < m->nr_rings; k++) {
-		if (m->rings[k].r.placed)
+		if (m->rings[k].r.placed || m->rings[k].r.left)
 			continue;
-		vm_mirror_place(m, &m->rings[k].r);
+		braid_vm_mirror_place(m, &m->rings[k].r);
 		braid_vm_ring_look(&m->rings[k].r, &m->batch);	/* it is about to be lapped */
 	}
 	if (!braid_vm_mirror_read(m, m->now_ns))
@@ -249,8 +133,11 @@ static bool vm_mirror_second_look(struct braid_vm_mirror *m)
 		braid_vm_mirror_gone(m, "the guest has freed it, or was reset");
 		return false;
 	}
-	for (k = 0; k < m->nr_rings; k++)
+	for (k = 0; k < m->nr_rings; k++) {
+		if (m->then.buffers_seq != m->next.buffers_seq)
+			m->rings[k].r.nr = 0;	/* (R3) it may be another ring's */
 		braid_vm_ring_stage(&m->rings[k].r);
+	}
 	return copied;
 }
 
@@ -285,8 +172,8 @@ bool braid_vm_mirror_pull(struct braid_vm_mirror *m)
 	m->turn++;
 	if (m->now.region.state == BRAID_STATE_LIVE)
 		m->live_ns = now_ns;
-	vm_mirror_follow_buffers(m);
-	if (!vm_mirror_copy(m))
+	braid_vm_mirror_follow_buffers(m);
+	if (m->now.buffers_seq != m->next.buffers_seq || !vm_mirror_copy(m))
 		return any;
 	for (k = 0; k < m->nr_rings && !copied; k++)
 		copied = m->rings[k].r.nr;
@@ -340,6 +227,7 @@ void braid_vm_mirror_close(struct braid_vm_mirror *m)
 		braid_vm_ring_end(&m->rings[k].r);
 	free(m->rings);
 	free(m->slots);
+	free(m->past);
 	braid_vm_memory_close(&m->vm);
 	free(m);
 }
@@ -356,7 +244,7 @@ static int vm_mirror_find(struct braid_vm_mirror *m, const char *path)
 
 	for (k = 0; !err && k < search.nr_regions; k++) {
 		m->region = regions[k];
-		if (regions[k].bytes < sizeof(sb) || vm_mirror_load_superblock(m, &sb) ||
+		if (regions[k].bytes < sizeof(sb) || braid_vm_mirror_load_superblock(m, &sb) ||
 		    braid_region_check(&sb, regions[k].bytes) ||
 		    (found && sb.state != BRAID_STATE_LIVE))
 			continue;
@@ -375,19 +263,16 @@ static int vm_mirror_find(struct braid_vm_mirror *m, const char *path)
 
 static int vm_mirror_begin(struct braid_vm_mirror *m, pid_t pid, const char *path)
 {
-	struct braid_superblock sb;
 	int err = vm_mirror_find(m, path);
 
 	if (err)
 		return err;
-	sb = m->sb;
-	m->mapping = braid_mapping_private(sb.region_bytes, path);
+	m->mapping = braid_mapping_private(m->sb.region_bytes, path);
 	if (!m->mapping)
 		return -ENOMEM;
 	m->mapping->qemu_pid = pid;
 	m->mapping->one_way = true;
-	m->sb.nr_buffers = 0;
-	err = vm_mirror_set_buffers(m, &sb);
+	err = braid_vm_mirror_begin_buffers(m);
 	if (!err)
 		braid_vm_mirror_pull(m);
 	if (!err && m->mapping->gone)

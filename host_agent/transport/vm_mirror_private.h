@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the two files of the copy of a region share. */
+/* What the files of the copy of a region share. */
 #ifndef BRAID_TRANSPORT_VM_MIRROR_PRIVATE_H
 #define BRAID_TRANSPORT_VM_MIRROR_PRIVATE_H
 
@@ -32,7 +32,13 @@ struct braid_vm_mirror {
 	struct braid_vm_memory vm;
 	struct braid_vm_region region;
 	struct braid_mapping *mapping;
-	struct braid_superblock sb;	/* validated */
+	struct braid_superblock sb;	/* validated; its buffers are those of the copy */
+	struct braid_superblock next;	/* likewise, those that the guest has */
+	u32 changed;			/* buffers that differ; a bit each */
+	u32 tries;			/* to take them over */
+	u64 changed_ns;			/* since when; 0: none do */
+	u64 closing_ns;			/* since when the copy shows that some go; 0: it does not */
+	struct braid_reader_block *past;	/* of readers of removed rings, by buffer and vCPU */
 	struct braid_vm_batch batch;
 	struct braid_vm_mirror_ring {
 		u32 buffer, vcpu;
@@ -54,6 +60,20 @@ static inline void *braid_vm_mirror_section(struct braid_vm_mirror *m, u32 id)
 {
 	return braid_mapping_section(m->mapping, &m->sb, id);
 }
+
+/* vm_mirror_buffers.c ---------------------------------------------------------------------- */
+
+/* A consistent copy of the superblock. Return: 0, or -EAGAIN. */
+int braid_vm_mirror_load_superblock(struct braid_vm_mirror *m, struct braid_superblock *sb);
+
+/* Reads all slots of a ring, and finds where it is. */
+void braid_vm_mirror_place(struct braid_vm_mirror *m, struct braid_vm_ring *r);
+
+/* Takes over the buffers of ->sb. Return: 0 or -errno with braid_fail(). */
+int braid_vm_mirror_begin_buffers(struct braid_vm_mirror *m);
+
+/* Follows what the first look shows of them. */
+void braid_vm_mirror_follow_buffers(struct braid_vm_mirror *m);
 
 /* vm_mirror_tables.c ----------------------------------------------------------------------- */
 

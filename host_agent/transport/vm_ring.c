@@ -113,6 +113,8 @@ static void vm_ring_init(struct braid_vm_ring *r, const struct braid_ring_privat
 		return;
 	braid_writer_init(writer, &r->map, &who);
 	free(writer);
+	if (r->past.incarnation == head->incarnation)
+		r->map.priv->reader_block[0] = r->past;
 	r->next = r->oldest_staged = position;
 	r->placed = true;
 }
@@ -158,7 +160,7 @@ static bool vm_ring_find_open(const struct braid_vm_ring *r, const u64 *slots, u
 	return any;
 }
 
-/* The newest position, which a reader in the guest has: none is open. false: one is being opened. */
+/* The newest position, which a reader in the guest has; false: another one is being opened. */
 static bool vm_ring_find_taken(const struct braid_vm_ring *r, const u64 *slots, u64 *newest)
 {
 	u32 k;
@@ -257,13 +259,19 @@ static void vm_ring_add_state(const struct braid_vm_ring *r, struct braid_vm_bat
 			   (u64)id * sizeof(*to), to, sizeof(*to));
 }
 
+void braid_vm_ring_leave(struct braid_vm_ring *r)
+{
+	r->left = true;
+	r->window = r->nr = 0;
+}
+
 void braid_vm_ring_look(struct braid_vm_ring *r, struct braid_vm_batch *batch)
 {
 	u32 n = r->map.nr_slots;
 
 	r->nr = 0;
 	r->window = 0;
-	if (!r->placed)
+	if (!r->placed || r->left)
 		return;
 	r->window = n < BRAID_VM_RING_WINDOW ? n : BRAID_VM_RING_WINDOW;
 	vm_ring_add_slots(r, batch, r->look.slots);

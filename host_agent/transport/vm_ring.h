@@ -29,6 +29,8 @@ struct braid_vm_ring_look {
 struct braid_vm_ring {
 	struct braid_ring_map map;	/* the copy */
 	u64 private_at, subbufs_at;	/* the original, in its region */
+	struct braid_reader_block past;	/* of a reader before the ring was laid out anew */
+	bool left;			/* its memory may be another ring's: it is not read */
 	bool placed;			/* next is valid; else a turn looks at all slots */
 	u64 next;			/* position that is to be copied, or is being */
 
@@ -79,6 +81,9 @@ void braid_vm_ring_end(struct braid_vm_ring *r);
  */
 void braid_vm_ring_place(struct braid_vm_ring *r, const struct braid_ring_private *head,
 			 const u64 *slots);
+
+/** braid_vm_ring_leave - read it no more; what is kept aside can still be proven */
+void braid_vm_ring_leave(struct braid_vm_ring *r);
 
 /** braid_vm_ring_look - add a turn's first look: slots, and the state of what is begun */
 void braid_vm_ring_look(struct braid_vm_ring *r, struct braid_vm_batch *batch);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Follows a region in a guest's own memory while the guest acts between any two of the reads, and in
- * the middle of a read: what is read is what the guest wrote, and the rest is counted.
+ * Follows a region in a guest's own memory while the guest acts between any two of the reads, and
+ * in the middle of a read: what is read is what the guest wrote, and the rest is counted.
  */
 #include <string.h>
 #include <sys/syscall.h>
@@ -89,6 +89,7 @@ static u64 turn(void)
 	for (buffer = 0; buffer < FOLLOWED_BUFFERS; buffer++)
 		for (vcpu = 0; f.on[buffer] && vcpu < f.g->p.nr_vcpus; vcpu++)
 			read += vm_follower_read(&f, buffer, vcpu);
+	vm_follower_acknowledge(&f);
 	return read;
 }
 
@@ -110,13 +111,16 @@ static u64 settle(void)
 		turn();
 	}
 	for (buffer = 0; buffer < FOLLOWED_BUFFERS; buffer++)
-		for (vcpu = 0; f.on[buffer] && vcpu < f.g->p.nr_vcpus; vcpu++) {
+		for (vcpu = 0; vcpu < f.g->p.nr_vcpus; vcpu++) {
 			const struct braid_reader *r = &f.readers[buffer][vcpu];
 
 			read += r->read;
-			if (!one_look)
+			if (!one_look && f.on[buffer])
 				CHECK_EQ(r->read + r->lost, f.written[buffer][vcpu].nr);
 		}
+	/* A ring that was resized continues its counts. */
+	if (!one_look)
+		CHECK_EQ(read, f.read);
 	CHECK_EQ(braid_vm_mirror_unproven(f.mirror), 0);
 	return read;
 }
@@ -194,6 +198,153 @@ static void readers_in_the_guest(void)
 	}
 }
 
+/* Buffers that come, go and are resized ------------------------------------------------------- */
+
+static const struct braid_buffer_params second = {
+	.name = "second", .flags = BRAID_BUFFER_OVERWRITE, .subbuf_bytes = 1024, .nr_slots = 8,
+};
+
+static void looks(u32 nr)
+{
+	for (; nr; nr--) {
+		fake_guest_look(f.g);
+		turn();
+	}
+}
+
+/* One that is about to be removed stays where it is until then. */
+static void closing(void)
+{
+	begin(&usual, 1);
+	CHECK_EQ(fake_guest_open_buffer(f.g, &second), 1);
+	vm_follower_attach(&f);
+	vm_follower_write(&f, 1, 0, 50);
+	looks(2);
+	CHECK_EQ(f.readers[1][0].read, 50);
+	vm_follower_write(&f, 1, 0, 30);
+	turn();
+	fake_guest_closing(f.g, 1);
+	looks(3);
+	CHECK_EQ(f.readers[1][0].read, 80);
+	CHECK_EQ(f.readers[1][0].lost, 0);
+	fake_guest_close_buffer(f.g, 1, true);
+	looks(6);
+	CHECK(!f.on[1]);
+	CHECK_EQ(f.wrong + f.faults, 0);
+	end();
+}
+
+/* What was read before a buffer was resized is neither lost nor read again. */
+static void resized(void)
+{
+	struct braid_buffer_params larger = second;
+
+	begin(&usual, 1);
+	CHECK_EQ(fake_guest_open_buffer(f.g, &second), 1);
+	vm_follower_attach(&f);
+	vm_follower_write(&f, 1, 0, 50);
+	looks(2);
+	fake_guest_close_buffer(f.g, 1, true);
+	larger.nr_slots = 32;
+	CHECK_EQ(fake_guest_open_buffer(f.g, &larger), 1);
+	vm_follower_write(&f, 1, 0, 20);
+	looks(6);
+	CHECK_EQ(f.readers[1][0].read, 70);
+	CHECK_EQ(f.readers[1][0].lost, 0);
+	CHECK_EQ(settle(), 70);
+	CHECK_EQ(f.wrong + f.faults, 0);
+	end();
+}
+
+static u32 removed_at;		/* calls until it happens */
+
+/* The buffer is removed, and others use its sub-buffers, but not its words. */
+static void reuse_data(void)
+{
+	struct braid_ring_map map;
+
+	if (!removed_at || --removed_at)
+		return;
+	fake_guest_ring(f.g, 1, 0, &map);
+	fake_guest_close_buffer(f.g, 1, false);
+	memset(map.subbufs, 0xa5, (map.nr_slots + 1) * map.subbuf_bytes);
+}
+
+static void data_of_others(void)
+{
+	u32 k;
+
+	for (k = 1; k < 60; k++) {
+		begin(&usual, 1);
+		CHECK_EQ(fake_guest_open_buffer(f.g, &second), 1);
+		vm_follower_attach(&f);
+		vm_follower_write(&f, 1, 0, 100);
+		removed_at = k;
+		others = reuse_data;
+		looks(6);
+		CHECK(!f.on[1]);
+		CHECK_EQ(f.wrong + f.faults, 0);
+		settle();
+		end();
+	}
+}
+
+static bool is_open[FOLLOWED_BUFFERS];
+
+static void open_or_close(u32 buffer)
+{
+	static const char *const names[] = { "main", "second", "third", "fourth" };
+	struct braid_buffer_params p = second;
+
+	if (is_open[buffer]) {
+		if (random_below(2))
+			fake_guest_closing(f.g, buffer);
+		fake_guest_close_buffer(f.g, buffer, random_below(2));
+	} else {
+		p.name = names[buffer];
+		p.nr_slots = 4 << random_below(4);
+		p.subbuf_bytes = 1024 << random_below(3);
+		CHECK_EQ(fake_guest_open_buffer(f.g, &p), buffer);
+	}
+	is_open[buffer] = !is_open[buffer];
+}
+
+static void change_buffers(void)
+{
+	u32 buffer = random_below(FOLLOWED_BUFFERS), chance = random_below(256);
+
+	if (is_open[buffer] && chance < 30)
+		vm_follower_write(&f, buffer, random_below(2), 1 + random_below(40));
+	else if (chance < 50)
+		fake_guest_look(f.g);
+	else if (chance < 52 && buffer)
+		open_or_close(buffer);
+}
+
+static void changing_buffers(void)
+{
+	u32 k, seed;
+
+	for (seed = 1; seed <= seeds; seed++) {
+		begin(&usual, seed);
+		memset(is_open, 0, sizeof(is_open));
+		is_open[0] = true;
+		for (k = 1; k < FOLLOWED_BUFFERS; k++)
+			open_or_close(k);
+		vm_follower_attach(&f);
+		others = change_buffers;
+		for (k = 0; k < 1000; k++)
+			turn();
+		/* What was lost with a removed ring shows with the next event. */
+		for (k = 0; k < 2 * FOLLOWED_BUFFERS; k++)
+			if (is_open[k / 2])
+				vm_follower_write(&f, k / 2, k % 2, 1);
+		CHECK(settle() > 2000);
+		CHECK_EQ(f.wrong + f.faults, 0);
+		end();
+	}
+}
+
 /* test_vm_races [NUMBER OF SEEDS] */
 int main(int argc, char **argv)
 {
@@ -206,6 +357,10 @@ int main(int argc, char **argv)
 	RUN(writers);
 	RUN(mutant_is_caught);
 	RUN(readers_in_the_guest);
+	RUN(closing);
+	RUN(resized);
+	RUN(data_of_others);
+	RUN(changing_buffers);
 	unlink(region_path);
 	return VERDICT();
 }

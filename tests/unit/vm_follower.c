@@ -39,12 +39,19 @@ static void follow_buffer(struct vm_follower *f, u32 buffer)
 	}
 }
 
+static struct braid_mailbox *mailbox(const struct vm_follower *f)
+{
+	return braid_mapping_section(braid_vm_mirror_mapping(f->mirror), &f->sb,
+				     BRAID_SECTION_MAILBOX);
+}
+
 void vm_follower_attach(struct vm_follower *f)
 {
 	u32 k;
 
 	NEED(!braid_vm_mirror_open(&f->mirror, f->memory.pid, "pid:self"));
 	NEED(!braid_mapping_identify(braid_vm_mirror_mapping(f->mirror), &f->sb));
+	mailbox(f)->agent_heartbeat = 1;
 	for (k = 0; k < f->sb.nr_buffers; k++)
 		follow_buffer(f, k);
 }
@@ -69,6 +76,16 @@ void vm_follower_buffers(struct vm_follower *f)
 		    former.buffers[k].layout != f->sb.buffers[k].layout ||
 		    former.buffers[k].nr_rings != f->sb.buffers[k].nr_rings)
 			follow_buffer(f, k);
+}
+
+void vm_follower_acknowledge(struct vm_follower *f)
+{
+	u32 k;
+
+	for (k = 0; k < f->sb.nr_buffers; k++)
+		if (f->sb.buffers[k].flags & BRAID_BUFFER_CLOSING)
+			f->on[k] = false;
+	mailbox(f)->agent_buffers_seq = f->sb.buffers_seq;
 }
 
 void vm_follower_write(struct vm_follower *f, u32 buffer, u32 vcpu, u64 events)
@@ -124,5 +141,6 @@ u64 vm_follower_read(struct vm_follower *f, u32 buffer, u32 vcpu)
 		events += n;
 	}
 	f->faults += ret < 0;
+	f->read += events;
 	return events;
 }

@@ -23,6 +23,7 @@ struct vm_follower {
 	struct braid_reader readers[FOLLOWED_BUFFERS][FAKE_MAX_VCPUS];
 	bool on[FOLLOWED_BUFFERS];		/* has readers */
 	struct vm_written written[FOLLOWED_BUFFERS][FAKE_MAX_VCPUS];
+	u64 read;
 	u64 wrong;		/* events that are not what the guest wrote */
 	u64 faults;		/* readings that failed */
 };
@@ -38,6 +39,9 @@ void vm_follower_detach(struct vm_follower *f);
 
 /* Takes over changed buffers, as a recording does. */
 void vm_follower_buffers(struct vm_follower *f);
+
+/* All has been read of buffers that are about to be removed. */
+void vm_follower_acknowledge(struct vm_follower *f);
 
 /* Has the guest write, and notes what. Else the events of buffer 0 have the numbers 0, 1, ... */
 void vm_follower_write(struct vm_follower *f, u32 buffer, u32 vcpu, u64 events);
