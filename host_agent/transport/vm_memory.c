@@ -125,23 +125,30 @@ const struct braid_vm_mapping *braid_vm_memory_mapping(const struct braid_vm_mem
 	return NULL;
 }
 
-bool braid_vm_memory_present(const struct braid_vm_memory *vm, u64 address, u64 bytes)
+/* Return: 0: all pages of a range are present; -ENODATA; or -ESRCH: the process has ended. */
+static int vm_memory_look(const struct braid_vm_memory *vm, u64 address, u64 bytes)
 {
 	u64 first = address / vm->page_bytes, left, entries[ENTRIES], k, n;
+	ssize_t got;
 
 	if (!bytes || address + bytes - 1 < address)
-		return false;
+		return -ENODATA;
 	left = (address + bytes - 1) / vm->page_bytes - first + 1;
 	for (; left; left -= n, first += n) {
 		n = left < ENTRIES ? left : ENTRIES;
-		if (pread(vm->pagemap, entries, n * sizeof(*entries), first * sizeof(*entries)) !=
-		    (ssize_t)(n * sizeof(*entries)))
-			return false;
+		got = pread(vm->pagemap, entries, n * sizeof(*entries), first * sizeof(*entries));
+		if (got != (ssize_t)(n * sizeof(*entries)))
+			return got ? -ENODATA : -ESRCH;
 		for (k = 0; k < n; k++)
 			if (!(entries[k] & PRESENT))
-				return false;
+				return -ENODATA;
 	}
-	return true;
+	return 0;
+}
+
+bool braid_vm_memory_present(const struct braid_vm_memory *vm, u64 address, u64 bytes)
+{
+	return !vm_memory_look(vm, address, bytes);
 }
 
 /* Appends a range to a vector, or extends its last one. */
@@ -161,6 +168,7 @@ static int vm_memory_read_vector(const struct braid_vm_memory *vm,
 	struct iovec local[BRAID_VM_READ_PARTS], remote[BRAID_VM_READ_PARTS];
 	size_t nr_local = 0, nr_remote = 0, bytes = 0, k;
 	ssize_t got;
+	int err;
 
 	for (k = 0; k < nr; k++) {
 		nr_local = vm_memory_append(local, nr_local, parts[k].to, parts[k].bytes);
@@ -168,9 +176,11 @@ static int vm_memory_read_vector(const struct braid_vm_memory *vm,
 					     parts[k].bytes);
 		bytes += parts[k].bytes;
 	}
-	for (k = 0; k < nr_remote; k++)
-		if (!braid_vm_memory_present(vm, (u64)remote[k].iov_base, remote[k].iov_len))
-			return -ENODATA;
+	for (k = 0; k < nr_remote; k++) {
+		err = vm_memory_look(vm, (u64)remote[k].iov_base, remote[k].iov_len);
+		if (err)
+			return err;
+	}
 	got = braid_vm_reader_read(vm->pid, local, nr_local, remote, nr_remote);
 	if (got < 0)
 		return got;

@@ -232,32 +232,67 @@ void braid_vm_mirror_close(struct braid_vm_mirror *m)
 	free(m);
 }
 
-/* Of several regions the one whose driver lives; others are of kernels before a reset. */
+static u64 vm_mirror_load_beat(struct braid_vm_mirror *m, const struct braid_superblock *sb)
+{
+	u64 beat = 0;
+
+	braid_vm_batch_add(&m->batch, sb->sections[BRAID_SECTION_MAILBOX].offset +
+			   offsetof(struct braid_mailbox, guest_heartbeat), &beat, sizeof(beat));
+	return braid_vm_batch_read(&m->batch) ? 0 : beat;
+}
+
+/* The LIVE region whose heart beats: others were LIVE when the guest was reset. */
+static u32 vm_mirror_living(struct braid_vm_mirror *m, const struct braid_vm_region *regions,
+			    const struct braid_superblock *sbs, u32 nr)
+{
+	const struct timespec step = { .tv_nsec = SETTLE_STEP_NS };
+	u64 end_ns = vm_mirror_now_ns() + 3000000ULL * BRAID_POLL_MS, first[BRAID_VM_REGIONS];
+	u32 tries, k;
+
+	for (tries = 0; nr > 1 && vm_mirror_now_ns() < end_ns; tries++) {
+		for (k = 0; k < nr; k++) {
+			u64 beat;
+
+			m->region = regions[k];
+			beat = vm_mirror_load_beat(m, &sbs[k]);
+			if (!tries)
+				first[k] = beat;
+			else if (beat && beat != first[k])
+				return k;
+		}
+		nanosleep(&step, NULL);
+	}
+	return nr - 1;
+}
+
+/* Of several regions one that is LIVE; others are of kernels before a reset. */
 static int vm_mirror_find(struct braid_vm_mirror *m, const char *path)
 {
 	struct braid_vm_region regions[BRAID_VM_REGIONS];
+	struct braid_superblock sbs[BRAID_VM_REGIONS], sb;
 	struct braid_vm_search search;
-	struct braid_superblock sb;
-	bool found = false;
-	u32 k;
+	u32 k, nr = 0;
 	int err = braid_vm_search(&m->vm, regions, &search);
 
 	for (k = 0; !err && k < search.nr_regions; k++) {
 		m->region = regions[k];
 		if (regions[k].bytes < sizeof(sb) || braid_vm_mirror_load_superblock(m, &sb) ||
 		    braid_region_check(&sb, regions[k].bytes) ||
-		    (found && sb.state != BRAID_STATE_LIVE))
+		    (nr && sb.state != BRAID_STATE_LIVE))
 			continue;
-		m->sb = sb;
-		regions[0] = regions[k];
-		found = true;
+		if (nr && sbs[0].state != BRAID_STATE_LIVE)
+			nr = 0;
+		sbs[nr] = sb;
+		regions[nr++] = regions[k];
 	}
 	if (err)
 		return err;
-	if (!found)
+	if (!nr)
 		return braid_fail(-ENODATA, "%s: no region in the guest's memory; load the driver in the guest%s",
 				  path, search.nr_incomplete ? ", whose memory is not complete here" : "");
-	m->region = regions[0];
+	k = vm_mirror_living(m, regions, sbs, nr);
+	m->region = regions[k];
+	m->sb = sbs[k];
 	return 0;
 }
 

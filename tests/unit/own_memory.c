@@ -19,28 +19,38 @@ static u64 place(const struct own_memory *memory, u32 chunk)
 	return (memory->nr_chunks - 1 - chunk) * STEP;
 }
 
-static void put_beacon(struct own_memory *memory, u32 chunk)
+/* @at: of the memory: where the chunks are */
+static void put_beacon(struct own_memory *memory, u64 at, u32 chunk, u64 nonce)
 {
-	struct braid_beacon *b = (struct braid_beacon *)(memory->vm + place(memory, chunk));
+	struct braid_beacon *b = (struct braid_beacon *)(memory->vm + at + place(memory, chunk));
 	u32 k;
 
 	b->version_major = BRAID_BEACON_VERSION_MAJOR;
 	b->page_bytes = BRAID_PAGE_BYTES;
-	b->nonce = memory->nonce;
+	b->nonce = nonce;
 	b->index = chunk;
 	b->nr_chunks = memory->nr_chunks;
-	b->address = GUEST + place(memory, chunk);
+	b->address = GUEST + at + place(memory, chunk);
 	b->bytes = STEP;
 	b->region_bytes = memory->nr_chunks * OWN_CHUNK_ROOM;
 	for (k = 0; !chunk && k < memory->nr_chunks; k++)
-		b->chunks[k] = (struct braid_beacon_chunk){ GUEST + place(memory, k), STEP };
+		b->chunks[k] = (struct braid_beacon_chunk){
+			GUEST + at + place(memory, k), STEP,
+		};
 	b->magic = BRAID_BEACON_MAGIC;
+}
+
+static void await_process(const struct own_memory *memory)
+{
+	char answer[8] = "";
+
+	NEED(read(memory->out, answer, sizeof(answer)) > 0 && !strncmp(answer, "ready", 5));
 }
 
 /* As QEMU maps files: a page before a multiple of 2 MiB. */
 static void start_process(struct own_memory *memory, int fd)
 {
-	char path[40], bytes[24], base[24], answer[8] = "";
+	char path[40], bytes[24], base[24];
 	int in[2], out[2];
 
 	snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)getpid(), fd);
@@ -59,8 +69,8 @@ static void start_process(struct own_memory *memory, int fd)
 	close(in[0]);
 	close(out[1]);
 	memory->in = in[1];
-	NEED(read(out[0], answer, sizeof(answer)) > 0 && !strncmp(answer, "ready", 5));
-	close(out[0]);
+	memory->out = out[0];
+	await_process(memory);
 }
 
 void own_memory_begin(struct own_memory *memory, struct fake_guest *g, u64 nonce)
@@ -71,7 +81,7 @@ void own_memory_begin(struct own_memory *memory, struct fake_guest *g, u64 nonce
 	u8 *base;
 
 	memory->nr_chunks = g->p.bytes / OWN_CHUNK_ROOM;
-	memory->bytes = memory->nr_chunks * STEP;
+	memory->bytes = 2 * memory->nr_chunks * STEP;
 	memory->nonce = nonce;
 	NEED(memory->nr_chunks * OWN_CHUNK_ROOM == g->p.bytes);
 	NEED(fd >= 0 && !ftruncate(fd, memory->bytes));
@@ -83,10 +93,26 @@ void own_memory_begin(struct own_memory *memory, struct fake_guest *g, u64 nonce
 		memcpy(memory->vm + at, base, OWN_CHUNK_ROOM);
 		NEED(mmap(base, OWN_CHUNK_ROOM, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd,
 			  at) == base);
-		put_beacon(memory, k);
+		put_beacon(memory, 0, k, nonce);
 	}
 	start_process(memory, fd);
 	close(fd);
+}
+
+void own_memory_leave_copy(struct own_memory *memory, u64 nonce)
+{
+	u64 at = memory->nr_chunks * STEP;
+	u32 k;
+
+	memcpy(memory->vm + at, memory->vm, at);
+	for (k = 0; k < memory->nr_chunks; k++)
+		put_beacon(memory, at, k, nonce);
+}
+
+void own_memory_set_present(struct own_memory *memory, bool present)
+{
+	NEED(write(memory->in, present ? "present\n" : "absent\n", 7 + present) == 7 + present);
+	await_process(memory);
 }
 
 void own_memory_clear(struct own_memory *memory)
@@ -107,5 +133,6 @@ void own_memory_end(struct own_memory *memory)
 {
 	munmap(memory->vm, memory->bytes);
 	close(memory->in);
+	close(memory->out);
 	waitpid(memory->pid, NULL, 0);
 }

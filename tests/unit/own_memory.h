@@ -9,12 +9,12 @@
 #define OWN_CHUNK_ROOM	((u64)BRAID_BEACON_STEP - BRAID_PAGE_BYTES)	/* for a region */
 
 struct own_memory {
-	u8 *vm;			/* chunks, in reverse order */
+	u8 *vm;			/* chunks, in reverse order; and room for as many */
 	u64 bytes;
 	u32 nr_chunks;
 	u64 nonce;
 	pid_t pid;		/* of the process that has it, as a VMM */
-	int in;			/* its standard input */
+	int in, out;		/* its standard input, and output */
 };
 
 /* Moves the region of a guest that does not run. Its size is a multiple of OWN_CHUNK_ROOM. */
@@ -25,6 +25,12 @@ void own_memory_clear(struct own_memory *memory);
 
 /* As a kernel that follows a reset: overwrites pages from one on, of a chunk. */
 void own_memory_scribble(struct own_memory *memory, u32 chunk, u32 page, u32 nr);
+
+/* As a reset that leaves an earlier region whole: the same bytes once more, of another nonce. */
+void own_memory_leave_copy(struct own_memory *memory, u64 nonce);
+
+/* The pages are not in memory, or in memory again. */
+void own_memory_set_present(struct own_memory *memory, bool present);
 
 void own_memory_end(struct own_memory *memory);
 

@@ -4,7 +4,9 @@
  * and nothing is lost without being counted.
  */
 #include <sched.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "tests/unit/check.h"
@@ -243,6 +245,87 @@ static void stands_readers_in_the_guest(void)
 	vm_follower_end(&f);
 }
 
+/* Of two regions that are both LIVE, one is of a kernel before a reset: its heart stands still. */
+static void finds_the_living(void)
+{
+	struct vm_follower f;
+
+	vm_follower_begin(&f, region_path, &usual, NONCE);
+	fake_guest_look(f.g);
+	own_memory_leave_copy(&f.memory, NONCE + 1);
+	fake_guest_start_thread(f.g);
+	vm_follower_attach(&f);
+	fake_guest_stop(f.g);
+	fake_guest_write(f.g, 0, 10);
+	fake_guest_look(f.g);
+	braid_vm_mirror_pull(f.mirror);
+	fake_guest_look(f.g);
+	braid_vm_mirror_pull(f.mirror);
+	CHECK_EQ(vm_follower_read(&f, 0, 0), 10);
+	vm_follower_detach(&f);
+	vm_follower_end(&f);
+}
+
+/* Pages that are not in memory are not read, and stay so; when they are back, copying goes on. */
+static void stands_absent_pages(void)
+{
+	struct braid_mapping *m;
+	struct vm_follower f;
+	int k;
+
+	vm_follower_begin(&f, region_path, &usual, NONCE);
+	vm_follower_attach(&f);
+	m = braid_vm_mirror_mapping(f.mirror);
+	fake_guest_write(f.g, 0, 100);
+	own_memory_set_present(&f.memory, false);
+	for (k = 0; k < 5; k++) {
+		fake_guest_look(f.g);
+		CHECK(!braid_vm_mirror_pull(f.mirror));
+	}
+	CHECK(!m->gone);
+	own_memory_set_present(&f.memory, true);
+	for (k = 0; k < 3; k++) {
+		braid_vm_mirror_pull(f.mirror);
+		fake_guest_look(f.g);
+	}
+	CHECK_EQ(vm_follower_read(&f, 0, 0), 100);
+	own_memory_set_present(&f.memory, false);
+	while (!m->gone) {
+		braid_vm_mirror_pull(f.mirror);
+		usleep(10000);
+	}
+	CHECK(!strcmp(m->gone, "its pages are not in memory any more"));
+	CHECK_EQ(f.wrong + f.faults, 0);
+	vm_follower_detach(&f);
+	vm_follower_end(&f);
+}
+
+static void sees_its_process_end(void)
+{
+	struct braid_mapping *m;
+	struct vm_follower f;
+
+	vm_follower_begin(&f, region_path, &usual, NONCE);
+	vm_follower_attach(&f);
+	m = braid_vm_mirror_mapping(f.mirror);
+	fake_guest_write(f.g, 0, 100);
+	fake_guest_look(f.g);
+	braid_vm_mirror_pull(f.mirror);
+	fake_guest_look(f.g);
+	braid_vm_mirror_pull(f.mirror);
+	fake_guest_write(f.g, 0, 7);
+	braid_vm_mirror_pull(f.mirror);
+	kill(f.memory.pid, SIGKILL);
+	NEED(!waitid(P_PID, f.memory.pid, &(siginfo_t){ 0 }, WEXITED | WNOWAIT));
+	braid_vm_mirror_pull(f.mirror);
+	CHECK(m->gone && !strcmp(m->gone, "its VMM has ended"));
+	CHECK_EQ(vm_follower_read(&f, 0, 0), 100);
+	CHECK_EQ(braid_vm_mirror_unproven(f.mirror), 7);
+	CHECK_EQ(f.wrong + f.faults, 0);
+	vm_follower_detach(&f);
+	vm_follower_end(&f);
+}
+
 int main(void)
 {
 	int fd = mkstemp(region_path);
@@ -256,6 +339,9 @@ int main(void)
 	RUN(reads_to_the_end);
 	RUN(doubts_remains);
 	RUN(stands_readers_in_the_guest);
+	RUN(finds_the_living);
+	RUN(stands_absent_pages);
+	RUN(sees_its_process_end);
 	unlink(region_path);
 	return VERDICT();
 }

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """
-A process with memory as a VMM has: vm_process.py KIND BYTES ADDRESS. It prints "ready", and ends with its input.
+A process with memory as a VMM has: vm_process.py KIND BYTES ADDRESS. It prints "ready", and ends with its input. A line of
+input, "absent" or "present", takes a file's pages out of its page tables, or back; it prints "ready" then, too.
 
 KIND is anonymous, shared, private or hugetlb; or the path of a file, all of whose pages are then present.
 """
@@ -29,10 +30,22 @@ if got != address:
     sys.exit(f"mmap: {os.strerror(ctypes.get_errno())}")
 if kind == "anonymous":
     libc.madvise(address, size, mmap.MADV_HUGEPAGE)
-if kind.startswith("/"):
+
+
+def touch():
+    """All pages are present."""
     for page in range(address, address + size, mmap.PAGESIZE):
         ctypes.c_ubyte.from_address(page).value
+
+
+if kind.startswith("/"):
+    touch()
 elif kind != "hugetlb":  # advice for a part splits the mapping, here within a chunk
     libc.madvise(address + (65 << 20), 4096, mmap.MADV_DONTFORK)
 os.write(1, b"ready\n")  # in one piece: its reader goes on after that
-sys.stdin.read()
+for line in iter(sys.stdin.readline, ""):
+    if line == "present\n":
+        touch()
+    else:  # of a shared file: they stay in it
+        libc.madvise(address, size, 4)
+    os.write(1, b"ready\n")
