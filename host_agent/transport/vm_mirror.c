@@ -8,18 +8,9 @@
 
 #include "host_agent/transport/vm_mirror_private.h"
 #include "host_agent/util/error.h"
-#include "shared/region.h"
 
 #define DOWN_NS		1000000000ULL	/* a kernel that ends lives so long after it was LIVE */
 #define SETTLE_STEP_NS	1000000
-
-static u64 vm_mirror_now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC_RAW, &t);
-	return (u64)t.tv_sec * 1000000000 + t.tv_nsec;
-}
 
 /* The head ------------------------------------------------------------------------------------- */
 
@@ -160,11 +151,12 @@ static bool vm_mirror_down(struct braid_vm_mirror *m, u64 now_ns, bool copied)
 bool braid_vm_mirror_pull(struct braid_vm_mirror *m)
 {
 	bool any = false, copied = false;
-	u64 now_ns = m->now_ns = vm_mirror_now_ns();
+	u64 now_ns = m->now_ns = braid_vm_mirror_now_ns();
 	size_t k;
 
 	if (m->mapping->gone || !vm_mirror_first_look(m))
 		return false;
+	braid_vm_mirror_seek(m);
 	for (k = 0; k < m->nr_rings; k++)
 		any |= braid_vm_ring_lives(&m->rings[k].r);
 	any |= vm_mirror_beats(m, now_ns);
@@ -192,11 +184,11 @@ bool braid_vm_mirror_pull(struct braid_vm_mirror *m)
 void braid_vm_mirror_settle(struct braid_vm_mirror *m)
 {
 	const struct timespec step = { .tv_nsec = SETTLE_STEP_NS };
-	u64 end_ns = vm_mirror_now_ns() + 3000000ULL * BRAID_POLL_MS, turn;
+	u64 end_ns = braid_vm_mirror_now_ns() + 3000000ULL * BRAID_POLL_MS, turn;
 
 	braid_vm_mirror_pull(m);
 	for (turn = m->turn; m->proven < turn && !m->mapping->gone && braid_vm_mirror_unproven(m) &&
-	     vm_mirror_now_ns() < end_ns; braid_vm_mirror_pull(m))
+	     braid_vm_mirror_now_ns() < end_ns; braid_vm_mirror_pull(m))
 		nanosleep(&step, NULL);
 }
 
@@ -232,73 +224,9 @@ void braid_vm_mirror_close(struct braid_vm_mirror *m)
 	free(m);
 }
 
-static u64 vm_mirror_load_beat(struct braid_vm_mirror *m, const struct braid_superblock *sb)
-{
-	u64 beat = 0;
-
-	braid_vm_batch_add(&m->batch, sb->sections[BRAID_SECTION_MAILBOX].offset +
-			   offsetof(struct braid_mailbox, guest_heartbeat), &beat, sizeof(beat));
-	return braid_vm_batch_read(&m->batch) ? 0 : beat;
-}
-
-/* The LIVE region whose heart beats: others were LIVE when the guest was reset. */
-static u32 vm_mirror_living(struct braid_vm_mirror *m, const struct braid_vm_region *regions,
-			    const struct braid_superblock *sbs, u32 nr)
-{
-	const struct timespec step = { .tv_nsec = SETTLE_STEP_NS };
-	u64 end_ns = vm_mirror_now_ns() + 3000000ULL * BRAID_POLL_MS, first[BRAID_VM_REGIONS];
-	u32 tries, k;
-
-	for (tries = 0; nr > 1 && vm_mirror_now_ns() < end_ns; tries++) {
-		for (k = 0; k < nr; k++) {
-			u64 beat;
-
-			m->region = regions[k];
-			beat = vm_mirror_load_beat(m, &sbs[k]);
-			if (!tries)
-				first[k] = beat;
-			else if (beat && beat != first[k])
-				return k;
-		}
-		nanosleep(&step, NULL);
-	}
-	return nr - 1;
-}
-
-/* Of several regions one that is LIVE; others are of kernels before a reset. */
-static int vm_mirror_find(struct braid_vm_mirror *m, const char *path)
-{
-	struct braid_vm_region regions[BRAID_VM_REGIONS];
-	struct braid_superblock sbs[BRAID_VM_REGIONS], sb;
-	struct braid_vm_search search;
-	u32 k, nr = 0;
-	int err = braid_vm_search(&m->vm, regions, &search);
-
-	for (k = 0; !err && k < search.nr_regions; k++) {
-		m->region = regions[k];
-		if (regions[k].bytes < sizeof(sb) || braid_vm_mirror_load_superblock(m, &sb) ||
-		    braid_region_check(&sb, regions[k].bytes) ||
-		    (nr && sb.state != BRAID_STATE_LIVE))
-			continue;
-		if (nr && sbs[0].state != BRAID_STATE_LIVE)
-			nr = 0;
-		sbs[nr] = sb;
-		regions[nr++] = regions[k];
-	}
-	if (err)
-		return err;
-	if (!nr)
-		return braid_fail(-ENODATA, "%s: no region in the guest's memory; load the driver in the guest%s",
-				  path, search.nr_incomplete ? ", whose memory is not complete here" : "");
-	k = vm_mirror_living(m, regions, sbs, nr);
-	m->region = regions[k];
-	m->sb = sbs[k];
-	return 0;
-}
-
 static int vm_mirror_begin(struct braid_vm_mirror *m, pid_t pid, const char *path)
 {
-	int err = vm_mirror_find(m, path);
+	int err = braid_vm_mirror_find(m, path);
 
 	if (err)
 		return err;

@@ -53,6 +53,8 @@ struct braid_vm_mirror {
 	u64 absent_ns;			/* since when it can't be read; 0: it can */
 	u64 comms_ns;			/* when the comms were copied last */
 	u64 now_ns;			/* of this turn */
+	u64 seek_ns;			/* when the next search for another region is due */
+	u64 other_nonce, other_beat;	/* of the other region that the last one found */
 	u64 turn, proven;		/* number of this turn; of the last one proven */
 };
 
@@ -60,6 +62,16 @@ static inline void *braid_vm_mirror_section(struct braid_vm_mirror *m, u32 id)
 {
 	return braid_mapping_section(m->mapping, &m->sb, id);
 }
+
+/* vm_mirror_find.c ------------------------------------------------------------------------- */
+
+u64 braid_vm_mirror_now_ns(void);
+
+/* Sets ->region and ->sb. Return: 0; -ENODATA: none; or -errno. With braid_fail(). */
+int braid_vm_mirror_find(struct braid_vm_mirror *m, const char *path);
+
+/* Without a heartbeat for a second, and now and then: the copy is gone if another region lives. */
+void braid_vm_mirror_seek(struct braid_vm_mirror *m);
 
 /* vm_mirror_buffers.c ---------------------------------------------------------------------- */
 

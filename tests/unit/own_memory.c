@@ -109,6 +109,12 @@ void own_memory_leave_copy(struct own_memory *memory, u64 nonce)
 		put_beacon(memory, at, k, nonce);
 }
 
+void *own_memory_in_copy(const struct own_memory *memory, u64 offset)
+{
+	NEED(offset < OWN_CHUNK_ROOM);
+	return memory->vm + memory->nr_chunks * STEP + place(memory, 0) + BRAID_PAGE_BYTES + offset;
+}
+
 void own_memory_set_present(struct own_memory *memory, bool present)
 {
 	NEED(write(memory->in, present ? "present\n" : "absent\n", 7 + present) == 7 + present);

@@ -29,6 +29,9 @@ void own_memory_scribble(struct own_memory *memory, u32 chunk, u32 page, u32 nr)
 /* As a reset that leaves an earlier region whole: the same bytes once more, of another nonce. */
 void own_memory_leave_copy(struct own_memory *memory, u64 nonce);
 
+/* A place in that copy, which is in chunk 0. */
+void *own_memory_in_copy(const struct own_memory *memory, u64 offset);
+
 /* The pages are not in memory, or in memory again. */
 void own_memory_set_present(struct own_memory *memory, bool present);
 

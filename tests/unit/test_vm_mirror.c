@@ -266,6 +266,28 @@ static void finds_the_living(void)
 	vm_follower_end(&f);
 }
 
+/* A reset leaves the region whole; that of the next kernel is found beside it. */
+static void finds_the_next_kernel(void)
+{
+	struct braid_mailbox *box;
+	struct vm_follower f;
+	int k;
+
+	vm_follower_begin(&f, region_path, &usual, NONCE);
+	fake_guest_look(f.g);
+	vm_follower_attach(&f);
+	own_memory_leave_copy(&f.memory, NONCE + 1);
+	box = own_memory_in_copy(&f.memory, f.sb.sections[BRAID_SECTION_MAILBOX].offset);
+	for (k = 0; k < 1000 && !braid_vm_mirror_mapping(f.mirror)->gone; k++) {
+		box->guest_heartbeat++;
+		braid_vm_mirror_pull(f.mirror);
+		usleep(10000);
+	}
+	CHECK(k < 1000);
+	vm_follower_detach(&f);
+	vm_follower_end(&f);
+}
+
 /* Pages that are not in memory are not read, and stay so; when they are back, copying goes on. */
 static void stands_absent_pages(void)
 {
@@ -340,6 +362,7 @@ int main(void)
 	RUN(doubts_remains);
 	RUN(stands_readers_in_the_guest);
 	RUN(finds_the_living);
+	RUN(finds_the_next_kernel);
 	RUN(stands_absent_pages);
 	RUN(sees_its_process_end);
 	unlink(region_path);
