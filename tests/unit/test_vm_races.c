@@ -345,6 +345,91 @@ static void changing_buffers(void)
 	}
 }
 
+/* A guest that forges what it likes, while it is followed ---------------------------------------- */
+
+/* A word that the follower reads. */
+static u8 *some_word(void)
+{
+	const struct braid_section *section;
+	struct braid_ring_map map;
+	u32 at;
+
+	switch (random_below(8)) {
+	case 0:			/* buffers, and less often what is checked before them */
+		at = random_below(8) ? offsetof(struct braid_superblock, buffers) : 0;
+		return f.g->base + at + 4 * random_below(64);
+	case 1:
+		return f.g->base + offsetof(struct braid_superblock, buffers_seq);
+	case 2:
+		section = &f.g->sb.sections[random_below(BRAID_NR_SECTIONS)];
+		return f.g->base + section->offset + 4 * random_below(64);
+	default:
+		fake_guest_ring(f.g, 0, random_below(2), &map);
+		at = braid_ring_private_used(map.nr_slots) / 4;
+		return (u8 *)map.priv + 4 * random_below(at);
+	}
+}
+
+static void forge(void)
+{
+	static const u64 nasty[] = {
+		0, 1, 2, 0xffff, 0x8000, 4096, 1ULL << 20, 1ULL << 21, 1ULL << 22, 1ULL << 31,
+		0xffffffff, 1ULL << 63, ~0ULL >> 1, ~0ULL, 0xfffffffffffff000ULL,
+	};
+	u8 *to = some_word();
+	u32 bytes = random_below(2) ? 4 : 8;
+	u64 word;
+
+	if (random_below(4)) {
+		write_some();
+		return;
+	}
+	memcpy(&word, to, sizeof(word));
+	switch (random_below(4)) {
+	case 0:
+		word = nasty[random_below(sizeof(nasty) / sizeof(*nasty))];
+		break;
+	case 1:
+		word ^= 1ULL << random_below(64);
+		break;
+	case 2:
+		word += random_below(5) - 2;
+		break;
+	default:
+		memcpy(&word, some_word(), sizeof(word));
+	}
+	memcpy(to, &word, bytes);
+}
+
+/* Whatever it does: work and memory stay bounded, and the copy is a valid region, or gone. */
+static void forged_words(void)
+{
+	u64 seed, turns = 0;
+	u32 round, k;
+	u8 *good;
+
+	for (seed = 1; seed <= seeds; seed++) {
+		begin(&usual, seed);
+		good = malloc(f.memory.bytes);
+		NEED(good);
+		memcpy(good, f.memory.vm, f.memory.bytes);
+		for (round = 0; round < 40; round++) {
+			others = NULL;
+			memcpy(f.memory.vm, good, f.memory.bytes);
+			vm_follower_attach(&f);
+			others = forge;
+			for (k = 0; k < 60 && !braid_vm_mirror_mapping(f.mirror)->gone; k++)
+				turn();
+			turns += k;
+			vm_follower_detach(&f);
+			f.mirror = NULL;
+		}
+		free(good);
+		vm_follower_end(&f);
+	}
+	CHECK(turns > 40 * seeds);
+}
+
 /* test_vm_races [NUMBER OF SEEDS] */
 int main(int argc, char **argv)
 {
@@ -361,6 +446,7 @@ int main(int argc, char **argv)
 	RUN(resized);
 	RUN(data_of_others);
 	RUN(changing_buffers);
+	RUN(forged_words);
 	unlink(region_path);
 	return VERDICT();
 }

@@ -71,7 +71,7 @@ void vm_follower_buffers(struct vm_follower *f)
 	if (braid_mapping_buffers_seq(m) == f->sb.buffers_seq)
 		return;
 	NEED(!braid_mapping_buffers(m, &f->sb));
-	for (k = 0; k < f->sb.nr_buffers; k++)
+	for (k = 0; k < f->sb.nr_buffers && k < FOLLOWED_BUFFERS; k++)
 		if (k >= former.nr_buffers ||
 		    former.buffers[k].layout != f->sb.buffers[k].layout ||
 		    former.buffers[k].nr_rings != f->sb.buffers[k].nr_rings)
@@ -82,7 +82,7 @@ void vm_follower_acknowledge(struct vm_follower *f)
 {
 	u32 k;
 
-	for (k = 0; k < f->sb.nr_buffers; k++)
+	for (k = 0; k < f->sb.nr_buffers && k < FOLLOWED_BUFFERS; k++)
 		if (f->sb.buffers[k].flags & BRAID_BUFFER_CLOSING)
 			f->on[k] = false;
 	mailbox(f)->agent_buffers_seq = f->sb.buffers_seq;
