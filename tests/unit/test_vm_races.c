@@ -106,10 +106,8 @@ static u64 settle(void)
 	u32 buffer, vcpu, k;
 
 	others = NULL;
-	for (k = 0; k < 40; k++) {
+	for (k = 0; k < 20; k = turn() ? 0 : k + 1)
 		fake_guest_look(f.g);
-		turn();
-	}
 	for (buffer = 0; buffer < FOLLOWED_BUFFERS; buffer++)
 		for (vcpu = 0; vcpu < f.g->p.nr_vcpus; vcpu++) {
 			const struct braid_reader *r = &f.readers[buffer][vcpu];
@@ -345,6 +343,45 @@ static void changing_buffers(void)
 	}
 }
 
+/* Sizes ---------------------------------------------------------------------------------------- */
+
+/* Many rings, small or large: more than a batch has room for, and across the ends of chunks. */
+static void sizes(void)
+{
+	static const struct {
+		u32 chunks, nr_vcpus, subbuf_bytes, nr_slots, buffers, events;
+	} shapes[] = {
+		{ 8, FAKE_MAX_VCPUS, 1024, 4, FOLLOWED_BUFFERS, 120 },
+		{ 4, 2, BRAID_MAX_SUBBUF_BYTES, 32, 1, 60000 },
+		{ 4, 1, 1024, 2048, 1, 60000 },
+	};
+	struct braid_buffer_params another = second;
+	struct fake_params p = usual;
+	u32 k, b, vcpu, n;
+
+	for (k = 0; k < sizeof(shapes) / sizeof(*shapes); k++) {
+		p.bytes = shapes[k].chunks * OWN_CHUNK_ROOM;
+		p.nr_vcpus = shapes[k].nr_vcpus;
+		another.subbuf_bytes = p.subbuf_bytes = shapes[k].subbuf_bytes;
+		another.nr_slots = p.nr_slots = shapes[k].nr_slots;
+		begin(&p, 1);
+		for (b = 1; b < shapes[k].buffers; b++) {
+			another.name = b == 1 ? "second" : b == 2 ? "third" : "fourth";
+			CHECK_EQ(fake_guest_open_buffer(f.g, &another), b);
+		}
+		vm_follower_attach(&f);
+		for (n = 0; n < 6; n++) {
+			for (b = 0; b < shapes[k].buffers; b++)
+				for (vcpu = 0; vcpu < p.nr_vcpus; vcpu++)
+					vm_follower_write(&f, b, vcpu, shapes[k].events / (n + 1));
+			looks(2);
+		}
+		CHECK(settle() > shapes[k].events);
+		CHECK_EQ(f.wrong + f.faults, 0);
+		end();
+	}
+}
+
 /* A guest that forges what it likes, while it is followed ---------------------------------------- */
 
 /* A word that the follower reads. */
@@ -446,6 +483,7 @@ int main(int argc, char **argv)
 	RUN(resized);
 	RUN(data_of_others);
 	RUN(changing_buffers);
+	RUN(sizes);
 	RUN(forged_words);
 	unlink(region_path);
 	return VERDICT();
