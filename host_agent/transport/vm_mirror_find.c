@@ -57,7 +57,7 @@ static u32 vm_find_living(struct braid_vm_mirror *m, const struct braid_vm_regio
 }
 
 /*
- * Valid regions: those that are LIVE; if none is, one. @regions: room for BRAID_VM_REGIONS, as @sbs.
+ * Valid regions: those that are LIVE; if none is, one. @regions, @sbs: room for BRAID_VM_REGIONS.
  * Return: their number, or -errno with braid_fail().
  */
 static int vm_find_regions(struct braid_vm_mirror *m, struct braid_vm_region *regions,
