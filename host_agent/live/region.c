@@ -183,7 +183,7 @@ static int try_start(struct braid_region_source *s)
 	if (s->stream.mapping && qemu_ended(s))
 		s->phase = BRAID_PHASE_GONE;
 	err = identify(s, now_ns, &sb);
-	if (err == -ENOTCONN && s->phase == BRAID_PHASE_DOWN)
+	if ((err == -ENOTCONN || err == -ESRCH) && s->phase == BRAID_PHASE_DOWN)
 		s->phase = BRAID_PHASE_GONE;
 	if (err == -EFAULT)
 		close_mapping(s);
@@ -290,6 +290,7 @@ static int work(void *arg)
 static bool is_awaited(const struct braid_region_source *s)
 {
 	return s->stream.mapping->gone && s->stream.mapping->taken_back &&
+	       !s->stream.mapping->one_way &&
 	       braid_host_clock_ns() - s->end.began_ns >= GIVE_BACK_NS;
 }
 

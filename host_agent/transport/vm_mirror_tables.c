@@ -14,6 +14,7 @@ void braid_vm_mirror_gone(struct braid_vm_mirror *m, const char *why)
 {
 	if (!m->mapping->gone)
 		m->mapping->gone = why;
+	m->mapping->taken_back = true;	/* the VM runs, and may have another one */
 }
 
 bool braid_vm_mirror_read(struct braid_vm_mirror *m, u64 now_ns)
@@ -24,14 +25,16 @@ bool braid_vm_mirror_read(struct braid_vm_mirror *m, u64 now_ns)
 		m->absent_ns = 0;
 		return true;
 	}
-	if (err == -ESRCH)
+	if (err == -ESRCH) {
 		braid_vm_mirror_gone(m, "its VMM has ended");
-	else if (err != -ENODATA && err != -EFAULT)
+		m->mapping->taken_back = false;
+	} else if (err != -ENODATA && err != -EFAULT) {
 		braid_vm_mirror_gone(m, "its VMM's memory cannot be read any more");
-	else if (m->absent_ns && now_ns - m->absent_ns > ABSENT_NS)
+	} else if (m->absent_ns && now_ns - m->absent_ns > ABSENT_NS) {
 		braid_vm_mirror_gone(m, "its pages are not in memory any more");
-	else if (!m->absent_ns)
+	} else if (!m->absent_ns) {
 		m->absent_ns = now_ns;
+	}
 	return false;
 }
 
