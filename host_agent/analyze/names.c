@@ -244,6 +244,9 @@ const char *braid_lacks_switches(const struct braid_states *s)
 			why = why ?: "no driver runs in a VM, so its vCPUs' tasks are unknown; load it there (modprobe tracebraid) to record its events";
 			continue;
 		}
+		if (s->source->streams[k]->bound_ns == BRAID_BOUND_UNKNOWN &&
+		    braid_stream_has_event(s->source->streams[k], "sched_switch"))
+			return "the times of a guest's events have no bound, so its vCPUs' tasks are unknown; 'tracebraid report' shows why";
 		if (braid_has_events(s->source->streams[k]))
 			return "a guest has no sched_switch events, so its vCPUs' tasks are unknown; record with -e sched:sched_switch";
 		why = "a guest recorded no event, so its vCPUs' tasks are unknown";

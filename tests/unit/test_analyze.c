@@ -350,6 +350,13 @@ static void stalls(void)
 	memory_switch(0, 5000, 70, 1, 0);
 	text_has(analyze_text("stalls", BRAID_TABLE_TEXT, false), "# a guest has no sched_switch events, so its "
 	    "vCPUs' tasks are unknown", "for 2.500 µs from 0.000001; its task was ?:\n", NULL);
+	memory_begin();				/* nor with switches at any time */
+	memory_switch(0, 1000, 0, 0, 70);
+	memory_switch(2, 1500, 0, 0, 33)->bound = BRAID_BOUND_UNKNOWN;
+	memory_switch(0, 5000, 70, 1, 0);
+	memory_guest.bound_ns = BRAID_BOUND_UNKNOWN;
+	text_has(analyze_text("stalls", BRAID_TABLE_TEXT, false), "# the times of a guest's events have no "
+	    "bound, so its vCPUs' tasks are unknown; 'tracebraid report' shows why\n", NULL);
 	memory_begin();				/* a guest without work does not stall */
 	memory_switch(0, 1000, 0, 0, 70);
 	memory_switch(2, 1000, 33, 1, 0);
