@@ -30,9 +30,9 @@ const struct braid_cli_command braid_command_export = {
 	.name = "export", .summary = "write captures in a format that other tools open",
 	.run = braid_cmd_export, .usage = "--to FORM [OPTION]... FILE... -o OUT",
 	.text =
-	"Writes merged captures in a format that other tools open. The FILEs may include a "
-	"trace.dat that trace-cmd recorded on the host, see `tracebraid merge --help`. FILE may be "
-	"-, standard input, up to 1 GiB.",
+	"Writes merged captures in a format that other tools open. The FILEs may include, or all "
+	"be, what trace-cmd recorded, see `tracebraid merge --help`. FILE may be -, standard input, "
+	"up to 1 GiB.",
 	.options = export_options, .common = braid_trace_common, .form = tracebraid_form,
 	.status = BRAID_TRACE_STATUS,
 	.least = 1, .most = BRAID_ANY_NUMBER, .expected = "a capture; see 'tracebraid export --help'",
@@ -55,7 +55,9 @@ const struct braid_cli_command braid_command_merge = {
 	"one timeline. The commands report and export also accept a trace.dat among their FILEs. "
 	"Its times are converted with the capture's clock, so record with `trace-cmd record -C "
 	"mono_raw`; x86-tsc and the clock of `tracebraid record --host-clock` work too. For a trace "
-	"instance, trace-cmd saves the clock only if the instance was recorded alone.",
+	"instance, trace-cmd saves the clock only if the instance was recorded alone. The files "
+	"of guests that `trace-cmd record -A` recorded are read with that of their host, with or "
+	"without captures.",
 	.options = merge_options, .common = braid_trace_common, .status = BRAID_TRACE_STATUS,
 	.least = 1, .most = BRAID_ANY_NUMBER, .expected = "a capture; see 'tracebraid merge --help'",
 };

@@ -48,7 +48,7 @@ const struct braid_cli_command braid_command_report = {
 	.usage = "[OPTION]... FILE...",
 	.text =
 	"Prints captures as one timeline: all guests and their host, in time order. The FILEs may "
-	"include a trace.dat that trace-cmd recorded on the host, see `tracebraid merge --help`. "
+	"include, or all be, what trace-cmd recorded, see `tracebraid merge --help`. "
 	"FILE may be -, standard input, up to 1 GiB. A host task that runs a guest's vCPU is "
 	"followed by [GUEST/vCPU N], or by [GUEST/all vCPUs] if one thread runs all of them.",
 	.options = options, .common = braid_trace_common, .status = BRAID_TRACE_STATUS,

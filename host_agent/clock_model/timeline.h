@@ -34,6 +34,7 @@ enum braid_clock_kind {
 	BRAID_CLOCK_PAIRS = 3,		/* by wall times in the stream */
 	BRAID_CLOCK_NOMINAL = 4,	/* by the frequency stated by the guest; bound unknown */
 	BRAID_CLOCK_WINDOWS = 5,	/* by the exchange, and by kvm_entry and kvm_exit */
+	BRAID_CLOCK_TRACE_CMD = 6,	/* by trace-cmd's file; there is no model of it */
 	BRAID_CLOCK_KINDS
 };
 
@@ -55,7 +56,7 @@ static inline s64 braid_clock_earliest(s64 ns, u64 bound_ns)
 	       __builtin_sub_overflow(ns, (s64)bound_ns, &difference) ? INT64_MIN : difference;
 }
 
-/** braid_clock_kind_name - "host", "kvm", "exchange", "pairs", "nominal", "windows" */
+/** braid_clock_kind_name - "host", "kvm", "exchange", "pairs", "nominal", "windows", "trace-cmd" */
 const char *braid_clock_kind_name(enum braid_clock_kind kind);
 
 /* A value that crossed the region: h1 <= host time of counter <= h2. */

@@ -449,7 +449,8 @@ int braid_capture_fit_clock(struct braid_capture_stream *s)
 		return 0;
 	}
 	braid_vcpu_sort(s->stream.threads, &s->stream.nr_threads, s->stream.nr_cpus);
-	if (s->stream.kind == BRAID_STREAM_VM)	/* it has no events that a clock could place */
+	/* It has no events that a clock could place; or trace-cmd placed them. */
+	if (s->stream.kind == BRAID_STREAM_VM || cs->files[s->file].is_dat)
 		return 0;
 	s->nr_breaks = braid_breaks_merge(s->breaks, s->nr_breaks);
 	s->nr_round_trips = braid_breaks_part(s->round_trips, s->nr_round_trips, s->breaks,

@@ -200,10 +200,12 @@ static bool capture_host_deliver(struct host_ring *h, const u8 *payload, u32 pay
 	t = braid_clock_convert(clock, 0, ts, BRAID_TAKEN_UNKNOWN, h->base.epoch);
 	if (t.sure)
 		h->base.epoch = t.epoch;
-	item->bound_ns = t.bound_ns == BRAID_BOUND_UNKNOWN ? t.bound_ns : t.bound_ns + back;
+	item->bound_ns = braid_dat_add_bounds(t.bound_ns, h->base.own_bound_ns);
+	if (item->bound_ns != BRAID_BOUND_UNKNOWN)
+		item->bound_ns += back;
 	item->sure = t.sure;
 	if (h->any && t.ns < h->last_ns) {
-		if (t.bound_ns != BRAID_BOUND_UNKNOWN)
+		if (item->bound_ns != BRAID_BOUND_UNKNOWN)
 			item->bound_ns += (u64)h->last_ns - (u64)t.ns;
 		t.ns = h->last_ns;	/* two epochs of its clock overlap */
 	}

@@ -329,8 +329,12 @@ int braid_capture_sort_extents(struct braid_capture_source *cs)
 			struct braid_capture_ring *ring = (struct braid_capture_ring *)s->rings[j];
 
 			settle_parts(ring);
-			/* One that grows is of one recording, and its cursors are on their way. */
-			if (s->kind == BRAID_STREAM_GUEST && !cs->source.grows)
+			/*
+			 * One that grows is of one recording, and its cursors are on their way; a
+			 * trace.dat is in order.
+			 */
+			if (s->kind == BRAID_STREAM_GUEST && !cs->source.grows &&
+			    !cs->files[ring->file].is_dat)
 				err = sort_ring(ring);
 			if (err)
 				return err;

@@ -229,11 +229,11 @@ static int open_captures(struct braid_capture_source *cs, char *const *paths)
 	return 0;
 }
 
-/* A trace.dat alone makes the timeline. */
+/* Without a capture, a host's trace.dat makes the timeline, or a guest's that is alone. */
 static void take_head(struct braid_chunk_file *head, const struct braid_trace_dat *dat)
 {
-	if (*head->clock)
-		return;		/* a capture's, or that of one before it */
+	if (*head->clock || dat->host)
+		return;		/* a capture's, or that of one before it; or of a guest */
 	snprintf(head->clock, sizeof(head->clock), "%s", braid_dat_clock(dat));
 	snprintf(head->host_name, sizeof(head->host_name), "%s", dat->host_name);
 	snprintf(head->kernel_release, sizeof(head->kernel_release), "%s", dat->release);
@@ -254,9 +254,11 @@ static int open_files(struct braid_capture_source *cs, char *const *paths, size_
 			continue;
 		cs->file = k;
 		err = braid_trace_dat_open(&cs->files[k].dat, cs, k, paths[k]);
-		if (!err)
-			take_head(&cs->source.head, cs->files[k].dat);
 	}
+	err = err ?: braid_dat_tie_guests(cs);
+	for (k = 0; k < nr && !err; k++)
+		if (cs->files[k].dat)
+			take_head(&cs->source.head, cs->files[k].dat);
 	return err;
 }
 

@@ -62,6 +62,8 @@ struct braid_capture_ring {
 	const struct braid_clock *clock;	/* but this one; NULL: its stamps are host times */
 	const struct braid_dat_times *times;	/* what makes them ns before that; NULL: they are */
 	bool ticks;				/* they count ticks */
+	u64 own_bound_ns;			/* how far off those times may be; or
+						   BRAID_BOUND_UNKNOWN */
 	u64 stated_lost;			/* of a trace.dat, in all, by the kernel's count */
 	struct braid_span_ns *left_out;		/* of a host: what another capture holds; in order */
 	size_t nr_left_out;

@@ -166,7 +166,8 @@ struct braid_stream {
 	bool had_driver;	/* of a VM: a guest's stream has the name, too */
 	struct braid_clock clock;
 	struct braid_clock_inputs clock_inputs;	/* what it was chosen by */
-	char trace_clock[24];	/* of a trace.dat: the clock of its stamps; else "" */
+	char trace_clock[24];	/* of a trace.dat: the clock of its stamps, of a guest's
+				   that of its host; else "" */
 	struct braid_vcpu_thread *threads;	/* of the host, by vCPU; or NULL */
 	size_t nr_threads;
 	struct braid_vcpu_thread *others;	/* by tid, without vCPU: of a guest, the VMM's; of a
@@ -250,8 +251,8 @@ struct braid_source_options {
 /**
  * braid_source_open_captures - open capture files as one trace
  * @out: set on success
- * @paths: the files; recordings of the host by trace-cmd may be among them: a trace.dat is one more
- *	stream, on the captures' timeline
+ * @paths: the files; recordings by trace-cmd may be among them: a trace.dat of the host is one more
+ *	stream, on the captures' timeline, and one of its guest's another
  * @nr: of them, at least 1
  * @options: callbacks for faults and progress; may be NULL
  *
@@ -321,7 +322,7 @@ static inline bool braid_stream_is_guest(const struct braid_stream *stream)
 	return stream->kind != BRAID_STREAM_HOST;
 }
 
-/** braid_stream_has_event - whether a host's events of this name were recorded: it has the format */
+/** braid_stream_has_event - whether events of this name were recorded: it has the format */
 static inline bool braid_stream_has_event(const struct braid_stream *stream, const char *name)
 {
 	size_t k;

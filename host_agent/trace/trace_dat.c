@@ -108,6 +108,12 @@ static int take_option(struct braid_trace_dat *dat, u32 id, const u8 *data, u32 
 		dat->of_guest = true;
 		braid_dat_take_shifts(&in);
 		break;
+	case BRAID_DAT_TRACE_ID:
+		dat->trace_id = braid_dat_number(&in, 8);
+		break;
+	case BRAID_DAT_GUEST:
+		braid_dat_take_guest(&in);
+		break;
 	case BRAID_DAT_CPU_COUNT:
 		dat->nr_cpus = braid_dat_number(&in, 4);
 		break;
@@ -313,22 +319,19 @@ static int read_all(struct braid_trace_dat *dat)
 	return err;
 }
 
-/* The file's own name, to distinguish it from others. */
-static void name_stream(struct braid_trace_dat *dat, const char *path)
+void braid_dat_name_stream(struct braid_trace_dat *dat, const char *name)
 {
 	struct braid_source *source = &dat->source->source;
 	struct braid_stream *s = &dat->stream->stream;
-	const char *base = strrchr(path, '/');
 	u32 turn = 1;
 	size_t k;
 
-	s->kind = BRAID_STREAM_HOST;
-	snprintf(s->name, sizeof(s->name), "%.50s", base ? base + 1 : path);
+	snprintf(s->name, sizeof(s->name), "%.50s", name);
 	braid_text_clean(s->name);
 	for (k = 0; k < source->nr_streams; k++) {
 		if (source->streams[k] == s || strcmp(source->streams[k]->name, s->name))
 			continue;
-		snprintf(s->name, sizeof(s->name), "%.50s", base ? base + 1 : path);
+		snprintf(s->name, sizeof(s->name), "%.50s", name);
 		braid_text_clean(s->name);
 		snprintf(s->name + strlen(s->name), 13, "#%u", ++turn);
 		k = -1;	/* check again */
@@ -354,6 +357,7 @@ int braid_trace_dat_open(struct braid_trace_dat **out, struct braid_capture_sour
 			 const char *path)
 {
 	struct braid_trace_dat *dat = calloc(1, sizeof(*dat));
+	const char *base = strrchr(path, '/');
 	struct stat st;
 	int err;
 
@@ -374,18 +378,12 @@ int braid_trace_dat_open(struct braid_trace_dat **out, struct braid_capture_sour
 	dat->stream = braid_capture_add_stream(cs);
 	if (!dat->stream)
 		return braid_out_of_memory();
-	name_stream(dat, path);
+	dat->stream->stream.kind = BRAID_STREAM_HOST;
+	braid_dat_name_stream(dat, base ? base + 1 : path);
 	err = read_all(dat);
 	if (!err)
 		trace_dat_describe(dat);
 	return err;
-}
-
-const char *braid_dat_clock(const struct braid_trace_dat *dat)
-{
-	const struct braid_stream *s = &dat->stream->stream;
-
-	return s->nr_rings ? dat->buffers[s->rings[0]->buffer].clock : dat->clock;
 }
 
 void braid_trace_dat_close(struct braid_trace_dat *dat)
@@ -403,5 +401,6 @@ void braid_trace_dat_close(struct braid_trace_dat *dat)
 	free(dat->lost);
 	free(dat->caches);
 	braid_dat_free_shifts(&dat->times);
+	braid_dat_free_guests(dat);
 	free(dat);
 }

@@ -53,9 +53,18 @@ struct braid_dat_shifts {
 struct braid_dat_times {
 	struct braid_dat_shifts *cpus;	/* of a guest */
 	u32 nr_cpus;
+	u64 peer_id;			/* of a guest: of its host's trace */
 	bool interpolate;		/* the offsets between two samples */
 	u32 multiplier, shift;		/* ns = ticks * multiplier >> shift; 0: not known */
 	s64 offset_ns;
+};
+
+/* A guest that the host's file lists. */
+struct braid_dat_guest {
+	char name[64];			/* sanitized */
+	u64 trace_id;
+	struct braid_vcpu_thread *threads;	/* by vCPU */
+	u32 nr_threads;
 };
 
 /* Events of a buffer's CPU that were overwritten or dropped. */
@@ -92,6 +101,10 @@ struct braid_trace_dat {
 	u32 page_bytes;
 	u32 nr_cpus;
 	bool of_guest;			/* its times are shifted to a host's */
+	struct braid_trace_dat *host;	/* whose guest it is; NULL: none of the files' */
+	u64 trace_id;			/* 0: none */
+	struct braid_dat_guest *guests;	/* of a host's */
+	size_t nr_guests, guests_capacity;
 	struct braid_dat_times times;
 	char clock[24];			/* where a buffer has none */
 	char release[64];
@@ -114,6 +127,9 @@ struct braid_trace_dat {
 int braid_trace_dat_open(struct braid_trace_dat **out, struct braid_capture_source *cs, u32 file,
 			 const char *path);
 void braid_trace_dat_close(struct braid_trace_dat *dat);
+
+/* Gives its stream a name that no other one has. @name: cleaned here. */
+void braid_dat_name_stream(struct braid_trace_dat *dat, const char *name);
 
 /* trace_dat_bytes.c: complains of a file that is not what it says. Return: -EBADMSG. */
 int braid_dat_broken(const struct braid_trace_dat *dat, const char *what);
@@ -145,15 +161,16 @@ void braid_dat_take_lengths(struct braid_dat_input *in, u64 *packed, u64 *bytes)
 int braid_dat_load(struct braid_trace_dat *dat, const struct braid_extent *extent, void *to,
 		   u32 bytes);
 
-/* The clock that the file is of: its first buffer's with events in it. */
-const char *braid_dat_clock(const struct braid_trace_dat *dat);
-
 /* trace_dat_tables.c: takes what one section holds; failures are in->err. */
 void braid_dat_take_header(struct braid_dat_input *in);
 void braid_dat_take_formats(struct braid_dat_input *in, bool ftrace);
 void braid_dat_take_kallsyms(struct braid_dat_input *in);
 void braid_dat_take_printk(struct braid_dat_input *in);
 void braid_dat_take_comms(struct braid_dat_input *in);
+
+/* An option of a host: one of its guests. */
+void braid_dat_take_guest(struct braid_dat_input *in);
+void braid_dat_free_guests(struct braid_trace_dat *dat);
 
 /* Takes an option; gives each ring its losses. Return: 0, or -errno with braid_fail(). */
 int braid_dat_take_stats(struct braid_trace_dat *dat, const char *text);
@@ -168,11 +185,33 @@ void braid_dat_take_scale(struct braid_dat_input *in);
 void braid_dat_take_shifts(struct braid_dat_input *in);
 void braid_dat_free_shifts(struct braid_dat_times *times);
 
+/*
+ * How a guest's times were shifted to its host's. @counter: they count ticks. *exact: set: to the
+ * tick.
+ */
+const char *braid_dat_judge_shifts(const struct braid_trace_dat *dat, bool counter, bool *exact);
+
 /* The time of a stamp, which counts ticks or ns. Return: false: out of range. */
 bool braid_dat_time(const struct braid_dat_times *times, bool ticks, u32 cpu, u64 stamp, u64 *ns);
 
+/*
+ * trace_dat_guests.c: makes guests of the files whose host's is among them, by the numbers of their
+ * traces: with the name and the threads that the host's lists. Return: 0, or -errno with
+ * braid_fail().
+ */
+int braid_dat_tie_guests(struct braid_capture_source *cs);
+
+/* Two errors that add up. */
+static inline u64 braid_dat_add_bounds(u64 a, u64 b)
+{
+	return a == BRAID_BOUND_UNKNOWN || b == BRAID_BOUND_UNKNOWN ? BRAID_BOUND_UNKNOWN : a + b;
+}
+
 /* trace_dat_clock.c: sets each buffer's clock name; "": unknown. */
 void braid_dat_name_clocks(struct braid_trace_dat *dat);
+
+/* The clock that the file is of: its first buffer's with events in it. */
+const char *braid_dat_clock(const struct braid_trace_dat *dat);
 
 /*
  * Puts all trace.dats on the timeline, when the host's clocks are fitted.

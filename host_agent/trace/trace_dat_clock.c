@@ -13,6 +13,7 @@
 #define LONGEST_PAGE_NS	60000000000LL	/* what a calm CPU's last page may span */
 #define COUNTER_CLOCK	"x86-tsc"	/* ftrace's name of the counter that a capture has samples of */
 #define SCALED_CLOCK	"tsc2nsec"	/* trace-cmd's, of that counter with its rate */
+#define ROUNDED_NS	1u		/* a tick has no ns of its own */
 
 /* An address that differs from boot to boot; 0: unknown. */
 static u64 text_start(struct braid_stream *stream)
@@ -58,8 +59,10 @@ static int check_host(const struct braid_trace_dat *dat)
 	const char *what = NULL;
 	size_t k;
 
+	if (dat->host)
+		return 0;
 	if (dat->of_guest && source->nr_streams > 1)
-		return braid_fail(-EXDEV, "'%s' is the trace of a guest that trace-cmd recorded: it can be read alone, but not merged with others",
+		return braid_fail(-EXDEV, "'%s' is the trace of a guest that trace-cmd recorded: it can be read alone, or with the file of its host, which is not among these",
 				  dat->path);
 	if (*dat->host_name && strncmp(dat->host_name, head->host_name, sizeof(head->host_name) - 1))
 		what = "host";
@@ -141,6 +144,13 @@ void braid_dat_name_clocks(struct braid_trace_dat *dat)
 	}
 }
 
+const char *braid_dat_clock(const struct braid_trace_dat *dat)
+{
+	const struct braid_stream *s = &dat->stream->stream;
+
+	return s->nr_rings ? dat->buffers[s->rings[0]->buffer].clock : dat->clock;
+}
+
 /* Its time range ------------------------------------------------------------------------------- */
 
 /* The time that a page begins with. 0 or -errno. */
@@ -150,6 +160,9 @@ static int page_time(struct braid_trace_dat *dat, const struct braid_capture_rin
 	u64 stamp;
 	int err = braid_dat_load(dat, page, &stamp, sizeof(stamp));
 
+	if (!err && ring->times &&
+	    !braid_dat_time(ring->times, false, ring->ring.cpu, stamp, &stamp))
+		return -EBADMSG;
 	if (!err)
 		*ns = !ring->clock ? (s64)stamp :
 		      braid_clock_convert(ring->clock, 0, stamp, BRAID_TAKEN_UNKNOWN, 0).ns;
@@ -209,6 +222,42 @@ static int place_alone(const struct braid_trace_dat *dat, struct braid_capture_r
 	return 0;
 }
 
+/* Guests ------------------------------------------------------------------------------------- */
+
+static bool same_clock(const char *a, const char *b)
+{
+	return !strcmp(a, b) || (unit_of(a) == TICKS && unit_of(b) == TICKS);
+}
+
+/* A guest's stamps, once shifted, are of its host's clock: its name is that one's. */
+static int take_hosts_clock(const struct braid_trace_dat *dat, const char **name)
+{
+	const char *of_host = braid_dat_clock(dat->host);
+
+	if (!dat->of_guest)
+		return braid_fail(-EXDEV, "'%s' lacks the shift of the guest's times to the host's (option TIME_SHIFT): trace-cmd did not compare the clocks; record with 'trace-cmd record -C tsc2nsec', without '--tsync-interval=-1'",
+				  dat->path);
+	if (**name && !same_clock(*name, of_host))
+		return braid_fail(-EXDEV, "the times in '%s' are of the clock %s, those of its host's '%s' of the clock %s: they cannot be compared",
+				  dat->path, *name, dat->host->path, of_host);
+	*name = *of_host ? of_host : *name;
+	return 0;
+}
+
+/* Its clock, and how far off its times are in that of its host; the same for all of its rings. */
+static u64 judge_guest(struct braid_trace_dat *dat)
+{
+	struct braid_clock *clock = &dat->stream->stream.clock;
+	bool exact;
+
+	clock->kind = BRAID_CLOCK_TRACE_CMD;
+	snprintf(clock->reason, sizeof(clock->reason), "%s",
+		 braid_dat_judge_shifts(dat, unit_of(braid_dat_clock(dat)) == TICKS, &exact));
+	return exact ? ROUNDED_NS : BRAID_BOUND_UNKNOWN;
+}
+
+/* Rings -------------------------------------------------------------------------------------- */
+
 static int place_ring(struct braid_trace_dat *dat, struct braid_capture_ring *ring)
 {
 	const char *name = dat->buffers[ring->ring.buffer].clock;
@@ -223,7 +272,11 @@ static int place_ring(struct braid_trace_dat *dat, struct braid_capture_ring *ri
 		return braid_fail(-EXDEV, "'%s' lacks the clock of its instance '%s': trace-cmd saves it only for an instance that is recorded alone, with 'trace-cmd record -B %s -C %s'",
 				  dat->path, dat->buffers[ring->ring.buffer].name,
 				  dat->buffers[ring->ring.buffer].name, file_clock);
-	err = dat->source->source.head.start_host_ns ? 0 : place_alone(dat, ring, name);
+	err = dat->host ? take_hosts_clock(dat, &name) : 0;
+	if (!err && !dat->source->source.head.start_host_ns)
+		err = place_alone(dat, ring, name);
+	else if (dat->host)
+		ring->times = &dat->times;
 	if (err)
 		return err;
 	ring->own_clock = true;
@@ -233,6 +286,7 @@ static int place_ring(struct braid_trace_dat *dat, struct braid_capture_ring *ri
 				  dat->path, name, file_clock, file_clock, name);
 	memcpy(s->trace_clock, name, sizeof(s->trace_clock));
 	bound = ring->clock ? braid_clock_worst_bound(ring->clock, 0) : 0;
+	bound = braid_dat_add_bounds(bound, ring->own_bound_ns);
 	s->bound_ns = bound > s->bound_ns ? bound : s->bound_ns;
 	return check_times(dat, ring);
 }
@@ -240,12 +294,20 @@ static int place_ring(struct braid_trace_dat *dat, struct braid_capture_ring *ri
 int braid_dat_place(struct braid_trace_dat *dat)
 {
 	struct braid_stream *s = &dat->stream->stream;
+	u64 own_bound_ns = dat->host ? judge_guest(dat) : 0;
 	size_t k;
 	int err;
 
+	/* By a capture's clock, its times are placed as they were recorded. */
+	if (dat->source->source.head.start_host_ns)
+		dat->times.offset_ns = 0;
 	memcpy(s->trace_clock, dat->source->source.head.clock, sizeof(s->trace_clock) - 1);
 	err = check_host(dat);
-	for (k = 0; k < s->nr_rings && !err; k++)
-		err = place_ring(dat, (struct braid_capture_ring *)s->rings[k]);
+	for (k = 0; k < s->nr_rings && !err; k++) {
+		struct braid_capture_ring *ring = (struct braid_capture_ring *)s->rings[k];
+
+		ring->own_bound_ns = own_bound_ns;
+		err = place_ring(dat, ring);
+	}
 	return err;
 }

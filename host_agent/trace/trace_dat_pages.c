@@ -18,6 +18,7 @@ static struct braid_capture_ring *trace_dat_pages_add_ring(struct braid_trace_da
 	if (!ring || braid_array_push(dat->caches, dat->nr_caches, dat->caches_capacity, none))
 		return NULL;
 	ring->ring.buffer = buffer;
+	ring->file = dat->file;
 	return ring;
 }
 

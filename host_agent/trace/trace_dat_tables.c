@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Data of a trace.dat besides its pages: formats, symbols, names of tasks, counts of losses. */
+/* Data of a trace.dat besides its pages: formats, symbols, names of tasks, guests, losses. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -117,6 +117,45 @@ void braid_dat_take_comms(struct braid_dat_input *in)
 			in->err = braid_out_of_memory();
 	}
 	free(text);
+}
+
+/* Guests of a host -------------------------------------------------------------------------- */
+
+/* The option GUEST: its name, the number of its trace, and the thread of each vCPU; -1: unknown. */
+void braid_dat_take_guest(struct braid_dat_input *in)
+{
+	struct braid_trace_dat *dat = in->dat;
+	struct braid_dat_guest guest = { 0 };
+	u64 nr;
+	u32 k;
+
+	braid_dat_take_string(in, guest.name, sizeof(guest.name));
+	braid_text_clean(guest.name);
+	guest.trace_id = braid_dat_number(in, 8);
+	nr = braid_dat_number(in, 4);
+	if (nr > BRAID_MAX_CPUS || dat->nr_guests >= BRAID_MAX_FILES)
+		braid_dat_refuse(in, "it lists too many guests or vCPUs");
+	guest.threads = in->err ? NULL : calloc(nr + 1, sizeof(*guest.threads));
+	if (!in->err && !guest.threads)
+		in->err = braid_out_of_memory();
+	for (k = 0; k < nr && !in->err; k++) {
+		guest.threads[k].vcpu = braid_dat_number(in, 4);
+		guest.threads[k].tid = (s32)braid_dat_number(in, 4);
+	}
+	guest.nr_threads = nr;
+	if (!in->err && braid_array_push(dat->guests, dat->nr_guests, dat->guests_capacity, guest))
+		in->err = braid_out_of_memory();
+	if (in->err)
+		free(guest.threads);
+}
+
+void braid_dat_free_guests(struct braid_trace_dat *dat)
+{
+	size_t k;
+
+	for (k = 0; k < dat->nr_guests; k++)
+		free(dat->guests[k].threads);
+	free(dat->guests);
 }
 
 /* What the kernel counted as lost of each CPU: tracefs' stats -------------------------------- */

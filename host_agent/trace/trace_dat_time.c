@@ -92,7 +92,7 @@ void braid_dat_take_shifts(struct braid_dat_input *in)
 	u32 k;
 
 	braid_dat_free_shifts(times);
-	braid_dat_number(in, 8);	/* the peer's trace */
+	times->peer_id = braid_dat_number(in, 8);
 	flags = braid_dat_number(in, 4);
 	nr = braid_dat_number(in, 4);
 	if (nr > BRAID_MAX_CPUS)
@@ -122,6 +122,46 @@ void braid_dat_free_shifts(struct braid_dat_times *times)
 	free(times->cpus);
 	times->cpus = NULL;
 	times->nr_cpus = 0;
+}
+
+/* What they are worth ------------------------------------------------------------------------- */
+
+/* Samples that all say the same, as far as they are KVM's; else why not. */
+static const char *differ(const struct braid_dat_shifts *cpu)
+{
+	u32 k;
+
+	if (cpu->nr < 2)
+		return "a vCPU has fewer than two samples of KVM's offset";
+	for (k = 0; k < cpu->nr; k++) {
+		if (cpu->at[k].scale != 1ULL << cpu->at[k].fraction)
+			return "KVM scales the guest's counter";
+		if (cpu->at[k].offset != cpu->at[0].offset)
+			return "KVM's offset changed between two samples";
+	}
+	return NULL;
+}
+
+/*
+ * trace-cmd places a guest's counter by KVM's own offset, which is exact, or by an exchange of
+ * messages, whose error it does not save. The file tells them apart by the flag to interpolate,
+ * which only the exchange sets; KVM's are of the counter alone.
+ */
+const char *braid_dat_judge_shifts(const struct braid_trace_dat *dat, bool counter, bool *exact)
+{
+	const struct braid_dat_times *times = &dat->times;
+	const char *why = NULL;
+	u32 k;
+
+	*exact = false;
+	if (times->interpolate)
+		return "trace-cmd's exchange of messages, whose error it does not save";
+	if (!counter)
+		return "the file does not say how";
+	for (k = 0; k < dat->stream->stream.nr_cpus && !why; k++)
+		why = k < times->nr_cpus ? differ(&times->cpus[k]) : "a vCPU has no sample";
+	*exact = !why;
+	return why ?: "KVM's offsets, the same in all samples";
 }
 
 /* Conversion ------------------------------------------------------------------------------- */

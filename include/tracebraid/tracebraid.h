@@ -51,7 +51,7 @@ void tracebraid_free(char *text);
 /**
  * tracebraid_open - open captures as one trace
  * @trace: set on success
- * @paths: files: captures, and trace.dat files of trace-cmd with the host's events
+ * @paths: files: captures, and trace.dat files of trace-cmd: of the host, and of its guests
  * @nr: number of paths, at least 1
  * @clock_source: how guests' times are converted: "kvm", "exchange", "pairs", "nominal" or
  *	"windows"; NULL or "auto": the best that the captures have, never "windows"
@@ -175,7 +175,7 @@ const char *tracebraid_stream_kernel(const struct tracebraid_stream *stream);
 /** tracebraid_stream_machine - its machine, as uname -m prints it; "": not known */
 const char *tracebraid_stream_machine(const struct tracebraid_stream *stream);
 /**
- * tracebraid_stream_clock - how its times are converted: "host", "kvm", "exchange", ...
+ * tracebraid_stream_clock - how its times are converted: "host", "kvm", "trace-cmd", ...
  *
  * Return: "": it is a VM without the driver, and has no events.
  */

@@ -346,6 +346,7 @@ static void make_trace_dats(void)
 	struct synth_dat p = {
 		.version = 6, .clock = "mono_raw", .start = SYNTH_START_NS, .step = 10000,
 		.small = true, .instance = "second", .lost = 3,
+		.trace_id = 5, .guest = "web1", .guest_id = 6, .guest_tids = { 501, 502 },
 		.uname = "Linux vm 6.18.0 x86_64", .kallsyms = "ffffffff81000000 T _stext\n",
 	};
 	char path[] = "/tmp/make_corpus.XXXXXX";

@@ -143,20 +143,38 @@ static void put_option(u32 id, const void *data, u32 bytes)
 /* Two samples of each CPU: all times, offsets, scales; then all fractions. */
 static void put_shift(const struct synth_dat *p)
 {
+	u64 scale = p->shift_scale ? p->shift_scale : 1;
 	u64 cpu[6] = { p->start, p->start + 6000000, p->shift_ns, 2 * p->shift_ns, 3, 3 };
-	u32 k;
+	u64 by_kvm[6] = { p->start, p->start + 6000000, p->shift_ns, p->shift_ns + p->shift_step,
+			  scale, scale };
+	u32 k, cpus = p->shift_cpus ? p->shift_cpus : CPUS;
 
 	put_number(12, 2);
-	put_number(16 + CPUS * (4 + sizeof(cpu) + 16), 4);
-	put_number(77, 8);
-	put_number(1, 4);		/* interpolate */
-	put_number(CPUS, 4);
-	for (k = 0; k < CPUS; k++) {
+	put_number(16 + cpus * (4 + sizeof(cpu) + 16), 4);
+	put_number(p->peer ? p->peer : 77, 8);
+	put_number(!p->by_kvm, 4);	/* interpolate */
+	put_number(cpus, 4);
+	for (k = 0; k < cpus; k++) {
 		put_number(2, 4);
-		put(cpu, sizeof(cpu));
+		put(p->by_kvm ? by_kvm : cpu, sizeof(cpu));
 	}
-	for (k = 0; k < 2 * CPUS; k++)
+	for (k = 0; k < 2 * cpus; k++)
 		put_number(p->shift_fraction, 8);
+}
+
+static void put_guest(const struct synth_dat *p)
+{
+	u32 k;
+
+	put_number(13, 2);
+	put_number(strlen(p->guest) + 1 + 8 + 4 + 8 * CPUS, 4);
+	put_string(p->guest);
+	put_number(p->guest_id, 8);
+	put_number(p->guest_cpus ? p->guest_cpus : CPUS, 4);
+	for (k = 0; k < CPUS; k++) {
+		put_number(k, 4);
+		put_number(p->guest_tids[k], 4);
+	}
 }
 
 static void put_options(const struct synth_dat *p)
@@ -178,6 +196,10 @@ static void put_options(const struct synth_dat *p)
 		put_option(2, "CPU: 0\noverrun: 0\n", 19);
 		put_option(2, stats, strlen(stats) + 1);
 	}
+	if (p->trace_id)
+		put_option(11, &p->trace_id, 8);
+	if (p->guest)
+		put_guest(p);
 	if (p->shifted)
 		put_shift(p);
 	if (p->tsc_multiplier)

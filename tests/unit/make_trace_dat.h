@@ -23,6 +23,16 @@ struct synth_dat {
 	bool shifted;			/* a guest's: ... */
 	u64 shift_fraction;		/* ... times * 3 >> this, + shift_ns at the first event, and */
 	s64 shift_ns;			/* twice that 6 ms later */
+	bool by_kvm;			/* not that, nor interpolated: times + shift_ns; but ... */
+	u64 shift_scale;		/* ... times * this; 0: 1 */
+	s64 shift_step;			/* ... + this at the second sample */
+	u32 shift_cpus;			/* ... of so many CPUs; 0: both */
+	u64 peer;			/* the host's trace_id; 0: 77 */
+	u64 trace_id;			/* 0: missing */
+	const char *guest;		/* listed: its name, ... */
+	u64 guest_id;			/* ... trace_id, ... */
+	s32 guest_tids[2];		/* ... and threads */
+	u32 guest_cpus;			/* as stated; 0: 2 */
 	u32 tsc_multiplier;		/* of TSC2NSEC, by 2^31; 0: missing */
 	const char *offset;		/* option OFFSET; NULL: missing */
 	u64 start;			/* the first event's stamp */
