@@ -64,3 +64,8 @@ uninstall:
 dkms:
 	@$(if $(DESTDIR),mkdir -p $(DESTDIR)/usr/src && guest_driver/dkms.sh $(DESTDIR)/usr/src, \
 		guest_driver/dkms_install.sh /usr/src /lib/modules)
+
+# For a kernel that is built with the driver: in its source, LINUX.
+.PHONY: kernel-tree
+kernel-tree:
+	@guest_driver/kernel_tree.sh "$(LINUX)"

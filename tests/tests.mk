@@ -75,7 +75,7 @@ UNIT_PROGRAMS	:= $(addprefix $(B)/thread/,test_parts test_flusher stress_ring) $
 check check-all check-matrix: export PATH := /usr/lib/ccache:$(PATH)
 check check-all check-matrix: export CCACHE_NOHASHDIR := 1
 
-.PHONY: check check-all check-matrix check-releases check-lint check-unit check-kunit check-debug check-e2e check-dkms
+.PHONY: check check-all check-matrix check-releases check-lint check-unit check-kunit check-debug check-e2e check-dkms check-kernel-tree
 check:
 	@tests/needs.sh
 	@tests/packages.sh build ccache forms driver arm64 guests libvirt tests library kunit fuzz html bench
@@ -87,7 +87,7 @@ programs: agent library $(addprefix $(B)/,live_region make_big_capture make_host
 
 check-all:
 	@tests/parts.sh check-lint check-unit fuzz-short '-j$(NPROC) programs' 'check-library + model-short + check-kunit + check-html' \
-		check-e2e 'check-e2e KERNELS=arm64 CASE="driver-load record" + check-bench + dkms-short'
+		check-e2e 'check-e2e KERNELS=arm64 CASE="driver-load record" + check-bench + dkms-short + check-kernel-tree'
 
 # Every kernel that there is, and the whole `make check` on both releases: hours.
 check-matrix:
@@ -201,6 +201,12 @@ debug-run: agent library $(B)/kunit-debug/tracebraid_kunit.ko
 .PHONY: dkms-short
 dkms-short:
 	@tests/dkms.sh $(call packaged,6.12)
+
+# Built in, as modules, and without modules, in the source that user-mode Linux is made of.
+check-kernel-tree:
+	@tests/packages.sh build kunit
+	@tests/kernels/build.sh uml $(SERIES)
+	@tests/kernel_tree.sh uml$(addprefix -,$(SERIES))
 
 check-dkms:
 	@tests/packages.sh driver tests
