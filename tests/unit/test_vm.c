@@ -243,11 +243,11 @@ int main(void)
 
 	for (k = 0; k < 2; k++)
 		NEED(mkstemp(paths[k]) >= 0);
-	by_the_host_alone();
-	by_its_process_alone();
-	until_the_driver_is_loaded();
-	in_two_captures();
-	from_a_hostile_file();
+	RUN(by_the_host_alone);
+	RUN(by_its_process_alone);
+	RUN(until_the_driver_is_loaded);
+	RUN(in_two_captures);
+	RUN(from_a_hostile_file);
 	for (k = 0; k < 2; k++)
 		unlink(paths[k]);
 	return VERDICT();

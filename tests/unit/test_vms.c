@@ -192,9 +192,9 @@ int main(int argc, char **argv)
 	if (argc > 3 && !strcmp(argv[1], "-name"))
 		return be_qemu(atoi(argv[3]));
 	NEED(mkstemp(path) >= 0);
-	found_and_gone();
-	ends();
-	names();
+	RUN(found_and_gone);
+	RUN(ends);
+	RUN(names);
 	unlink(path);
 	return VERDICT();
 }
