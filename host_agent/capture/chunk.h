@@ -105,8 +105,8 @@ enum braid_stream_kind {
 };
 
 /*
- * One incarnation of a guest's driver is one stream; a reboot begins another. A VM is a stream while
- * no driver runs in it.
+ * One incarnation of a guest's driver is one stream; a reboot begins another. A VM is a stream
+ * while no driver runs in it.
  */
 struct braid_chunk_stream {
 	u32 kind;			/* enum braid_stream_kind */

@@ -238,7 +238,7 @@ static bool probe_file(const struct search *s, struct braid_found *f, struct bra
 	return f->state != BRAID_DRIVER_UNREADABLE || f->error == -EBADMSG || f->error == -EPROTO;
 }
 
-/* A region in a guest's own memory. What is not found there is none. Return: whether it is shown. */
+/* A region in a guest's own memory, if one is found. Return: whether it is shown. */
 static bool probe_memory(struct braid_found *f, pid_t pid)
 {
 	struct braid_vm_mirror *mirror;

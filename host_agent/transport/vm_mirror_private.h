@@ -38,7 +38,7 @@ struct braid_vm_mirror {
 	u32 tries;			/* to take them over */
 	u64 changed_ns;			/* since when; 0: none do */
 	u64 closing_ns;			/* since when the copy shows that some go; 0: it does not */
-	struct braid_reader_block *past;	/* of readers of removed rings, by buffer and vCPU */
+	struct braid_reader_block *past;	/* readers of removed rings, by buffer and vCPU */
 	struct braid_vm_batch batch;
 	struct braid_vm_mirror_ring {
 		u32 buffer, vcpu;

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """
-A process with memory as a VMM has: vm_process.py KIND BYTES ADDRESS. It prints "ready", and ends with its input. A line of
-input, "absent" or "present", takes a file's pages out of its page tables, or back; it prints "ready" then, too.
+A process with memory as a VMM has: vm_process.py KIND BYTES ADDRESS. It prints "ready", and ends
+with its input. A line of input, "absent" or "present", takes a file's pages out of its page tables,
+or back; it prints "ready" then, too.
 
-KIND is anonymous, shared, private or hugetlb; or the path of a file, all of whose pages are then present.
+KIND is anonymous, shared, private or hugetlb; or the path of a file, all of whose pages are then
+present.
 """
 
 import ctypes

@@ -7,8 +7,8 @@ import re
 import beacons
 import kit
 from harness import case
-from kit import (NEEDS, TREE, check_accounts, check_storm, events_of, load, start_recorder, stop_recorder,
-                 storm)
+from kit import (NEEDS, TREE, check_accounts, check_storm, events_of, load, start_recorder,
+                 stop_recorder, storm)
 
 
 def resident_of(pid):
