@@ -159,6 +159,13 @@ static int allow_list(scmp_filter_ctx ctx, const int *list, size_t nr)
 	return err;
 }
 
+/* Requests and answers by read() and write(); sigaltstack() is the end of a process with ASan. */
+static const int reader_may[] = {
+	SCMP_SYS(clock_gettime), SCMP_SYS(exit), SCMP_SYS(exit_group), SCMP_SYS(process_vm_readv),
+	SCMP_SYS(read), SCMP_SYS(restart_syscall), SCMP_SYS(rt_sigreturn), SCMP_SYS(sigaltstack),
+	SCMP_SYS(write),
+};
+
 /* Files are opened only for reading. */
 static int allow_reading(scmp_filter_ctx ctx)
 {
@@ -225,6 +232,25 @@ static int allow_recording(scmp_filter_ctx ctx, const pid_t *children)
 	return err;
 }
 
+static int allow_calls(scmp_filter_ctx ctx, enum braid_confine what, const pid_t *children)
+{
+	int err;
+
+	if (what == BRAID_CONFINE_READ_MEMORY)
+		return allow_list(ctx, reader_may, NR(reader_may));
+	err = allow_list(ctx, everybody_may, NR(everybody_may));
+	if (!err)
+		err = allow_some(ctx);
+	if (!err)
+		err = confinements[what].writes ? allow_list(ctx, makers_may, NR(makers_may)) :
+						  allow_reading(ctx);
+	if (!err && confinements[what].threads)
+		err = allow_threads(ctx);
+	if (!err && what == BRAID_CONFINE_RECORD)
+		err = allow_recording(ctx, children);
+	return err;
+}
+
 static int refuse_calls(enum braid_confine what, const pid_t *children)
 {
 	scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_ERRNO(EPERM));
@@ -238,18 +264,7 @@ static int refuse_calls(enum braid_confine what, const pid_t *children)
 	if (!err)	/* a search tree: there are a few hundred calls */
 		err = seccomp_attr_set(ctx, SCMP_FLTATR_CTL_OPTIMIZE, 2);
 	if (!err)
-		err = allow_list(ctx, everybody_may, NR(everybody_may));
-	if (!err)
-		err = allow_some(ctx);
-	if (!err && what != BRAID_CONFINE_READ_MEMORY)	/* which opens no file */
-		err = confinements[what].writes ? allow_list(ctx, makers_may, NR(makers_may)) :
-						  allow_reading(ctx);
-	if (!err && confinements[what].threads)
-		err = allow_threads(ctx);
-	if (!err && what == BRAID_CONFINE_READ_MEMORY)
-		err = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(process_vm_readv), 0);
-	if (!err && what == BRAID_CONFINE_RECORD)
-		err = allow_recording(ctx, children);
+		err = allow_calls(ctx, what, children);
 	if (!err)
 		err = seccomp_load(ctx);	/* sets no_new_privs as well */
 	seccomp_release(ctx);
