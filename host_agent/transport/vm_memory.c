@@ -2,9 +2,11 @@
 /* Reads pages of another process that are present. */
 #include <errno.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -69,43 +71,83 @@ static int vm_memory_read_maps(struct braid_vm_memory *vm, FILE *maps)
 	return err;
 }
 
-static int vm_memory_refused(pid_t pid, int err)
+static bool vm_memory_lives(const struct braid_vm_memory *vm)
 {
-	if (err == -ENOENT || err == -ESRCH)
-		return braid_fail(-ESRCH, "process %d: no such process", (int)pid);
-	return braid_fail(err, "process %d: its memory cannot be read: %s%s", (int)pid,
-			  strerror(-err), err == -EACCES || err == -EPERM ?
-			  "; run as root or as its user" : "");
+	struct pollfd p = { .fd = vm->pidfd, .events = POLLIN };
+
+	return !poll(&p, 1, 0);
 }
 
-int braid_vm_memory_open(struct braid_vm_memory *out, pid_t pid)
+/* What was read, if it is still the same process. */
+static ssize_t vm_memory_call(const struct braid_vm_memory *vm, const struct iovec *local,
+			      size_t nr_local, const struct iovec *remote, size_t nr_remote)
 {
-	struct braid_vm_memory vm = { .pid = pid, .page_bytes = sysconf(_SC_PAGESIZE) };
-	int err, fd = braid_peek_maps(pid);
+	ssize_t got = braid_vm_reader_read(vm->pid, local, nr_local, remote, nr_remote);
+
+	return got < 0 || vm_memory_lives(vm) ? got : -ESRCH;
+}
+
+/* Whether reads are permitted: the last page of all addresses is nobody's. Return: 0 or -errno. */
+static int vm_memory_try(const struct braid_vm_memory *vm)
+{
+	u8 byte;
+	const struct iovec local = { &byte, 1 }, remote = { (void *)-(uintptr_t)vm->page_bytes, 1 };
+	ssize_t got = vm_memory_call(vm, &local, 1, &remote, 1);
+
+	return got == -EPERM ? -EACCES : got < 0 && got != -EFAULT ? got : 0;
+}
+
+static int vm_memory_load_maps(struct braid_vm_memory *vm)
+{
+	int err, fd = braid_peek_maps(vm->pid);
 	FILE *maps = fd < 0 ? NULL : fdopen(fd, "r");
 
 	if (fd < 0)
-		return vm_memory_refused(pid, fd);
+		return braid_vm_memory_refused(vm->pid, fd);
 	if (!maps) {
 		close(fd);
 		return braid_out_of_memory();
 	}
-	err = vm_memory_read_maps(&vm, maps);
+	err = vm_memory_read_maps(vm, maps);
 	fclose(maps);
-	vm.pagemap = err ? -1 : braid_peek_pagemap(pid);
-	if (!err && vm.pagemap < 0)
-		err = vm_memory_refused(pid, vm.pagemap);
-	if (err) {
-		free(vm.mappings);
+	return err;
+}
+
+/* All of it is one process', which has not ended since its number was taken for this. */
+static int vm_memory_begin(struct braid_vm_memory *vm)
+{
+	int err = vm_memory_load_maps(vm);
+
+	if (err)
 		return err;
-	}
-	*out = vm;
-	return 0;
+	vm->pagemap = braid_peek_pagemap(vm->pid);
+	err = vm->pagemap < 0 ? vm->pagemap : vm_memory_lives(vm) ? vm_memory_try(vm) : -ESRCH;
+	return err ? braid_vm_memory_refused(vm->pid, err) : 0;
+}
+
+int braid_vm_memory_open(struct braid_vm_memory *out, pid_t pid)
+{
+	struct braid_vm_memory vm = {
+		.pid = pid, .pidfd = syscall(SYS_pidfd_open, pid, 0), .pagemap = -1,
+		.page_bytes = sysconf(_SC_PAGESIZE),
+	};
+	int err;
+
+	if (vm.pidfd < 0)	/* -EINVAL: a thread's number */
+		return braid_vm_memory_refused(pid, errno == EINVAL ? -ESRCH : -errno);
+	err = vm_memory_begin(&vm);
+	if (err)
+		braid_vm_memory_close(&vm);
+	else
+		*out = vm;
+	return err;
 }
 
 void braid_vm_memory_close(struct braid_vm_memory *vm)
 {
-	close(vm->pagemap);
+	if (vm->pagemap >= 0)
+		close(vm->pagemap);
+	close(vm->pidfd);
 	free(vm->mappings);
 	vm->mappings = NULL;
 	vm->nr_mappings = 0;
@@ -181,7 +223,7 @@ static int vm_memory_read_vector(const struct braid_vm_memory *vm,
 		if (err)
 			return err;
 	}
-	got = braid_vm_reader_read(vm->pid, local, nr_local, remote, nr_remote);
+	got = vm_memory_call(vm, local, nr_local, remote, nr_remote);
 	if (got < 0)
 		return got;
 	return (size_t)got == bytes ? 0 : -EFAULT;
@@ -236,8 +278,8 @@ int braid_vm_memory_read(const struct braid_vm_memory *vm, u64 address, void *to
 	return braid_vm_memory_parts(vm, &part, 1);
 }
 
-void braid_vm_memory_words(const struct braid_vm_memory *vm, const u64 *addresses, u64 *words,
-			   size_t nr)
+int braid_vm_memory_words(const struct braid_vm_memory *vm, const u64 *addresses, u64 *words,
+			  size_t nr)
 {
 	struct iovec local[BRAID_VM_WORDS], remote[BRAID_VM_WORDS];
 	size_t k, n = 0, done = 0;
@@ -252,8 +294,10 @@ void braid_vm_memory_words(const struct braid_vm_memory *vm, const u64 *addresse
 	}
 	/* A place that has gone meanwhile ends a call; the rest follows in the next. */
 	while (done < n) {
-		got = braid_vm_reader_read(vm->pid, local + done, n - done, remote + done,
-					   n - done);
+		got = vm_memory_call(vm, local + done, n - done, remote + done, n - done);
+		if (got < 0 && got != -EFAULT)
+			return got;
 		done += got > 0 ? got / sizeof(*words) : 1;
 	}
+	return 0;
 }

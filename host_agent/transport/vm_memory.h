@@ -30,6 +30,7 @@ struct braid_vm_mapping {
 
 struct braid_vm_memory {
 	pid_t pid;
+	int pidfd;			/* shows that the number was not given to another process */
 	int pagemap;
 	u64 page_bytes;			/* of the host */
 	struct braid_vm_mapping *mappings;
@@ -41,9 +42,13 @@ struct braid_vm_memory {
  * @out: set on success
  * @pid: in this process' namespace
  *
- * Return: 0; -ESRCH, -EACCES or another -errno, with braid_fail().
+ * Return: 0; -ESRCH, -EACCES (also if only the reads are refused) or another -errno, with
+ * braid_fail().
  */
 int braid_vm_memory_open(struct braid_vm_memory *out, pid_t pid);
+
+/** braid_vm_memory_refused - the line for a -errno of a process: who could read it; returns @err */
+int braid_vm_memory_refused(pid_t pid, int err);
 
 /** braid_vm_memory_close - the reverse */
 void braid_vm_memory_close(struct braid_vm_memory *vm);
@@ -63,7 +68,7 @@ bool braid_vm_memory_present(const struct braid_vm_memory *vm, u64 address, u64 
  * @bytes: of it
  *
  * Return: 0; -ENODATA (a page is not present; nothing was read); -EFAULT (not mapped any more);
- * -ESRCH (the process has ended); another -errno. Without braid_fail(): a search goes on.
+ * -ESRCH (the process has ended); -ETIMEDOUT (userfaultfd); another -errno. Without braid_fail(): a search goes on.
  */
 int braid_vm_memory_read(const struct braid_vm_memory *vm, u64 address, void *to, size_t bytes);
 
@@ -91,9 +96,11 @@ int braid_vm_memory_parts(const struct braid_vm_memory *vm, const struct braid_v
  * @addresses: multiples of 8
  * @words: set; 0 where the page is not present, or can't be read
  * @nr: BRAID_VM_WORDS at most
+ *
+ * Return: 0; -ESRCH, -EPERM or -ETIMEDOUT: of this process nothing more can be read now.
  */
-void braid_vm_memory_words(const struct braid_vm_memory *vm, const u64 *addresses, u64 *words,
-			   size_t nr);
+int braid_vm_memory_words(const struct braid_vm_memory *vm, const u64 *addresses, u64 *words,
+			  size_t nr);
 
 #define BRAID_VM_WORDS	64	/* no more than BRAID_VM_READ_PARTS */
 

@@ -41,7 +41,7 @@ static u32 vm_find_living(struct braid_vm_mirror *m, const struct braid_vm_regio
 	u32 tries, k;
 
 	for (tries = 0; nr > 1 && braid_vm_mirror_now_ns() < end_ns; tries++) {
-		for (k = 0; k < nr; k++) {
+		for (k = 0; k < nr && braid_vm_mirror_now_ns() < end_ns; k++) {
 			u64 beat;
 
 			m->region = regions[k];

@@ -28,6 +28,8 @@ bool braid_vm_mirror_read(struct braid_vm_mirror *m, u64 now_ns)
 	if (err == -ESRCH) {
 		braid_vm_mirror_gone(m, "its VMM has ended");
 		m->mapping->taken_back = false;
+	} else if (err == -ETIMEDOUT) {
+		braid_vm_mirror_gone(m, "a read of its VMM's memory did not end: userfaultfd fills it");
 	} else if (err != -ENODATA && err != -EFAULT) {
 		braid_vm_mirror_gone(m, "its VMM's memory cannot be read any more");
 	} else if (m->absent_ns && now_ns - m->absent_ns > ABSENT_NS) {

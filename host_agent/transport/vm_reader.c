@@ -106,25 +106,24 @@ static pid_t vm_reader_fork(int socket)
 	return child;
 }
 
-/* Waits for a reader's end, and ends one that hangs. Return: whether it was killed. */
+/* Waits for a reader's end, and ends one that hangs. Return: whether a signal ended it. */
 static bool vm_reader_watch(pid_t child)
 {
 	struct pollfd p = { .fd = syscall(SYS_pidfd_open, child, 0), .events = POLLIN };
-	bool killed = false;
+	int status = 0;
 	u64 began_ns;
 
 	while (p.fd >= 0 && !poll(&p, 1, WATCH_MS)) {
 		began_ns = braid_load_acquire(&shared->began_ns);
 		if (!began_ns || vm_reader_now_ns() - began_ns < DEADLINE_NS)
 			continue;
-		killed = true;
 		kill(child, SIGKILL);
 	}
 	if (p.fd >= 0)
 		close(p.fd);
-	waitpid(child, NULL, 0);
+	waitpid(child, &status, 0);
 	braid_store_release(&shared->began_ns, 0);
-	return killed;
+	return WIFSIGNALED(status);
 }
 
 static void vm_reader_supervise(void *unused, int socket)

@@ -25,15 +25,25 @@ struct look {
 	struct seen *seen;		/* room for BRAID_VM_BEACONS */
 	u64 addresses[BRAID_VM_WORDS];
 	size_t nr;			/* of these */
+	int err;			/* the process can't be read any more */
 };
 
-/* A private copy of what may be a beacon. Return: NULL, or why it is none. */
-static const char *vm_search_fetch(const struct braid_vm_memory *vm, u64 at,
-				   struct braid_beacon *beacon)
+/* A private copy of a beacon. Return: 0; -EBADMSG: it is none; or as braid_vm_memory_read(). */
+static int vm_search_fetch(const struct braid_vm_memory *vm, u64 at, struct braid_beacon *beacon)
 {
-	if (braid_vm_memory_read(vm, at, beacon, sizeof(*beacon)))
-		return "not present";
-	return braid_beacon_check(beacon);
+	int err = braid_vm_memory_read(vm, at, beacon, sizeof(*beacon));
+
+	return err ? err : braid_beacon_check(beacon) ? -EBADMSG : 0;
+}
+
+/* Likewise. After a failure that would repeat itself, none is read any more. */
+static bool vm_search_has(struct look *look, u64 at, struct braid_beacon *beacon)
+{
+	int err = look->err ? look->err : vm_search_fetch(look->vm, at, beacon);
+
+	if (err && err != -EBADMSG && err != -ENODATA && err != -EFAULT)
+		look->err = err;
+	return !err;
 }
 
 static void vm_search_note(struct look *look, u64 at)
@@ -43,7 +53,7 @@ static void vm_search_note(struct look *look, u64 at)
 
 	if (search->nr_beacons == BRAID_VM_BEACONS)
 		return;
-	if (vm_search_fetch(look->vm, at, &beacon)) {
+	if (!vm_search_has(look, at, &beacon)) {
 		search->nr_invalid++;
 		return;
 	}
@@ -57,8 +67,9 @@ static void vm_search_flush(struct look *look)
 	u64 words[BRAID_VM_WORDS];
 	size_t k;
 
-	braid_vm_memory_words(look->vm, look->addresses, words, look->nr);
-	for (k = 0; k < look->nr; k++)
+	if (!look->err)
+		look->err = braid_vm_memory_words(look->vm, look->addresses, words, look->nr);
+	for (k = 0; k < look->nr && !look->err; k++)
 		if (words[k] == BRAID_BEACON_MAGIC)
 			vm_search_note(look, look->addresses[k]);
 	look->nr = 0;
@@ -69,7 +80,7 @@ static void vm_search_steps(struct look *look, const struct braid_vm_mapping *ma
 {
 	u64 at = mapping->start + (phase - mapping->start) % STEP;
 
-	for (; at < mapping->end && mapping->end - at >= STEP; at += STEP) {
+	for (; !look->err && at < mapping->end && mapping->end - at >= STEP; at += STEP) {
 		look->addresses[look->nr++] = at;
 		if (look->nr == BRAID_VM_WORDS)
 			vm_search_flush(look);
@@ -98,7 +109,7 @@ static u64 vm_search_beside(const struct braid_vm_memory *vm, u64 first_at,
 }
 
 /* Where a listed chunk is, as its own beacon confirms; 0: nowhere. */
-static u64 vm_search_place(const struct look *look, u64 first_at, const struct braid_beacon *first,
+static u64 vm_search_place(struct look *look, u64 first_at, const struct braid_beacon *first,
 			   u32 index)
 {
 	const struct braid_beacon_chunk *chunk = &first->chunks[index];
@@ -114,18 +125,18 @@ static u64 vm_search_place(const struct look *look, u64 first_at, const struct b
 			at = seen->at;
 	if (!at)
 		at = vm_search_beside(look->vm, first_at, first, chunk);
-	return at && !vm_search_fetch(look->vm, at, &beacon) &&
+	return at && vm_search_has(look, at, &beacon) &&
 	       braid_beacon_is_chunk(&beacon, first, index) ? at : 0;
 }
 
-static bool vm_search_complete(const struct look *look, u64 first_at,
+static bool vm_search_complete(struct look *look, u64 first_at,
 			       struct braid_vm_region *region)
 {
 	struct braid_beacon first;
 	u64 offset = 0;
 	u32 k;
 
-	if (vm_search_fetch(look->vm, first_at, &first) || first.index)
+	if (!vm_search_has(look, first_at, &first) || first.index)
 		return false;
 	memset(region, 0, sizeof(*region));
 	region->nonce = first.nonce;
@@ -159,7 +170,7 @@ static void vm_search_regions(struct look *look, struct braid_vm_region *regions
 	struct braid_vm_search *search = look->search;
 	u32 k, tries = 0;
 
-	for (k = 0; k < search->nr_beacons && tries < BRAID_VM_REGIONS; k++) {
+	for (k = 0; k < search->nr_beacons && tries < BRAID_VM_REGIONS && !look->err; k++) {
 		const struct seen *seen = &look->seen[k];
 
 		if (seen->index || vm_search_known(regions, search->nr_regions, seen->nonce))
@@ -182,10 +193,10 @@ int braid_vm_search(const struct braid_vm_memory *vm, struct braid_vm_region *re
 	if (!seen)
 		return braid_out_of_memory();
 	memset(search, 0, sizeof(*search));
-	for (k = 0; k < vm->nr_mappings; k++)
+	for (k = 0; k < vm->nr_mappings && !look.err; k++)
 		vm_search_mapping(&look, &vm->mappings[k]);
 	vm_search_regions(&look, regions);
-	return 0;
+	return look.err ? braid_vm_memory_refused(vm->pid, look.err) : 0;
 }
 
 size_t braid_vm_region_parts(const struct braid_vm_region *region, u64 offset, void *to, u64 bytes,

@@ -38,7 +38,7 @@ struct braid_vm_search {
  * Looks at addresses, and at offsets in files, that are multiples of BRAID_BEACON_STEP. Its work is
  * bounded by the size of the mappings, whatever is in them.
  *
- * Return: 0, also without a region; or -ENOMEM with braid_fail().
+ * Return: 0, also without a region; or -errno with braid_fail(): -ESRCH, -EACCES, -ETIMEDOUT.
  */
 int braid_vm_search(const struct braid_vm_memory *vm, struct braid_vm_region *regions,
 		    struct braid_vm_search *search);

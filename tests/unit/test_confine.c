@@ -194,6 +194,11 @@ static int try_bind_other(void)
 	return result(sched_setaffinity(other, sizeof(cpus), &cpus));
 }
 
+static int try_pidfd(void)
+{
+	return result(syscall(SYS_pidfd_open, other, 0)) ? -errno : 0;
+}
+
 static int try_bind_own(void)
 {
 	return result(sched_setaffinity(0, sizeof(cpus), &cpus));
@@ -340,6 +345,7 @@ static void each_may_do_its_work(void)
 		{ try_room, { -EPERM, -EPERM, -EPERM, 0, -EPERM, -EPERM } },
 		{ try_thread, { 0, 0, -EPERM, 0, -EPERM, NOT_TRIED } },
 		{ try_ask_other, { -EPERM, -EPERM, -EPERM, 0, -EPERM, -EPERM } },
+		{ try_pidfd, { -EPERM, -EPERM, 0, 0, -EPERM, -EPERM } },
 		{ try_bind_own, { -EPERM, -EPERM, -EPERM, 0, -EPERM, -EPERM } },
 		{ try_policy_own, { -EPERM, -EPERM, -EPERM, 0, -EPERM, -EPERM } },
 		{ try_kill_own, { -EPERM, -EPERM, -EPERM, 0, -EPERM, -EPERM } },
