@@ -36,8 +36,8 @@ struct braid_parts_form {
 		     const struct braid_walk_options *options, struct braid_walk_totals *totals,
 		     struct braid_parts_maker *maker);
 	void (*end)(struct braid_parts_maker *maker);
-	/* Called in the caller's thread, part by part. Return: 0, or what it is to return. */
-	int (*write)(void *arg, const struct braid_text *text);
+	/* Called in the caller's thread, part by part; may cut @text. Return: 0, or that error. */
+	int (*write)(void *arg, struct braid_text *text);
 	/*
 	 * NULL: nothing. Called once, in a thread, with its own source and options: makes what is
 	 * not made in parts, while those are written. Return: 0, or -errno with braid_fail().

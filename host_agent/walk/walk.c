@@ -241,7 +241,7 @@ static int got_selected(struct braid_walk *w, const struct braid_item *item)
 		return w->options->realtime ? 0 : BRAID_WALK_PAST;
 	if (when == BRAID_SELECT_BEFORE && item->kind != BRAID_ITEM_NOTE && !w->skipped)
 		return skip(w);
-	if (when != BRAID_SELECT_WITHIN ||
+	if (when != BRAID_SELECT_WITHIN || w->only_states ||
 	    (w->options->times && !braid_select_near(w->options->times, item->host_ns)))
 		return 0;
 	return got_item(w, item);

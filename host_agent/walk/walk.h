@@ -47,6 +47,7 @@ struct braid_walk {
 	void *watch_arg;
 	bool no_order;			/* set after braid_walk_begin(): whether an event's order is
 					   uncertain is not checked; ->uncertain and its total stay 0 */
+	bool only_states;		/* likewise, with ->states: they take events, the ops none */
 	bool in_parts;			/* set after braid_walk_begin(): for braid_walk_part() */
 	bool met_first;			/* with these: the first event of all was found */
 

@@ -353,7 +353,9 @@ static int put_machine(struct braid_perfetto_out *o, struct braid_perfetto_machi
 		err = put_attribute(o, m, "clock", o->text.data);
 	snprintf(name, sizeof(name), "%s: losses and notes", m->name);
 	if (!err)
-		err = braid_perfetto_track(o, m, &m->track, 0, name, o->text.data);
+		err = braid_perfetto_track(o, m, braid_perfetto_track_of(BRAID_PERFETTO_LOSSES,
+									 m->stream->number),
+					   0, name, o->text.data);
 	if (!err)
 		err = put_names(o, m, map);
 	return err ? err : put_stats(o, m, false);

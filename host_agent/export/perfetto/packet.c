@@ -52,9 +52,10 @@ static void mark(Braid__TracePacket *packet, struct braid_perfetto_machine *m)
 	if (m->id)
 		BRAID_PERFETTO_SET(packet, machine_id, m->id);
 	BRAID_PERFETTO_SET(packet, trusted_packet_sequence_id, m->stream->number + 1);
-	if (!m->begun)
-		BRAID_PERFETTO_SET(packet, sequence_flags,
-				   BRAID__SEQUENCE_FLAGS__SEQ_INCREMENTAL_STATE_CLEARED);
+	if (m->begun)
+		return;
+	BRAID_PERFETTO_SET(packet, sequence_flags,
+			   BRAID__SEQUENCE_FLAGS__SEQ_INCREMENTAL_STATE_CLEARED);
 	m->begun = true;
 }
 
@@ -89,8 +90,8 @@ static char *put_marks(char *at, struct braid_perfetto_machine *m, bool timed)
 	if (!m->begun) {
 		at = braid_varint_put(at, FLAGS_KEY);
 		at = braid_varint_put(at, BRAID__SEQUENCE_FLAGS__SEQ_INCREMENTAL_STATE_CLEARED);
+		m->begun = true;	/* not again: other threads read it */
 	}
-	m->begun = true;
 	if (timed) {
 		at = braid_varint_put(at, CLOCK_KEY);
 		at = braid_varint_put(at, BRAID__BUILTIN_CLOCK__MONOTONIC_RAW);

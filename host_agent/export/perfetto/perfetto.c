@@ -20,8 +20,9 @@
 
 /*
  * An export under way. On several CPUs parts of time have the events, each complete in itself: it
- * defines its event types and function names again. The tracks of vCPUs depend on all earlier
- * events: one thread walks along the whole trace for them. Perfetto sorts packets by time.
+ * defines its event types and function names again. What depends on all earlier events is written
+ * apart from them: slices in guest mode by the caller's thread, from what each part has noted, and
+ * vCPUs' states by a thread that walks along the whole trace. Perfetto sorts packets by time.
  */
 struct perfetto_export {
 	struct braid_walk walk;
@@ -29,8 +30,8 @@ struct perfetto_export {
 	struct braid_perfetto_machine *machines;	/* by stream */
 	struct braid_vcpu_map map;
 	struct braid_perfetto_types *types;
-	struct braid_perfetto_vcpus *vcpus;	/* NULL, as ->states: tracks are written apart */
-	struct braid_perfetto_states *states;
+	struct braid_perfetto_vcpus *vcpus;
+	struct braid_perfetto_states *states;	/* NULL: they are written apart */
 };
 
 /* Bundles ------------------------------------------------------------------------------------ */
@@ -84,7 +85,7 @@ static int perfetto_put_event(void *arg, const struct braid_item *item,
 
 	if (!err && (b->nr == BRAID_PERFETTO_EVENTS || b->events.bytes >= BUNDLE_BYTES))
 		err = flush_bundle(x, m, cpu);
-	return err;
+	return err ? err : braid_perfetto_vcpu_event(x->vcpus, item, info);
 }
 
 static int perfetto_put_lost(void *arg, const struct braid_item *item)
@@ -171,7 +172,8 @@ static int perfetto_prepare(struct perfetto_export *x)
 	if (err)
 		return err;
 	x->types = braid_perfetto_types_new(&x->out);
-	return x->types ? 0 : braid_out_of_memory();
+	x->vcpus = braid_perfetto_vcpus_new(&x->out, x->machines, &x->map);
+	return x->types && x->vcpus ? 0 : braid_out_of_memory();
 }
 
 /* @x: zeros; perfetto_finish() it in any case. @to: NULL: it is one of a part. */
@@ -216,33 +218,11 @@ static void perfetto_finish(struct perfetto_export *x)
 	braid_walk_end(&x->walk);
 }
 
-/* Tracks of vCPUs ---------------------------------------------------------------------------- */
-
-static int put_tracks(void *arg, const struct braid_item *item,
-		      const struct braid_event_type_info *info)
+/* All of the walk that also writes vCPUs' states. */
+static int walk_states(struct perfetto_export *x, const struct braid_walk_ops *ops)
 {
-	struct perfetto_export *x = arg;
+	int err = braid_perfetto_states_begin(&x->states, &x->walk, &x->out, x->machines);
 
-	return braid_perfetto_vcpu_event(x->vcpus, item, info);
-}
-
-static int put_event_and_tracks(void *arg, const struct braid_item *item,
-				const struct braid_event_type_info *info)
-{
-	int err = perfetto_put_event(arg, item, info);
-
-	return err ? err : put_tracks(arg, item, info);
-}
-
-/* All of the walk that also writes the tracks. */
-static int walk_tracks(struct perfetto_export *x, const struct braid_walk_ops *ops)
-{
-	int err;
-
-	x->vcpus = braid_perfetto_vcpus_new(&x->out, x->machines, &x->map);
-	err = x->vcpus ? 0 : braid_out_of_memory();
-	if (!err)
-		err = braid_perfetto_states_begin(&x->states, &x->walk, &x->out, x->machines);
 	if (!err)
 		err = braid_walk_run(&x->walk, ops, x);
 	return err ? err : braid_perfetto_states_end(x->states);
@@ -254,16 +234,22 @@ static const struct braid_walk_ops event_ops = {
 	.event = perfetto_put_event, .lost = perfetto_put_lost, .note = perfetto_put_note,
 };
 
-/* Goes on where the head ended: machines' sequences of packets are begun, and have tracks. */
+/* Machines' sequences of packets are begun. */
 static void follow_head(struct perfetto_export *x, const struct perfetto_export *head)
 {
 	size_t k;
 
-	for (k = 0; k < head->walk.source->nr_streams; k++) {
-		x->machines[k].track = head->machines[k].track;
+	for (k = 0; k < head->walk.source->nr_streams; k++)
 		x->machines[k].begun = head->machines[k].begun;
-	}
-	x->out.last_track = head->out.last_track;
+}
+
+static int finish_part(void *arg)
+{
+	struct perfetto_export *x = arg;
+	int err = flush_bundles(x);
+
+	braid_perfetto_vcpus_hand_on(x->vcpus);
+	return err;
 }
 
 static int perfetto_begin_part(void *arg, struct braid_source *source,
@@ -279,7 +265,7 @@ static int perfetto_begin_part(void *arg, struct braid_source *source,
 	maker->walk = &x->walk;
 	maker->ops = &event_ops;
 	maker->out = &x->out.bytes;
-	maker->finish = flush_bundles;
+	maker->finish = finish_part;
 	err = perfetto_begin(x, NULL, source, options, totals);
 	if (!err)
 		follow_head(x, arg);
@@ -293,17 +279,18 @@ static void perfetto_end_part(struct braid_parts_maker *maker)
 	free(maker->arg);
 }
 
-static int perfetto_write_part(void *arg, const struct braid_text *text)
+static int perfetto_write_part(void *arg, struct braid_text *text)
 {
-	const struct perfetto_export *x = arg;
+	struct perfetto_export *x = arg;
+	int err = braid_perfetto_vcpus_take(x->vcpus, text);
 
-	return braid_perfetto_write(x->out.to, text);
+	return err ? err : braid_perfetto_write(x->out.to, text);
 }
 
-static int put_tracks_apart(void *arg, struct braid_source *source,
+static int put_states_apart(void *arg, struct braid_source *source,
 			    const struct braid_walk_options *options)
 {
-	static const struct braid_walk_ops ops = { .event = put_tracks };
+	static const struct braid_walk_ops ops = { .event = NULL };
 	const struct perfetto_export *head = arg;
 	struct braid_walk_totals totals;
 	struct perfetto_export x = { .types = NULL };
@@ -311,7 +298,8 @@ static int put_tracks_apart(void *arg, struct braid_source *source,
 
 	if (!err) {
 		follow_head(&x, head);
-		err = walk_tracks(&x, &ops);
+		x.walk.only_states = true;
+		err = walk_states(&x, &ops);
 	}
 	if (!err)
 		err = braid_perfetto_flush(&x.out);
@@ -325,17 +313,14 @@ static int put_timeline(struct perfetto_export *x)
 {
 	static const struct braid_parts_form parts = {
 		.begin = perfetto_begin_part, .end = perfetto_end_part,
-		.write = perfetto_write_part, .apart = put_tracks_apart,
-	};
-	static const struct braid_walk_ops all_ops = {
-		.event = put_event_and_tracks, .lost = perfetto_put_lost, .note = perfetto_put_note,
+		.write = perfetto_write_part, .apart = put_states_apart,
 	};
 	int ret = braid_perfetto_flush(&x->out);
 
 	if (!ret)
 		ret = braid_parts_try(&x->walk, &event_ops, x, &parts);
 	if (!ret)
-		ret = walk_tracks(x, &all_ops);
+		ret = walk_states(x, &event_ops);
 	return ret < 0 ? ret : flush_bundles(x);
 }
 

@@ -28,8 +28,9 @@ struct braid_perfetto_bundle {
 
 /* What a guest's CPU was seen to run last. */
 struct braid_perfetto_task {
-	const char *comm;	/* NULL: none yet */
+	const char *comm;	/* NULL: unknown */
 	s32 pid;
+	bool seen;		/* and noted */
 	u64 from, until;	/* the counter's values for which that is its name */
 };
 
@@ -44,8 +45,7 @@ struct braid_perfetto_machine {
 	struct braid_perfetto_task *tasks;	/* likewise */
 	u64 *functions;				/* addresses already written, sorted */
 	size_t nr_functions, functions_capacity;
-	u64 track;				/* of its losses and notes; 0: not written yet */
-	u64 vcpus_track;			/* of the host's machine, above this guest's vCPUs */
+	bool has_vcpus;				/* the track above them is written */
 	bool wanted;				/* it has rings that are */
 	bool begun;				/* its sequence of packets */
 };
@@ -56,7 +56,6 @@ struct braid_perfetto_out {
 	const struct braid_walk *walk;
 	struct braid_text bytes;	/* not written to @to yet */
 	struct braid_text text;		/* scratch space of the caller that makes a packet */
-	u64 last_track;
 };
 
 #define BRAID_PERFETTO_SET(message, field, value) \
@@ -149,6 +148,21 @@ int braid_perfetto_function(struct braid_perfetto_out *o, struct braid_perfetto_
 
 #define BRAID_PERFETTO_ARGS	6u
 
+/* Its number says what a track is of, whoever writes it. */
+enum braid_perfetto_tracks {
+	BRAID_PERFETTO_LOSSES = 1,	/* and notes: of a stream */
+	BRAID_PERFETTO_GUEST,		/* of the host's machine, above the vCPUs of a stream */
+	BRAID_PERFETTO_STATE,		/* of one of the states' vCPUs */
+	BRAID_PERFETTO_THREAD,		/* of the host: of a span of the vCPU map */
+	BRAID_PERFETTO_GUEST_MODE,	/* likewise, of the guest's machine */
+};
+
+/** braid_perfetto_track_of - the number of a track */
+static inline u64 braid_perfetto_track_of(enum braid_perfetto_tracks kind, u32 of)
+{
+	return (u64)of << 3 | kind;
+}
+
 /* An event on a track; all strings must stay valid. */
 struct braid_perfetto_event {
 	Braid__TrackEvent__Type type;
@@ -181,14 +195,14 @@ static inline void braid_perfetto_arg_number(struct braid_perfetto_event *event,
  * braid_perfetto_track - describe a track
  * @o: the file
  * @m: its machine
- * @track: its number, or 0: not written yet. Set
+ * @track: its number
  * @parent: the number of the track that it is shown below, or 0
  * @name: of it
  * @description: of it; NULL: none
  *
  * Return: 0, or -errno with braid_fail().
  */
-int braid_perfetto_track(struct braid_perfetto_out *o, struct braid_perfetto_machine *m, u64 *track,
+int braid_perfetto_track(struct braid_perfetto_out *o, struct braid_perfetto_machine *m, u64 track,
 			 u64 parent, const char *name, const char *description);
 
 /**
@@ -226,16 +240,27 @@ struct braid_perfetto_vcpus *braid_perfetto_vcpus_new(struct braid_perfetto_out 
  * @item: any event
  * @info: its type
  *
- * Notes what guests' CPUs run, too: a slice is named so.
+ * Notes what guests' CPUs run, too: a slice is named so. In a part, all this is kept for
+ * braid_perfetto_vcpus_hand_on(): it depends on what precedes the part.
  *
  * Return: 0, or -errno with braid_fail().
  */
 int braid_perfetto_vcpu_event(struct braid_perfetto_vcpus *x, const struct braid_item *item,
 			      const struct braid_event_type_info *info);
 
-/** braid_perfetto_guest_track - the host's track above a guest's vCPUs; as braid_perfetto_track() */
-int braid_perfetto_guest_track(struct braid_perfetto_out *o, struct braid_perfetto_machine *host,
-			       struct braid_perfetto_machine *guest);
+/** braid_perfetto_vcpus_hand_on - append what was kept to the part's packets, and forget it */
+void braid_perfetto_vcpus_hand_on(struct braid_perfetto_vcpus *x);
+
+/** braid_perfetto_vcpus_take - write the slices of a part, and cut that off its packets. Return: likewise */
+int braid_perfetto_vcpus_take(struct braid_perfetto_vcpus *x, struct braid_text *part);
+
+/** braid_perfetto_guest_track - the number of the host's track above a guest's vCPUs */
+u64 braid_perfetto_guest_track(const struct braid_perfetto_machine *guest);
+
+/** braid_perfetto_put_guest_track - describe it, the first time; as braid_perfetto_track() */
+int braid_perfetto_put_guest_track(struct braid_perfetto_out *o,
+				   struct braid_perfetto_machine *host,
+				   struct braid_perfetto_machine *guest);
 
 /** braid_perfetto_vcpus_free - free all; NULL is fine */
 void braid_perfetto_vcpus_free(struct braid_perfetto_vcpus *x);

@@ -67,7 +67,6 @@ struct braid_perfetto_states {
 	struct braid_slices *slices;
 	struct braid_perfetto_sequence sequence;
 	struct braid_text text;			/* scratch space */
-	u64 *tracks;				/* by the slices' vCPU; 0: none */
 	u32 constants[CONSTANTS];		/* their numbers; 0: not written yet */
 	/* Names whose strings are written, the last one of each hash. */
 	struct known {
@@ -225,6 +224,11 @@ static struct braid_perfetto_machine *host_of(struct braid_perfetto_states *x)
 	return &x->machines[k];
 }
 
+static u64 track_of(u32 vcpu)
+{
+	return braid_perfetto_track_of(BRAID_PERFETTO_STATE, vcpu);
+}
+
 static int put_track(struct braid_perfetto_states *x, u32 vcpu)
 {
 	const struct braid_vcpu *v = &braid_slices_states(x->slices)->vcpus[vcpu];
@@ -233,10 +237,10 @@ static int put_track(struct braid_perfetto_states *x, u32 vcpu)
 	int err;
 
 	host = host_of(x);
-	err = braid_perfetto_guest_track(x->out, host, guest);
+	err = braid_perfetto_put_guest_track(x->out, host, guest);
 	snprintf(name, sizeof(name), "%s vCPU %u, state", guest->name, v->number);
-	return err ? err : braid_perfetto_track(x->out, host, &x->tracks[vcpu],
-						guest->vcpus_track, name,
+	return err ? err : braid_perfetto_track(x->out, host, track_of(vcpu),
+						braid_perfetto_guest_track(guest), name,
 						"What this vCPU did at each ns: docs/analyze.md of tracebraid explains the states.");
 }
 
@@ -268,7 +272,7 @@ static int put_slice(void *arg, const struct braid_slice *slice)
 	char name[BRAID_NAME_TEXT], task[BRAID_NAME_TEXT], culprit[BRAID_NAME_TEXT];
 	struct event e = {
 		.ns = slice->from_ns, .type = BRAID__TRACK_EVENT__TYPE__SLICE_BEGIN,
-		.track = x->tracks[slice->vcpu],
+		.track = track_of(slice->vcpu),
 		.flows = slice->flows.of, .nr_flows = slice->flows.nr,
 	};
 	int err = name_slice(x, &e, slice, name);
@@ -294,12 +298,12 @@ static int put_wake(void *arg, const struct braid_slice_wake *wake)
 	char name[sizeof(wakes) + BRAID_NAME_TEXT];
 	struct event e = {
 		.ns = wake->ns, .type = BRAID__TRACK_EVENT__TYPE__INSTANT,
+		.track = track_of(wake->vcpu),
 		.flows = &flow, .nr_flows = 1,
 	};
 	int err;
 
 	braid_slices_task(x->slices, wake->vcpu, wake->pid, stpcpy(name, wakes));
-	e.track = x->tracks[wake->vcpu];
 	err = name_event(x, &e, name);
 	return err ? err : perfetto_states_put_event(x, &e);
 }
@@ -323,10 +327,6 @@ int braid_perfetto_states_begin(struct braid_perfetto_states **out, struct braid
 	err = braid_slices_begin(&x->slices, walk, &ops, x);
 	if (err)
 		return err;
-	x->tracks = calloc((size_t)braid_slices_states(x->slices)->nr_vcpus + 1,
-			   sizeof(*x->tracks));
-	if (!x->tracks)
-		return braid_out_of_memory();
 	for (k = 0; k < braid_slices_states(x->slices)->nr_vcpus && !err; k++)
 		if (braid_slices_has(x->slices, k))
 			err = put_track(x, k);
@@ -345,6 +345,5 @@ void braid_perfetto_states_free(struct braid_perfetto_states *x)
 	braid_slices_free(x->slices);
 	braid_perfetto_sequence_free(&x->sequence);
 	braid_text_free(&x->text);
-	free(x->tracks);
 	free(x);
 }

@@ -21,16 +21,13 @@
 
 #define FIELD_BYTES	(2 * BRAID_VARINT_BYTES)	/* of a number, or of a string's key and length */
 
-int braid_perfetto_track(struct braid_perfetto_out *o, struct braid_perfetto_machine *m, u64 *track,
+int braid_perfetto_track(struct braid_perfetto_out *o, struct braid_perfetto_machine *m, u64 track,
 			 u64 parent, const char *name, const char *description)
 {
 	Braid__TrackDescriptor descriptor = BRAID__TRACK_DESCRIPTOR__INIT;
 	Braid__TracePacket packet = BRAID__TRACE_PACKET__INIT;
 
-	if (*track)
-		return 0;
-	*track = ++o->last_track;
-	BRAID_PERFETTO_SET(&descriptor, uuid, *track);
+	BRAID_PERFETTO_SET(&descriptor, uuid, track);
 	if (parent)
 		BRAID_PERFETTO_SET(&descriptor, parent_uuid, parent);
 	descriptor.name = (char *)name;
@@ -100,7 +97,7 @@ static int put_instant(struct braid_perfetto_out *o, struct braid_perfetto_machi
 		return braid_out_of_memory();
 	event->name = o->text.data;
 	event->type = BRAID__TRACK_EVENT__TYPE__INSTANT;
-	event->track = m->track;
+	event->track = braid_perfetto_track_of(BRAID_PERFETTO_LOSSES, m->stream->number);
 	return braid_perfetto_on_track(o, m, item->host_ns, event);
 }
 

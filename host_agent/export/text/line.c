@@ -282,7 +282,7 @@ static void line_end_part(struct braid_parts_maker *maker)
 	free(x);
 }
 
-static int line_write_part(void *arg, const struct braid_text *text)
+static int line_write_part(void *arg, struct braid_text *text)
 {
 	struct braid_line_export *x = arg;
 	int err = line_flush(x);
