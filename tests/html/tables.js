@@ -71,8 +71,8 @@ function outside(recordings) {
 	return found;
 }
 
-/* The incarnations of a guest share a lane. */
-const laneOf = (vcpu) => vcpu.replace(/ \(\d+\)\//, '/');
+/* The incarnations of a guest share a lane, with its VM while no driver runs. */
+const laneOf = (vcpu) => vcpu.replace(/ \((\d+|no driver(, \d+)?)\)\//, '/');
 
 function lanesOf(rows) {
 	const lanes = {};

@@ -57,26 +57,45 @@ static int make_groups(struct braid_html_lanes *l, const struct braid_source *so
 	return 0;
 }
 
+static int place_cpu(struct braid_html_lanes *l, u32 group, u32 cpu, u32 *lane_of_cpu)
+{
+	struct braid_html_lane lane = {
+		.kind = BRAID_HTML_LANE_CPU, .group = group, .number = cpu,
+	};
+
+	if (lane_of_cpu[cpu])
+		return 0;
+	lane_of_cpu[cpu] = l->nr_lanes;	/* never 0: that is a group's */
+	return add_lane(l, lane);
+}
+
 /* A CPU's rings, one for each buffer and incarnation, share a lane. */
 static int place_ring(struct braid_html_lanes *l, const struct braid_ring *ring, u32 *lane_of_cpu)
 {
 	u32 group = l->group_of[ring->stream->number];
 	struct braid_html_place *place = &l->places[ring->order];
-	struct braid_html_lane lane = {
-		.kind = BRAID_HTML_LANE_CPU, .group = group, .number = ring->cpu,
-	};
 
 	if (ring->cpu == BRAID_RING_NOTES) {
 		place->lane = l->groups[group].lane;
 		return 0;
 	}
-	if (!lane_of_cpu[ring->cpu]) {
-		lane_of_cpu[ring->cpu] = l->nr_lanes;	/* never 0: that is a group's */
-		if (add_lane(l, lane))
-			return -ENOMEM;
-	}
+	if (place_cpu(l, group, ring->cpu, lane_of_cpu))
+		return -ENOMEM;
 	place->lane = lane_of_cpu[ring->cpu];
 	return 0;
+}
+
+/* A VM without the driver has no rings; its vCPUs have states. */
+static int place_vm(struct braid_html_lanes *l, const struct braid_stream *vm,
+		    const struct braid_walk_options *options, u32 *lane_of_cpu)
+{
+	struct braid_ring vcpu = { .stream = vm };
+	int err = 0;
+
+	for (; vcpu.cpu < vm->nr_cpus && !err; vcpu.cpu++)
+		if (braid_select_ring((void *)options, &vcpu))
+			err = place_cpu(l, l->group_of[vm->number], vcpu.cpu, lane_of_cpu);
+	return err;
 }
 
 static u32 most_cpus(const struct braid_source *source)
@@ -84,13 +103,16 @@ static u32 most_cpus(const struct braid_source *source)
 	u32 most = 0;
 	size_t k, j;
 
-	for (k = 0; k < source->nr_streams; k++)
+	for (k = 0; k < source->nr_streams; k++) {
+		if (source->streams[k]->kind == BRAID_STREAM_VM && source->streams[k]->nr_cpus > most)
+			most = source->streams[k]->nr_cpus;
 		for (j = 0; j < source->streams[k]->nr_rings; j++) {
 			u32 cpu = source->streams[k]->rings[j]->cpu;
 
 			if (cpu != BRAID_RING_NOTES && cpu >= most)
 				most = cpu + 1;
 		}
+	}
 	return most;
 }
 
@@ -110,6 +132,8 @@ static int place_rings(struct braid_html_lanes *l, const struct braid_source *so
 			for (j = 0; l->group_of[s->number] == g && j < s->nr_rings && !err; j++)
 				if (braid_select_ring((void *)options, s->rings[j]))
 					err = place_ring(l, s->rings[j], lane_of_cpu);
+			if (l->group_of[s->number] == g && s->kind == BRAID_STREAM_VM && !err)
+				err = place_vm(l, s, options, lane_of_cpu);
 		}
 	}
 	free(lane_of_cpu);
