@@ -98,11 +98,11 @@ def any_device(ctx):
 @case("any-record", usual=("6.12",), needs=NEEDS)
 def any_record(ctx):
     """A guest without a device is found and recorded by its name, by two agents at once: each event once, and what is lost counted."""
-    guest = ctx.guest(shm=None, mem="512M")
+    guest = ctx.guest("any-record", shm=None, mem="512M")  # no other case's name: it is looked for
     guest.boot()
     load(guest, "events=storm")
     guest.run(f"echo 1 > {TREE}/events/storm/enable")
-    listed = {region["region"]: region for region in json.loads(ctx.run_agent("list", "--json").stdout)}
+    listed = {found.get("region"): found for found in json.loads(ctx.run_agent("list", "--json").stdout)}
     region = listed[f"pid:{guest.pid}"]
     ctx.equal((region["guest"], region["driver"]), (guest.name, "live"), "name and state of the region")
     resident = resident_of(guest.pid)
@@ -120,7 +120,7 @@ def any_record(ctx):
 @case("any-reset", usual=("6.12",), needs=NEEDS)
 def any_reset(ctx):
     """A guest is reset while it writes: all that is in the capture is what it wrote, and the next boot is recorded, too."""
-    guest = ctx.guest(shm=None, mem="512M")
+    guest = ctx.guest("any-reset", shm=None, mem="512M")  # likewise
     guest.boot()
     load(guest, "memory_mb=4")
     guest.run(f"echo 1 > {TREE}/events/storm/enable")
@@ -131,7 +131,7 @@ def any_reset(ctx):
     ctx.wait_until(lambda: capture.stat().st_size > 4 << 20, "events of the storm in the capture", timeout=60)
     guest.reset()
     load(guest)  # the region of the kernel before may still be whole
-    agent.wait_line("g1: .*(the guest has freed it, or was reset|the guest was reset, and has another one)", timeout=60)
+    agent.wait_line(f"{guest.name}: .*(the guest has freed it, or was reset|the guest was reset, and has another one)", timeout=60)
     ctx.wait_until(lambda: agent.output().count("its memory is only read") == 2, "the next boot's region", timeout=60)
     guest.run(f"echo 1 > {TREE}/events/sched/enable")
     guest.run("for k in 1 2 3 4 5 6 7 8; do :; done; ls / > /dev/null")
