@@ -10,6 +10,7 @@ Every wait is for a condition, fails at once when the guest can no longer fulfil
 
 import atexit
 import contextlib
+import gzip
 import os
 import pathlib
 import re
@@ -303,6 +304,13 @@ class Guest:
         if status:
             raise CommandFailed(self._describe(f"{command!r} ended with {status}:\n{output.rstrip()}"))
         return output
+
+    def read(self, path, timeout=COMMAND_TIMEOUT_S):
+        """The bytes of a file, which pass packed: each byte takes the emulated port 3 us of CPU."""
+        status, output = self.sh(f"gzip < {path}", timeout, text=False)
+        if status:
+            raise CommandFailed(self._describe(f"reading {path} ended with {status}:\n{output.decode(errors='replace')}"))
+        return gzip.decompress(output)
 
     def bg(self, command, timeout=COMMAND_TIMEOUT_S):
         """Starts a shell command in the background; returns a Background."""

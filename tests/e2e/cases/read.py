@@ -246,7 +246,7 @@ def read_waits(ctx):
 
 def lines_of(ctx, guest):
     """Reads the text and checks the order of its times; returns (text, its events as matches)."""
-    text = guest.run(f"cat {TREE}/trace", timeout=120)
+    text = guest.read(f"{TREE}/trace", timeout=120).decode(errors="replace")
     lines = [line for line in text.splitlines() if not line.startswith(("#", "CPU:"))]
     found = [LINE.fullmatch(line) for line in lines]
     ctx.check(all(found), f"malformed lines: {[line for line, ok in zip(lines, found) if not ok][:3]}")
@@ -276,7 +276,7 @@ def read_text(ctx):
         guest.run(f"echo {kind} > {TREE}/output")
         ctx.check(guest.run(f"grep -m 1 -E '{pattern}' {TREE}/trace || true"), f"no line of {kind}")
     guest.run(f"echo binary > {TREE}/output")
-    payloads, at, seen = guest.sh(f"cat {TREE}/trace", text=False)[1], 0, 0
+    payloads, at, seen = guest.read(f"{TREE}/trace"), 0, 0
     while at < len(payloads):
         at += 32 + 8 * (struct.unpack_from("<Q", payloads, at + 16)[0] % 6)  # a number of words by the event's own
         seen += 1

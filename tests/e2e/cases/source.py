@@ -47,7 +47,7 @@ def source_export(ctx):
     check_exported(ctx, guest, "sched/sched_process_fork")
     guest.run(f"echo 0 > {TRACING}/events/sched/sched_process_fork/enable")
 
-    text = guest.run(f"cat {TREE}/ftrace/trace")
+    text = guest.read(f"{TREE}/ftrace/trace").decode(errors="replace")
     for wanted in ("tracing_mark_write: hello", "vfs_open <-path_openat", "sched_process_fork: comm="):
         ctx.check(wanted in text, f"the guest's trace file does not contain {wanted!r}")
 
@@ -115,7 +115,7 @@ def source_subevents(ctx):
     whole, part, late = map(int, guest.run("cat /sys/kernel/debug/subevents/printed").split())
     ctx.check(whole and part, f"{whole} printed by the event, {part} by sub-events")
     ctx.equal(late, 0, "records printed by sub-events that were unregistered")
-    text = guest.run(f"cat {TREE}/trace/trace")
+    text = guest.read(f"{TREE}/trace/trace").decode(errors="replace")
     ctx.check("part: number=7\n" in text and "part: number=105\n" in text, "sub-events do not print")
     ctx.check("whole: number=112\n" in text and "whole: number=7\n" not in text,
               "records without a sub-event do not print")
@@ -145,7 +145,7 @@ LINE = re.compile(r"^\s*.*-(\d+)\s+\[\d+\]\s+\S+\s+[\d.]+: (.*)$")
 def texts_of(guest, path, pid):
     """The texts of a process's events in a trace file, without their times."""
     # An emulated PREEMPT_RT kernel prints slowly.
-    found = (LINE.match(line) for line in guest.run(f"cat {path}", timeout=240).splitlines())
+    found = (LINE.match(line) for line in guest.read(path, timeout=240).decode(errors="replace").splitlines())
     # The driver prints its own hash for an mm pointer.
     return [re.sub("mm_id=[0-9]+", "mm_id=", line[2]) for line in found if line and int(line[1]) == pid]
 
@@ -201,7 +201,7 @@ RESCHED = 1  # the flag character that another CPU may change between two record
 def flags_of(guest, path):
     """The number of times that a trace file has each event with each set of flags."""
     # A parent on another CPU may reap a task between the two records of its last switch.
-    text = guest.run(f"cat {path}", timeout=180).replace("prev_state=X ", "prev_state=Z ")
+    text = guest.read(path, timeout=180).decode(errors="replace").replace("prev_state=X ", "prev_state=Z ")
     found = (FLAGS.match(line) for line in text.splitlines())
     return collections.Counter((line[4], line[1], line[2], line[5], line[3]) for line in found if line)
 
