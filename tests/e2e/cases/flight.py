@@ -120,7 +120,7 @@ def copy_running(ctx, guest, name):
 @case("recover-running", usual=("6.1",), needs=NEEDS, arm64=True)
 def recover_running(ctx):
     """Copies of a running guest's region, under load and while it is recorded, are valid, and take nothing."""
-    guest = up(ctx, parameters="overwrite=1")
+    guest = up(ctx, parameters="overwrite=1 ring_size_kb=512")
     guest.run(f"echo 1 > {TREE}/events/storm/storm/enable")
     work = guest.bg(f"until [ -e /tmp/stop ]; do echo 100 > {STORM}/run; done", timeout=120)
     ctx.wait_until(lambda: offered_by(guest) > 1000, "events")
