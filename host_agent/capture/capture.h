@@ -246,11 +246,12 @@ void braid_capture_soon(const struct braid_capture_reader *r, u64 offset);
  * @offset: of the chunk, from a view
  * @to: a struct braid_chunk followed by @bytes of payload
  * @bytes: wanted; fails when the payload has fewer
+ * @alone: what is near it is not to be read soon
  *
  * Return: 0, or -errno with braid_fail(). The file may have changed meanwhile: lengths are checked
  * again; the caller must not trust the content.
  */
-int braid_capture_load(struct braid_capture_reader *r, u64 offset, void *to, u32 bytes);
+int braid_capture_load(struct braid_capture_reader *r, u64 offset, void *to, u32 bytes, bool alone);
 
 /* Damage found up to now. */
 struct braid_capture_damage {

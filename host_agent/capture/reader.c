@@ -59,12 +59,6 @@ static ssize_t fetch(struct braid_capture_reader *r, void *to, size_t bytes, u64
 			   braid_pread_all(r->fd, to, bytes, offset);
 }
 
-static ssize_t fetch_again(struct braid_capture_reader *r, void *to, size_t bytes, u64 offset)
-{
-	return r->packed ? fetch(r, to, bytes, offset) :
-			   braid_blocks_read(&r->blocks, r->fd, to, bytes, offset);
-}
-
 /* Makes room in the window, which is empty then. */
 static int grow_window(struct braid_capture_reader *r, size_t bytes)
 {
@@ -254,10 +248,11 @@ void braid_capture_soon(const struct braid_capture_reader *r, u64 offset)
 		posix_fadvise(r->fd, offset, FIRST_BYTES, POSIX_FADV_WILLNEED);
 }
 
-int braid_capture_load(struct braid_capture_reader *r, u64 offset, void *to, u32 bytes)
+int braid_capture_load(struct braid_capture_reader *r, u64 offset, void *to, u32 bytes, bool alone)
 {
 	const struct braid_chunk *chunk = to;
-	ssize_t n = fetch_again(r, to, sizeof(*chunk) + bytes, offset);
+	ssize_t n = alone || r->packed ? fetch(r, to, sizeof(*chunk) + bytes, offset) :
+		    braid_blocks_read(&r->blocks, r->fd, to, sizeof(*chunk) + bytes, offset);
 
 	if (n < 0)
 		return read_error(r, n);

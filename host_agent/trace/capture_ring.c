@@ -100,7 +100,8 @@ int braid_capture_fetch(struct braid_capture_ring *ring, const struct braid_exte
 	if (cs->files[extent->file].dat)	/* its pages have no header of ours */
 		return braid_dat_load(cs->files[extent->file].dat, extent,
 				      ring->chunk + BRAID_HOST_PAGE_AT, extent->to_bytes);
-	err = braid_capture_load(cs->files[extent->file].reader, extent->offset, ring->chunk, bytes);
+	err = braid_capture_load(cs->files[extent->file].reader, extent->offset, ring->chunk, bytes,
+				 false);
 	return err || !cs->files[extent->file].by_index ? err :
 	       braid_capture_check_page(ring, extent->file, ring->chunk, bytes);
 }
@@ -133,7 +134,7 @@ static bool is_before(void *arg, const struct braid_extent *extent)
 
 	/* What can't be read is found when its turn comes. */
 	return !braid_capture_load(ring->source->files[extent->file].reader, extent->offset, head,
-				   look->bytes) &&
+				   look->bytes, true) &&
 	       look->before(ring, head + sizeof(struct braid_chunk), look->ns);
 }
 

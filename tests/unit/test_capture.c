@@ -156,13 +156,13 @@ static void load_again(void)
 	NEED(!braid_capture_open(&r, path, &got));
 	for (k = NR; k-- > 1;) {
 		bytes = fill(want, k);
-		CHECK_EQ(braid_capture_load(r, offsets[k], &have, bytes), 0);
+		CHECK_EQ(braid_capture_load(r, offsets[k], &have, bytes, false), 0);
 		CHECK(!memcmp(have.payload, want, bytes));
-		CHECK_EQ(braid_capture_load(r, offsets[k], &have, bytes / 2), 0);
-		CHECK_EQ(braid_capture_load(r, offsets[k], &have, bytes + 1), -EBADMSG);
+		CHECK_EQ(braid_capture_load(r, offsets[k], &have, bytes / 2, false), 0);
+		CHECK_EQ(braid_capture_load(r, offsets[k], &have, bytes + 1, false), -EBADMSG);
 	}
-	CHECK_EQ(braid_capture_load(r, offsets[3] + 8, &have, 8), -EBADMSG);
-	CHECK_EQ(braid_capture_load(r, 1ULL << 50, &have, 8), -EBADMSG);
+	CHECK_EQ(braid_capture_load(r, offsets[3] + 8, &have, 8, false), -EBADMSG);
+	CHECK_EQ(braid_capture_load(r, 1ULL << 50, &have, 8, false), -EBADMSG);
 	braid_capture_close(r);
 }
 

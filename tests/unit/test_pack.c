@@ -106,7 +106,7 @@ static u32 compare(const char *path, struct braid_capture_damage *damage)
 		      one.type == same.type && one.bytes == same.bytes &&
 		      !memcmp(one.payload, same.payload, one.bytes));
 		least = one.bytes < 16 ? one.bytes : 16;
-		CHECK(!braid_capture_load(b, one.offset, &loaded, least));
+		CHECK(!braid_capture_load(b, one.offset, &loaded, least, false));
 		CHECK(!memcmp(loaded.payload, one.payload, least));
 		nr++;
 	}
