@@ -221,6 +221,8 @@ bool braid_extents_has_beginning(struct braid_extents *list, struct braid_extent
 	return false;
 }
 
+#define FEW_STARTS	64u	/* of which none is looked at before they are found */
+
 /* A place to begin at, and the extent there. */
 struct start {
 	struct braid_extent_cursor at;
@@ -228,11 +230,14 @@ struct start {
 };
 
 /*
- * Those of the present block and the next one; @out is the caller's to free. Memory is that of what is found, not of the
- * number that the index states. Return: how many, or -ENOMEM with braid_fail().
+ * Those of the present block and the next one, up to one that is not before; @out is the caller's to
+ * free. Memory is that of what is found, not of the number that the index states. Return: how many,
+ * or -ENOMEM with braid_fail().
  */
 static ssize_t find_starts(struct braid_extents *list, struct braid_extent_cursor c,
-			   bool (*begins)(const struct braid_extent *extent), struct start **out)
+			   bool (*before)(void *arg, const struct braid_extent *extent),
+			   bool (*begins)(const struct braid_extent *extent), void *arg,
+			   struct start **out)
 {
 	const struct braid_extent_block *block = block_after(list, &c), *stop;
 	struct braid_extent_cursor at = c;
@@ -244,8 +249,12 @@ static ssize_t find_starts(struct braid_extents *list, struct braid_extent_curso
 	for (; braid_extents_next(list, &c) > 0 && c.block != stop; at = c) {
 		struct start start = { at, c.extent };
 
-		if (begins(&c.extent) && braid_array_push(*out, nr, capacity, start))
+		if (!begins(&c.extent))
+			continue;
+		if (braid_array_push(*out, nr, capacity, start))
 			return braid_out_of_memory();
+		if (nr >= FEW_STARTS && !(nr & (nr - 1)) && !before(arg, &c.extent))
+			break;
 	}
 	return nr;
 }
@@ -255,7 +264,7 @@ int braid_extents_skip_near(struct braid_extents *list, struct braid_extent_curs
 			    bool (*begins)(const struct braid_extent *extent), void *arg)
 {
 	struct start *starts = NULL;
-	ssize_t nr = find_starts(list, *c, begins, &starts), k;
+	ssize_t nr = find_starts(list, *c, before, begins, arg, &starts), k;
 	bool moved;
 
 	if (nr < 0) {
