@@ -16,10 +16,13 @@
 #include "host_agent/discover/libvirt.h"
 #include "host_agent/live/region.h"
 #include "host_agent/transport/post_mortem.h"
+#include "host_agent/transport/vm_mirror.h"
+#include "host_agent/transport/vm_reader.h"
 #include "host_agent/util/cleanup.h"
 #include "host_agent/util/error.h"
 #include "host_agent/util/helper.h"
 #include "host_agent/util/landlock.h"
+#include "host_agent/util/peek.h"
 
 #define DEFAULT_FILE	"recovered.braid"
 #define TEMPORARY	"/tmp"
@@ -35,6 +38,7 @@ struct given {
 	char path[256];
 	char name[64];
 	int fd;
+	pid_t vmm;		/* whose memory is read; 0: it is a file */
 	struct braid_post_mortem_regions regions;
 };
 
@@ -62,11 +66,13 @@ const struct braid_cli_command braid_command_recover = {
 	.run = braid_cmd_recover, .usage = "[OPTION]... SOURCE[,name=NAME]...",
 	.text =
 	"Makes a capture of all committed events that have not been read. SOURCE is a guest as "
-	"`tracebraid list` names it, a region's file (/dev/shm/NAME, or a copy of it) or a dump of "
+	"`tracebraid list` names it, a region's file (/dev/shm/NAME, or a copy of it), a VMM whose "
+	"guest has its region in its own memory (pid:PID), or a dump of "
 	"a guest's memory: ELF (virsh dump --memory-only, QEMU's dump-guest-memory, /proc/vmcore) "
 	"or compressed (makedumpfile, --format kdump-zlib). All regions in a dump are recovered. "
 	"SOURCE is not modified.\n"
-	"The guest of a region's file may be running, and may be recorded at the same time. The capture contains "
+	"The guest of a region's file or of a VMM may be running, and may be recorded at the same "
+	"time. The capture contains "
 	"the events that are unread when the region is copied; if the guest is running, a line on "
 	"standard error and a note in the capture say so. Recordings are not affected. Events that "
 	"are overwritten during the copy count as lost.",
@@ -269,15 +275,30 @@ static int refuse_same_file(const struct recovery *r, const struct given *given)
 			  r->file);
 }
 
+/* They read VMMs' memory for us, with the privileges that we give up. */
+static int start_readers(void)
+{
+	int err = braid_cli_confines() ? braid_peek_start() : 0;
+
+	return err || !braid_cli_confines() ? err : braid_vm_reader_start();
+}
+
 static int cmd_recover_take_all(struct recovery *r)
 {
+	bool vmms = false;
 	size_t k;
 	int err = 0;
 
 	for (k = 0; k < r->nr_given && !err; k++) {
+		if (r->given[k].vmm) {
+			vmms = true;
+			continue;
+		}
 		r->given[k].fd = braid_post_mortem_take(r->given[k].path);
 		err = r->given[k].fd < 0 ? r->given[k].fd : refuse_same_file(r, &r->given[k]);
 	}
+	if (!err && vmms)
+		err = start_readers();
 	if (!err)	/* "-": a dump may have to be put in order, in a file without a name */
 		err = strcmp(r->file, "-") ? braid_landlock_allow(r->file, BRAID_PLACE_OUTPUT) :
 					     braid_landlock_allow(TEMPORARY "/-", BRAID_PLACE_WRITTEN);
@@ -292,6 +313,13 @@ static char *folder_of(const char *file)
 	if (!strcmp(file, "-"))
 		return strdup(TEMPORARY);
 	return slash ? strndup(file, slash - file + 1) : strdup(".");
+}
+
+static int open_source(struct given *given, const struct braid_post_mortem_options *o)
+{
+	if (given->vmm)
+		return braid_post_mortem_open_vm(&given->regions, given->vmm, given->path);
+	return braid_post_mortem_open(&given->regions, given->fd, given->path, o);
 }
 
 /* Finds all regions, before a former capture is replaced. Of several, one that is busy is left out. */
@@ -309,8 +337,7 @@ static int open_all(struct recovery *r)
 	braid_progress_begin(&r->progress);
 	for (k = 0; k < r->nr_given && !err; k++) {
 		child_does(r->given[k].path);
-		err = braid_post_mortem_open(&r->given[k].regions, r->given[k].fd,
-					     r->given[k].path, &o);
+		err = open_source(&r->given[k], &o);
 		if (err != -EAGAIN || r->nr_given == 1)
 			continue;
 		fprintf(stderr, "tracebraid: %s\n", braid_failure());
@@ -427,6 +454,18 @@ static void find_region(void *arg, int fd)
 		return;
 }
 
+/* Notes whose memory it is, if it is a VMM's. */
+static bool is_vmm(struct given *given)
+{
+	int pid, end = 0;
+
+	if (sscanf(given->path, BRAID_VM_SCHEME "%d%n", &pid, &end) != 1 || pid <= 0 ||
+	    given->path[end])
+		return false;
+	given->vmm = pid;
+	return true;
+}
+
 /* A name that `list` shows is a region's, and the guest's in the capture, unless a file here has it. */
 static int resolve(struct given *given)
 {
@@ -434,20 +473,23 @@ static int resolve(struct given *given)
 	pid_t pid;
 	int fd, err;
 
-	if (strchr(given->path, '/') || !access(given->path, F_OK))
+	if (strchr(given->path, '/') || !access(given->path, F_OK) || is_vmm(given))
 		return 0;
 	strcpy(word, given->path);
 	if (!find_domain(given)) {
 		err = braid_helper_start(&fd, &pid, find_region, given);
 		if (err)
 			return err;
-		err = read(fd, path, sizeof(path)) == sizeof(path) && *path == '/' ? 0 :
-		      braid_fail(-ENOENT, "%s", *path == '!' ? path + 1 : "the search for regions failed");
+		if (read(fd, path, sizeof(path)) == sizeof(path) && *path != '!')
+			strcpy(given->path, path);
+		else
+			err = braid_fail(-ENOENT, "%s", *path == '!' ? path + 1 :
+					 "the search for regions failed");
 		close(fd);
 		waitpid(pid, NULL, 0);
 		if (err)
 			return err;
-		strcpy(given->path, path);
+		is_vmm(given);
 	}
 	if (!*given->name)
 		snprintf(given->name, sizeof(given->name), "%.63s", word);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "host_agent/transport/beacon.h"
 #include "host_agent/transport/dump.h"
 #include "host_agent/transport/post_mortem.h"
 #include "host_agent/util/array.h"
@@ -17,11 +18,15 @@
 #define MOST_TRIED	64u	/* lists of one region */
 #define MOST_TIMES	4u	/* the dump's size: regions that a liar lays over one another */
 
-/* What may be the announcement of a region's chunks, as the driver keeps it in its memory. */
+/*
+ * What may be a list of a region's chunks: the announcement that the driver keeps in its memory, or
+ * the first beacon of a region that is in the guest's own.
+ */
 struct list {
-	u64 first;		/* address of its first chunk */
+	u64 first;		/* address of its first chunk, without a beacon */
 	u64 address;		/* of the list */
 	u32 nr_chunks;
+	bool beacon;
 };
 
 struct scan {
@@ -80,6 +85,20 @@ static int find_lists(struct scan *s, u64 address, const u64 *page)
 	return 0;
 }
 
+/* Chunk 0's beacon. The page after it has the superblock. */
+static int find_beacon(struct scan *s, u64 address, const struct braid_beacon *beacon)
+{
+	struct list list = {
+		.first = address + beacon->page_bytes, .address = address, .beacon = true,
+	};
+
+	if (braid_beacon_check(beacon) || beacon->index || beacon->address != address ||
+	    s->nr_lists >= MOST_FOUND)
+		return 0;
+	return braid_array_push(s->lists, s->nr_lists, s->lists_capacity, list) ?
+	       braid_fail(-ENOMEM, "%s: out of memory", s->path) : 0;
+}
+
 static int search(struct scan *s)
 {
 	u64 end = braid_dump_end_address(s->dump), address = 0;
@@ -92,7 +111,9 @@ static int search(struct scan *s)
 				     address))
 			err = braid_fail(-ENOMEM, "%s: out of memory", s->path);
 		if (!err)
-			err = find_lists(s, address, page);
+			err = page[0] == BRAID_BEACON_MAGIC ?
+				find_beacon(s, address, (void *)page) :
+				find_lists(s, address, page);
 		if (s->o->progress)
 			s->o->progress(s->o->progress_arg, "searching", address, end);
 		s->there_bytes += BRAID_PAGE_BYTES;
@@ -152,6 +173,34 @@ static u64 count_rings(struct scan *s, const struct place *place, const struct b
 	return found;
 }
 
+/*
+ * Each chunk that is in the dump has its beacon: a set is complete, or it is dead, as after a
+ * reset. Return: whether this is.
+ */
+static bool load_beacons(struct scan *s, const struct list *list,
+			 const struct braid_superblock *sb, struct place *place)
+{
+	struct braid_beacon first, beacon;
+	u32 k;
+
+	if (braid_dump_read(s->dump, list->address, &first, sizeof(first)) ||
+	    braid_beacon_check(&first) || first.index || first.region_bytes < sb->region_bytes)
+		return false;
+	place->nr_chunks = first.nr_chunks;
+	for (k = 0; k < first.nr_chunks; k++) {
+		const struct braid_beacon_chunk *chunk = &first.chunks[k];
+
+		if (!braid_dump_read(s->dump, chunk->address, &beacon, sizeof(beacon)) &&
+		    (braid_beacon_check(&beacon) || !braid_beacon_is_chunk(&beacon, &first, k)))
+			return false;
+		place->chunks[k] = (struct braid_virtio_chunk){
+			htole64(chunk->address + first.page_bytes),
+			htole64(chunk->bytes - first.page_bytes),
+		};
+	}
+	return true;
+}
+
 /* Reads a list's chunks; false when they can't be this region's. */
 static bool load_list(struct scan *s, const struct list *list, const struct braid_superblock *sb,
 		      struct place *place)
@@ -159,6 +208,8 @@ static bool load_list(struct scan *s, const struct list *list, const struct brai
 	u64 sum = 0;
 	u32 k;
 
+	if (list->beacon)
+		return load_beacons(s, list, sb, place);
 	if (braid_dump_read(s->dump, list->address + sizeof(struct braid_virtio_control),
 			    place->chunks, list->nr_chunks * sizeof(*place->chunks)))
 		return false;
@@ -173,7 +224,8 @@ static bool load_list(struct scan *s, const struct list *list, const struct brai
 
 /*
  * A region is contiguous (an ivshmem device's memory), or where a list says: the driver's
- * own, or an old one that was freed. The rings decide. Returns how many were found.
+ * own, or an old one that was freed. The rings decide; after a beacon, a list of beacons alone.
+ * Returns how many were found.
  */
 static u64 find_place(struct scan *s, u64 address, const struct braid_superblock *sb,
 		      struct place *best)
@@ -186,6 +238,9 @@ static u64 find_place(struct scan *s, u64 address, const struct braid_superblock
 	place.chunks[0] = (struct braid_virtio_chunk){ htole64(address), htole64(sb->region_bytes) };
 	*best = place;
 	most = count_rings(s, best, sb);
+	for (k = 0; k < s->nr_lists; k++)
+		if (s->lists[k].first == address && s->lists[k].beacon)
+			most = 0;
 	for (k = 0; k < s->nr_lists && tried < MOST_TRIED; k++) {
 		if (s->lists[k].first != address || !load_list(s, &s->lists[k], sb, &place))
 			continue;

@@ -73,6 +73,20 @@ void braid_post_mortem_free(struct braid_post_mortem_regions *regions);
  */
 struct braid_endpoint *braid_post_mortem_endpoint(struct braid_post_mortem_region *region);
 
+/**
+ * braid_post_mortem_open_vm - braid_post_mortem_open() of a process' memory
+ * @regions: those found are added
+ * @pid: of a VMM, which is only read
+ * @path: for messages
+ *
+ * The region of a guest that runs is followed until all that its rings had is copied, and proven
+ * (docs/guest-memory.md). Sleeps for up to half a second for each region.
+ *
+ * Return: 0, or -errno with braid_fail(): -ENOENT: no region found.
+ */
+int braid_post_mortem_open_vm(struct braid_post_mortem_regions *regions, pid_t pid,
+			      const char *path);
+
 /** braid_dump_open - braid_post_mortem_open() of a dump */
 int braid_dump_open(struct braid_post_mortem_regions *regions, int fd, const char *path,
 		    const struct braid_post_mortem_options *o);

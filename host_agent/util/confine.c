@@ -246,7 +246,8 @@ static int allow_calls(scmp_filter_ctx ctx, enum braid_confine what, const pid_t
 						  allow_reading(ctx);
 	if (!err && confinements[what].threads)
 		err = allow_threads(ctx);
-	if (!err && what == BRAID_CONFINE_INSPECT)
+	/* To see whether a VMM lives, of which memory is copied. */
+	if (!err && (what == BRAID_CONFINE_INSPECT || what == BRAID_CONFINE_CONVERT))
 		err = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(pidfd_open), 0);
 	if (!err && what == BRAID_CONFINE_RECORD)
 		err = allow_recording(ctx, children);

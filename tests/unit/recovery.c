@@ -6,6 +6,7 @@
 #include "host_agent/clock_sync/host.h"
 #include "host_agent/trace/source.h"
 #include "host_agent/transport/post_mortem.h"
+#include "host_agent/transport/vm_mirror.h"
 #include "tests/unit/need.h"
 #include "tests/unit/recovery.h"
 
@@ -69,10 +70,14 @@ struct recovery recovery_run(const char *path, const char *capture, const char *
 	struct braid_post_mortem_regions regions = { 0 };
 	struct braid_live_sink sink = { .next_stream = 1 };
 	struct recovery r = { 0 };
-	int fd = braid_post_mortem_take(path);
+	int pid, vmm = sscanf(path, BRAID_VM_SCHEME "%d", &pid) == 1;
+	int fd = vmm ? -1 : braid_post_mortem_take(path);
 	size_t k;
 
-	r.err = fd < 0 ? fd : braid_post_mortem_open(&regions, fd, path, &o);
+	if (vmm)
+		r.err = braid_post_mortem_open_vm(&regions, pid, path);
+	else
+		r.err = fd < 0 ? fd : braid_post_mortem_open(&regions, fd, path, &o);
 	r.nr_regions = regions.nr;
 	r.unplaced = regions.unplaced;
 	r.cut_off = regions.cut_off;

@@ -345,7 +345,7 @@ static void each_may_do_its_work(void)
 		{ try_room, { -EPERM, -EPERM, -EPERM, 0, -EPERM, -EPERM } },
 		{ try_thread, { 0, 0, -EPERM, 0, -EPERM, NOT_TRIED } },
 		{ try_ask_other, { -EPERM, -EPERM, -EPERM, 0, -EPERM, -EPERM } },
-		{ try_pidfd, { -EPERM, -EPERM, 0, 0, -EPERM, -EPERM } },
+		{ try_pidfd, { -EPERM, 0, 0, 0, -EPERM, -EPERM } },
 		{ try_bind_own, { -EPERM, -EPERM, -EPERM, 0, -EPERM, -EPERM } },
 		{ try_policy_own, { -EPERM, -EPERM, -EPERM, 0, -EPERM, -EPERM } },
 		{ try_kill_own, { -EPERM, -EPERM, -EPERM, 0, -EPERM, -EPERM } },
