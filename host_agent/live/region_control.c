@@ -173,7 +173,8 @@ int braid_live_control_poll(struct braid_live_control *c, struct braid_live_stre
 	int err;
 
 	if (!c->busy) {
-		if (c->more_events && !c->disarming && c->next_command == last_command(s)) {
+		if (c->more_events && !c->disarming && !s->mapping->one_way &&
+		    c->next_command == last_command(s)) {
 			c->more_events = false;	/* a module of the guest brought some */
 			c->asked_again = true;
 			c->next_command = 1;
