@@ -77,10 +77,11 @@ static const struct braid_option options[] = {
 	  "memory of a VMM's process, in which a guest without a device has its region",
 	  .values = "@region ivshmem-doorbell: vhost-user: pid:" },
 	{ 'd', "domain", "DOMAIN", .take = take_domain, .help =
-	  "a libvirt domain; may be repeated. Waits for a domain that is shut off or has no "
-	  "region yet (see `tracebraid attach`)", .values = "@domain" },
+	  "a libvirt domain; may be repeated. Waits for a domain that is shut off, or whose "
+	  "driver is not loaded (without `tracebraid attach` its memory is read)", .values = "@domain" },
 	{ 'a', "all", NULL, BRAID_FLAG(RECORD, o.domains.all),
-	  "all regions, and all domains that are attached or become attached during the recording" },
+	  "all regions, and those that come during the recording: of domains that are attached, and "
+	  "in guests' own memory" },
 	BRAID_OPTION_CONNECT(RECORD, o.domains.uri, ""),
 	{ 'e', "event", "SYSTEM[:EVENT]", EVENTS(o.events),
 	  "events to enable in the guests; globs; may be repeated, or separated by commas. Default: "

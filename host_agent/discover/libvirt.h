@@ -109,6 +109,8 @@ void braid_qemus_of_domains(struct braid_domain *domains, size_t nr);
 enum braid_domain_change_kind {
 	BRAID_DOMAIN_FAILED = 1,	/* the watch can't begin: detail says why */
 	BRAID_DOMAIN_REGION,		/* it runs, and path is its region */
+	BRAID_DOMAIN_MEMORY,		/* it runs without a device: its driver may lay out a
+					   region in the memory of the VMM, which path is */
 	BRAID_DOMAIN_BARE,		/* it has none now: detail gives the reason */
 	BRAID_DOMAIN_EVENT,		/* it had the event in detail */
 	BRAID_DOMAIN_LISTED,		/* all existing domains have been reported */

@@ -6,6 +6,8 @@
 #include <sys/socket.h>
 
 #include "host_agent/discover/libvirt_private.h"
+#include "host_agent/transport/vm_mirror.h"
+#include "host_agent/util/array.h"
 #include "host_agent/util/cleanup.h"
 #include "host_agent/util/error.h"
 #include "host_agent/util/helper.h"
@@ -57,29 +59,48 @@ static void send_change(struct watch *w, u32 kind, const char *name, const char 
 		w->ended = true;
 }
 
-/* State of a domain: its region, or why it has none. */
-static void send_domain(struct watch *w, virDomainPtr dom)
+/* State of a domain whose QEMU is known if it can be: its region, or why it has none. */
+static void send_state(struct watch *w, const struct braid_domain *domain)
 {
-	struct braid_domain domain;
-	char detail[256];
+	const char *name = domain->name;
+	char detail[300], path[32];
 
-	if (braid_libvirt_describe(dom, &domain))
-		return;		/* it went */
-	if (domain.attached) {
-		send_change(w, BRAID_DOMAIN_REGION, domain.name, domain.path, "");
+	if (domain->attached) {
+		send_change(w, BRAID_DOMAIN_REGION, domain->name, domain->path, "");
+		return;
+	}
+	if (domain->qemu_pid) {
+		snprintf(path, sizeof(path), BRAID_VM_SCHEME "%d", (int)domain->qemu_pid);
+		if (*domain->blank)
+			snprintf(detail, sizeof(detail), "its memory is read (%s); or use 'tracebraid attach', or -r %.150s if that is its region",
+				 path, domain->blank);
+		else
+			snprintf(detail, sizeof(detail), "no device: its memory is read (%s); "
+				 "'tracebraid attach %s' adds one", path, name);
+		send_change(w, BRAID_DOMAIN_MEMORY, name, path, detail);
 		return;
 	}
 	if (!w->names)
 		return;		/* this one was not requested */
-	if (domain.active && *domain.blank)
+	if (domain->active && *domain->blank)
 		snprintf(detail, sizeof(detail), "it has no region; run 'tracebraid attach', or use -r %.150s if that is its region",
-			 domain.blank);
-	else if (domain.active)
+			 domain->blank);
+	else if (domain->active)
 		snprintf(detail, sizeof(detail), "it has no region; 'tracebraid attach %s' adds one",
-			 domain.name);
+			 domain->name);
 	else
-		snprintf(detail, sizeof(detail), "it is %s; waiting for its start", domain.state);
-	send_change(w, BRAID_DOMAIN_BARE, domain.name, "", detail);
+		snprintf(detail, sizeof(detail), "it is %s; waiting for its start", domain->state);
+	send_change(w, BRAID_DOMAIN_BARE, name, "", detail);
+}
+
+static void send_domain(struct watch *w, virDomainPtr dom)
+{
+	struct braid_domain domain;
+
+	if (braid_libvirt_describe(dom, &domain))
+		return;		/* it went */
+	braid_qemus_of_domains(&domain, 1);
+	send_state(w, &domain);
 }
 
 /* Events -------------------------------------------------------------------------------- */
@@ -243,17 +264,24 @@ static int connect_and_listen(struct watch *w)
 /* Without names: the running ones; with names: all of those. */
 static void send_all(struct watch *w)
 {
+	braid_auto_free struct braid_domain *domains = NULL;
+	size_t nr = 0, capacity = 0, i;
+	struct braid_domain domain;
 	virDomainPtr *doms = NULL;
 	int k, n;
 
 	n = virConnectListAllDomains(w->conn, &doms,
 				     w->names ? 0 : VIR_CONNECT_LIST_DOMAINS_ACTIVE);
 	for (k = 0; k < n; k++) {
-		if (libvirt_watch_wanted(w, doms[k]))
-			send_domain(w, doms[k]);
+		if (libvirt_watch_wanted(w, doms[k]) && !braid_libvirt_describe(doms[k], &domain) &&
+		    braid_array_push(domains, nr, capacity, domain))
+			w->ended = true;	/* without memory */
 		virDomainFree(doms[k]);
 	}
 	free(doms);
+	braid_qemus_of_domains(domains, nr);
+	for (i = 0; i < nr; i++)
+		send_state(w, &domains[i]);
 }
 
 static void on_timer(int timer, void *arg)

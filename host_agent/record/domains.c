@@ -33,41 +33,6 @@ static struct braid_record_guest *find_domain(struct braid_recording *r, const c
 	return NULL;
 }
 
-/* A guest with that name by its own claim, or by its file, yields the name to a domain. */
-static bool gives_way(struct braid_record_guest *guest)
-{
-	const char *slash = strrchr(guest->path, '/');
-	const char *base = slash ? slash + 1 : guest->path;
-
-	if (guest->source || guest->named || *guest->domain || !strcmp(base, guest->name))
-		return false;
-	snprintf(guest->name, sizeof(guest->name), "%.63s", base);
-	return true;
-}
-
-/* Names distinguish streams; a domain that returned with another file keeps its name. */
-static int check_name(struct braid_recording *r, const struct braid_domain_change *change)
-{
-	struct braid_record_guest *guest;
-	bool gone;
-	size_t k;
-
-	if (!strcmp(change->name, "host"))
-		return braid_fail(-EINVAL, "%s: \"host\" is reserved for the host; use -r %s,name=NAME",
-				  change->path, change->path);
-	for (k = 0; k < r->nr_guests; k++) {
-		guest = &r->guests[k];
-		if (strcmp(guest->name, change->name) || !strcmp(guest->path, change->path))
-			continue;
-		gone = guest->source &&
-		       braid_region_source_status(guest->source).phase == BRAID_PHASE_GONE;
-		if (!gone && !gives_way(guest))
-			return braid_fail(-EINVAL, "%s and %s would both be named \"%s\"; use -r %s,name=NAME",
-					  guest->path, change->path, change->name, guest->path);
-	}
-	return 0;
-}
-
 /* A guest that was found by its file, or named by it, turns out to be a domain. */
 static int know_domain(struct braid_recording *r, struct braid_record_guest *guest,
 		       const struct braid_domain_change *change)
@@ -77,7 +42,7 @@ static int know_domain(struct braid_recording *r, struct braid_record_guest *gue
 	strcpy(guest->domain, change->name);
 	if (guest->source || guest->named || !strcmp(guest->name, change->name))
 		return 0;
-	err = check_name(r, change);
+	err = braid_record_check_name(r, change->path, change->name, change->name);
 	if (!err)
 		strcpy(guest->name, change->name);
 	return err;
@@ -94,7 +59,7 @@ static int domains_add_guest(struct braid_recording *r, const struct braid_domai
 
 	if (known)
 		return know_domain(r, known, change);
-	err = check_name(r, change);
+	err = braid_record_check_name(r, change->path, change->name, change->name);
 	if (err)
 		return err;
 	strcpy(guest.path, change->path);
@@ -103,6 +68,15 @@ static int domains_add_guest(struct braid_recording *r, const struct braid_domai
 	if (braid_array_push(r->guests, r->nr_guests, r->guests_capacity, guest))
 		return braid_out_of_memory();
 	return 1;
+}
+
+/* Of all domains, those are recorded whose region is found; others may have no driver. */
+static int domains_note_memory(struct braid_recording *r, const struct braid_domain_change *change)
+{
+	struct braid_record_guest *known = find_path(r, change->path);
+
+	return known ? know_domain(r, known, change) :
+		       braid_record_note_domain(r, change->path, change->name);
 }
 
 /* Before the recording begins. Returns 1 at the list's end, 0, or -errno with braid_fail(). */
@@ -124,6 +98,12 @@ static int take_listed(struct braid_recording *r, const struct braid_domain_chan
 			return ret < 0 ? ret : 0;
 		braid_record_say(r, change->name, "left out: %s", braid_failure());
 		return 0;
+	case BRAID_DOMAIN_MEMORY:
+		if (r->o.domains.all)
+			return domains_note_memory(r, change);
+		braid_record_say(r, change->name, "%s", change->detail);
+		ret = domains_add_guest(r, change);
+		return ret < 0 ? ret : 0;
 	default:
 		return 0;
 	}
@@ -214,6 +194,12 @@ static int take_change(struct braid_recording *r, const struct braid_domain_chan
 {
 	switch (change->kind) {
 	case BRAID_DOMAIN_REGION:
+		begin_guest(r, change);
+		return 0;
+	case BRAID_DOMAIN_MEMORY:
+		if (r->o.domains.all)
+			return domains_note_memory(r, change);
+		braid_record_say(r, change->name, "%s", change->detail);
 		begin_guest(r, change);
 		return 0;
 	case BRAID_DOMAIN_EVENT:

@@ -80,6 +80,8 @@ static int poll_all(struct braid_recording *r)
 	}
 	ret = braid_record_poll_vms(r);
 	if (!ret)
+		ret = braid_record_poll_memories(r);
+	if (!ret)
 		ret = braid_sampler_turn(r->sampler, r->sink.capture, false);
 	if (!ret)
 		ret = braid_record_mark_complete(r);

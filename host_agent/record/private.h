@@ -102,6 +102,18 @@ bool braid_record_live_gone(struct braid_recording *r);
  */
 void braid_record_live_end(struct braid_recording *r);
 
+/*
+ * names.c. Whether a guest at that path can be named so, or is of the same domain. Return: 0, or
+ * -EINVAL with braid_fail().
+ */
+int braid_record_check_name(struct braid_recording *r, const char *path, const char *name,
+			    const char *domain);
+
+/* memories.c. 0 or -ENOMEM with braid_fail(). */
+int braid_record_note_domain(struct braid_recording *r, const char *path, const char *name);
+int braid_record_poll_memories(struct braid_recording *r);
+void braid_record_close_memories(struct braid_recording *r);
+
 /* vms.c. 0 or -errno with braid_fail(): the capture's, or without memory. */
 int braid_record_open_vms(struct braid_recording *r);	/* after the host; nothing without it */
 int braid_record_poll_vms(struct braid_recording *r);

@@ -20,6 +20,7 @@
 #include "host_agent/capture/flusher.h"
 #include "host_agent/clock_sync/sampler.h"
 #include "host_agent/discover/libvirt.h"
+#include "host_agent/discover/vms.h"
 #include "host_agent/live/region.h"
 #include "host_agent/live/tracefs.h"
 #include "host_agent/live/vm.h"
@@ -164,6 +165,20 @@ struct braid_viewer_mark {
 	s64 until_ns;		/* all that was before is in them, as far as can be known */
 };
 
+/* The search for regions in guests' own memory that come while others are recorded. */
+struct braid_record_memories {
+	bool wanted;
+	struct braid_vms vms;
+	size_t at;			/* of the VM that is searched next */
+	u64 look_ns;			/* when the VMs are listed again */
+	u64 search_ns;			/* when the next one is searched */
+	struct braid_record_domain {
+		char path[32];		/* of the memory of its VMM */
+		char name[64];
+	} *domains;			/* of libvirt, that run without a device */
+	size_t nr_domains, capacity;
+};
+
 /* A separate process that prints events as they are recorded. */
 struct braid_record_viewer {
 	bool in_memory;		/* the capture is not kept: it is a file without a name ... */
@@ -197,6 +212,7 @@ struct braid_recording {
 	struct braid_record_flight flight;
 	struct braid_record_viewer viewer;
 	struct braid_record_marks marks;
+	struct braid_record_memories memories;
 	struct braid_live_sink sink;
 	struct braid_flusher *flusher;	/* writes the capture; NULL: none is kept, or many are */
 	struct braid_exchange *exchange;

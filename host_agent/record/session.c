@@ -48,6 +48,7 @@ static int close_all(struct braid_recording *r, int err)
 	braid_sampler_close(r->sampler);	/* it may hold a file of the instance that is to go */
 	braid_tracefs_source_close(r->host_source);
 	braid_vm_sources_close(r->vms);
+	braid_record_close_memories(r);
 	braid_exchange_stop(r->exchange);
 	braid_kvm_watch_close(r->kvm_watch);
 	if (r->sink.capture && !err)

@@ -143,8 +143,10 @@ int braid_record_find_guests(struct braid_recording *r)
 
 	if (r->nr_guests)
 		err = resolve_given(r);
-	if (!err && (r->o.domains.all || (!r->nr_guests && !r->o.domains.nr)))
+	if (!err && (r->o.domains.all || (!r->nr_guests && !r->o.domains.nr))) {
+		r->memories.wanted = r->o.domains.all || r->o.flight.wanted;
 		err = setup_take_all(r);
+	}
 	/* The report distinguishes streams by name. */
 	for (k = 0; k < r->nr_guests && !err; k++)
 		if (!strcmp(r->guests[k].name, "host"))
@@ -284,7 +286,8 @@ int braid_record_open_guest(struct braid_recording *r, struct braid_record_guest
 
 int braid_record_open_guests(struct braid_recording *r)
 {
-	bool expects = braid_record_expects(r), some = r->nr_guests || expects;
+	bool expects = braid_record_expects(r);
+	bool some = r->nr_guests || expects || r->memories.wanted;
 	size_t k = 0, found = r->nr_guests;
 	bool defaults = !r->o.events.nr;
 	int err = 0;

@@ -8,7 +8,8 @@ import re
 from xml.etree import ElementTree
 
 from harness import case
-from kit import NEEDS, check_accounts, check_order, check_storm, events_of, load, start_recorder, stop_recorder, storm
+from kit import (NEEDS, TREE, check_accounts, check_order, check_storm, events_of, load,
+                 start_recorder, stop_recorder, storm)
 from rig import boot_all
 from virt import BRIDGE, STRANGER, Virt
 
@@ -309,3 +310,53 @@ def check_storm_parts(ctx, lines, offered):
     for name, parts in offered.items():
         streams = [line["read"] for line in lines if line["type"] == "stream" and line["stream"] == name]
         ctx.equal(streams, parts, f"events of the parts of {name}")
+
+
+def load_storm(guest):
+    """Loads the driver, which has no device, and enables the storm's event: the host can't."""
+    load(guest)
+    guest.run(f"echo 1 > {TREE}/events/storm/enable")
+
+
+@case("any-domain", usual=("6.12",), needs=NEEDS)
+def any_domain(ctx):
+    """Domains without a device are recorded from their own memory: by name, and by --all as they get drivers."""
+    virt = Virt(ctx)
+    early, late = virt.domain("early"), virt.domain("late")
+    early.boot()
+    captures = {name: ctx.dir / f"{name}.braid" for name in ("named", "all", "flight")}
+    unasked = {"confirm": False}  # of its events: the host only reads
+    named = start_recorder(virt, "-d", "early", "-e", "storm", "-o", captures["named"], **unasked)
+    ctx.check("early: no device: its memory is read" in named.output(), named.output())
+    everything = start_recorder(virt, "--all", "-e", "storm", "-o", captures["all"], **unasked)
+    flight = start_recorder(virt, "--snapshot", "--all", "-e", "storm", "--on-count=0", **unasked)
+    load_storm(early)
+    for agent in (everything, flight):
+        agent.wait_line("early: recorded from now on")
+    named.wait_line("early: its memory is only read")
+    offered = {"early": [storm(early, 2000)]}
+
+    late.boot()
+    load_storm(late)
+    for agent in (everything, flight):
+        agent.wait_line("late: recorded from now on", timeout=60)
+    offered["late"] = [storm(late, 2000)]
+    virt.run_agent("snapshot", "-o", captures["flight"])
+    late.kill()
+    everything.wait_line("late: .*destroyed")
+    stop_recorder(ctx, everything)
+    stop_recorder(ctx, flight)
+    virt.run_agent("attach", "early", "--timeout", "60")
+    named.wait_line("early: recorded from now on")
+    moved = storm(early, 1000)
+    stop_recorder(ctx, named)
+
+    for name in ("all", "flight"):
+        lines = events_of(ctx, captures[name])
+        check_order(ctx, lines)
+        check_storm_parts(ctx, lines, offered)
+        for guest, (events,) in offered.items():
+            check_storm(ctx, lines, guest, events)
+        check_accounts(ctx, captures[name])
+    offered["early"].append(moved - offered["early"][0])
+    check_storm_parts(ctx, events_of(ctx, captures["named"]), {"early": offered["early"]})
