@@ -45,6 +45,11 @@ bool braid_region_source_rings(const struct braid_region_source *s)
 	return s->control.wake_asked;
 }
 
+u64 braid_region_source_rest_ns(const struct braid_region_source *s)
+{
+	return s->phase == BRAID_PHASE_RECORDING ? braid_endpoint_rest_ns(s->endpoint) : 0;
+}
+
 u64 braid_region_source_complete(const struct braid_region_source *s)
 {
 	return s->phase == BRAID_PHASE_RECORDING ? braid_live_complete(&s->rings) :

@@ -15,6 +15,8 @@
 #define SHARE_NS	200000ULL	/* a guest at rest is polled this seldom for each guest ... */
 #define REST_MAX_NS	80000000ULL	/* ... and not too seldom for our heartbeat */
 #define LIVE_REST_NS	40000000ULL	/* ... nor for the viewer */
+#define COPY_SHARE_NS	1000000ULL	/* likewise, where a poll reads another process' memory */
+#define COPY_REST_NS	500000000ULL	/* (such a guest does not see our heartbeat) */
 #define ARM_LIMIT_NS	3000000000ULL
 #define DISARM_LIMIT_NS	2500000000ULL
 #define PROGRESS_NS	1000000000ULL
@@ -26,7 +28,9 @@
  */
 static u64 longest_rest_ns(const struct braid_recording *r, const struct braid_record_guest *guest)
 {
-	u64 ns = r->nr_guests * SHARE_NS, most_ns = r->sink.prompt ? LIVE_REST_NS : REST_MAX_NS;
+	bool copied = braid_region_source_rest_ns(guest->source);
+	u64 ns = r->nr_guests * (copied ? COPY_SHARE_NS : SHARE_NS);
+	u64 most_ns = r->sink.prompt ? LIVE_REST_NS : copied ? COPY_REST_NS : REST_MAX_NS;
 
 	if (ns >= most_ns || braid_region_source_rings(guest->source))
 		return most_ns;
@@ -39,15 +43,16 @@ static u64 longest_rest_ns(const struct braid_recording *r, const struct braid_r
  */
 static int poll_guest(struct braid_recording *r, struct braid_record_guest *guest, u64 now_ns)
 {
-	u64 longest_ns;
+	u64 longest_ns, shortest_ns;
 	int ret;
 
 	if (guest->due_ns > now_ns + guest->rest_ns / 8)
 		return BRAID_POLL_IDLE;
 	ret = braid_region_source_poll(guest->source);
 	longest_ns = longest_rest_ns(r, guest);
-	if (ret != BRAID_POLL_IDLE || !guest->rest_ns)
-		guest->rest_ns = SLEEP_MIN_NS;
+	shortest_ns = braid_region_source_rest_ns(guest->source);
+	if (ret != BRAID_POLL_IDLE || guest->rest_ns < shortest_ns || !guest->rest_ns)
+		guest->rest_ns = shortest_ns > SLEEP_MIN_NS ? shortest_ns : SLEEP_MIN_NS;
 	else
 		guest->rest_ns = 2 * guest->rest_ns < longest_ns ? 2 * guest->rest_ns : longest_ns;
 	guest->due_ns = ret == BRAID_POLL_MORE ? 0 : now_ns + guest->rest_ns;
@@ -97,6 +102,19 @@ static int poll_all(struct braid_recording *r)
 	}
 	ret = braid_record_live_turn(r);
 	return ret ? ret : result;
+}
+
+/* How long no guest is due, but no longer than all others can wait. */
+static u64 guests_rest_ns(const struct braid_recording *r)
+{
+	u64 now_ns = braid_host_clock_ns(), ns = SLEEP_MAX_NS, left_ns;
+	size_t k;
+
+	for (k = 0; k < r->nr_guests; k++) {
+		left_ns = r->guests[k].due_ns > now_ns ? r->guests[k].due_ns - now_ns : 0;
+		ns = left_ns < ns ? left_ns : ns;
+	}
+	return r->nr_guests && !r->host_source ? ns : 0;
 }
 
 static u64 time_left_ns(const struct braid_recording *r)
@@ -170,7 +188,8 @@ static bool rest(struct braid_recording *r, int result, u64 *sleep_ns, struct br
 		*sleep_ns = SLEEP_MIN_NS;
 	else if (*sleep_ns < SLEEP_MAX_NS)
 		*sleep_ns = 2 * *sleep_ns < SLEEP_MAX_NS ? 2 * *sleep_ns : SLEEP_MAX_NS;
-	ns = *sleep_ns;
+	ns = guests_rest_ns(r);
+	ns = ns > *sleep_ns ? ns : *sleep_ns;
 	listen_to_guests(r, &ns);
 	listen_to_others(r);
 	if (result != BRAID_POLL_MORE)

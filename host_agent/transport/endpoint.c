@@ -85,6 +85,11 @@ u64 braid_endpoint_unproven(const struct braid_endpoint *p)
 	return p->ops->unproven ? p->ops->unproven(p) : 0;
 }
 
+u64 braid_endpoint_rest_ns(const struct braid_endpoint *p)
+{
+	return p->ops->rest_ns ? p->ops->rest_ns(p) : 0;
+}
+
 /* A file ------------------------------------------------------------------------------------ */
 
 struct file_endpoint {

@@ -25,6 +25,7 @@ struct braid_endpoint_ops {
 								   doorbell */
 	void (*settle)(struct braid_endpoint *p);	/* NULL: nothing is pending */
 	u64 (*unproven)(const struct braid_endpoint *p);	/* NULL: 0 */
+	u64 (*rest_ns)(const struct braid_endpoint *p);		/* NULL: 0 */
 };
 
 /* Each kind begins with it. */
@@ -118,5 +119,13 @@ void braid_endpoint_settle(struct braid_endpoint *p);
 
 /** braid_endpoint_unproven - events that were copied, and may not be the guest's */
 u64 braid_endpoint_unproven(const struct braid_endpoint *p);
+
+/**
+ * braid_endpoint_rest_ns - how long it is better not served, because each time costs a copy
+ * @p: the endpoint
+ *
+ * Return: ns, short enough for what the guest writes now; 0: at any time.
+ */
+u64 braid_endpoint_rest_ns(const struct braid_endpoint *p);
 
 #endif /* BRAID_TRANSPORT_ENDPOINT_H */

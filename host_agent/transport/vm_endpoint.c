@@ -103,6 +103,13 @@ static u64 vm_endpoint_unproven(const struct braid_endpoint *endpoint)
 	return p->mapping ? braid_vm_mirror_unproven(p->mirror) : 0;
 }
 
+static u64 vm_endpoint_rest_ns(const struct braid_endpoint *endpoint)
+{
+	const struct vm_endpoint *p = (const struct vm_endpoint *)endpoint;
+
+	return p->mapping ? braid_vm_mirror_rest_ns(p->mirror) : 0;
+}
+
 const struct braid_endpoint_ops braid_vm_endpoint_ops = {
 	.scheme = BRAID_VM_SCHEME,
 	.open = vm_endpoint_open,
@@ -111,4 +118,5 @@ const struct braid_endpoint_ops braid_vm_endpoint_ops = {
 	.serve = vm_endpoint_serve,
 	.settle = vm_endpoint_settle,
 	.unproven = vm_endpoint_unproven,
+	.rest_ns = vm_endpoint_rest_ns,
 };

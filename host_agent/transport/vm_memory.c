@@ -21,6 +21,7 @@
 #define PRESENT		(1ULL << 63)
 #define MOST_MAPPINGS	65536u
 #define ENTRIES		512u		/* of pagemap, at a time */
+#define AHEAD		64u		/* at least: it costs as much as one */
 
 /* Mappings that continue one another: QEMU's advice for a part splits one. */
 static bool vm_memory_continues(const struct braid_vm_mapping *a, const struct braid_vm_mapping *b)
@@ -167,30 +168,56 @@ const struct braid_vm_mapping *braid_vm_memory_mapping(const struct braid_vm_mem
 	return NULL;
 }
 
-/* Return: 0: all pages of a range are present; -ENODATA; or -ESRCH: the process has ended. */
-static int vm_memory_look(const struct braid_vm_memory *vm, u64 address, u64 bytes)
+/* What pagemap says of consecutive pages. */
+struct vm_pages {
+	u64 first, nr, ahead;
+	u64 entries[ENTRIES];
+};
+
+/* Of at least one page, and of some that follow: what is read next is often near. */
+static int vm_memory_load_pages(const struct braid_vm_memory *vm, struct vm_pages *pages,
+				u64 first, u64 wanted)
 {
-	u64 first = address / vm->page_bytes, left, entries[ENTRIES], k, n;
-	ssize_t got;
+	u64 nr = wanted < pages->ahead ? pages->ahead : wanted < ENTRIES ? wanted : ENTRIES;
+	ssize_t got = pread(vm->pagemap, pages->entries, nr * sizeof(*pages->entries),
+			    first * sizeof(*pages->entries));
+
+	pages->first = first;
+	pages->nr = got > 0 ? got / sizeof(*pages->entries) : 0;
+	return got < 0 ? -ENODATA : pages->nr ? 0 : -ESRCH;
+}
+
+/*
+ * @pages: of a look just before, or of none
+ * Return: 0: all pages of a range are present; -ENODATA; or -ESRCH: the process has ended.
+ */
+static int vm_memory_look(const struct braid_vm_memory *vm, struct vm_pages *pages, u64 address,
+			  u64 bytes)
+{
+	u64 page = address / vm->page_bytes, end;
+	int err;
 
 	if (!bytes || address + bytes - 1 < address)
 		return -ENODATA;
-	left = (address + bytes - 1) / vm->page_bytes - first + 1;
-	for (; left; left -= n, first += n) {
-		n = left < ENTRIES ? left : ENTRIES;
-		got = pread(vm->pagemap, entries, n * sizeof(*entries), first * sizeof(*entries));
-		if (got != (ssize_t)(n * sizeof(*entries)))
-			return got ? -ENODATA : -ESRCH;
-		for (k = 0; k < n; k++)
-			if (!(entries[k] & PRESENT))
-				return -ENODATA;
+	end = (address + bytes - 1) / vm->page_bytes + 1;
+	for (; page < end; page++) {
+		if (page - pages->first >= pages->nr) {
+			err = vm_memory_load_pages(vm, pages, page, end - page);
+			if (err)
+				return err;
+		}
+		if (!(pages->entries[page - pages->first] & PRESENT))
+			return -ENODATA;
 	}
 	return 0;
 }
 
 bool braid_vm_memory_present(const struct braid_vm_memory *vm, u64 address, u64 bytes)
 {
-	return !vm_memory_look(vm, address, bytes);
+	struct vm_pages pages;
+
+	pages.first = pages.nr = pages.ahead = 0;
+	return !vm_memory_look(vm, &pages, address, bytes);
 }
 
 /* Appends a range to a vector, or extends its last one. */
@@ -209,6 +236,7 @@ static int vm_memory_read_vector(const struct braid_vm_memory *vm,
 {
 	struct iovec local[BRAID_VM_READ_PARTS], remote[BRAID_VM_READ_PARTS];
 	size_t nr_local = 0, nr_remote = 0, bytes = 0, k;
+	struct vm_pages pages;
 	ssize_t got;
 	int err;
 
@@ -218,8 +246,10 @@ static int vm_memory_read_vector(const struct braid_vm_memory *vm,
 					     parts[k].bytes);
 		bytes += parts[k].bytes;
 	}
+	pages.first = pages.nr = 0;
+	pages.ahead = AHEAD;
 	for (k = 0; k < nr_remote; k++) {
-		err = vm_memory_look(vm, (u64)remote[k].iov_base, remote[k].iov_len);
+		err = vm_memory_look(vm, &pages, (u64)remote[k].iov_base, remote[k].iov_len);
 		if (err)
 			return err;
 	}

@@ -11,6 +11,8 @@
 
 #define DOWN_NS		1000000000ULL	/* a kernel that ends lives so long after it was LIVE */
 #define SETTLE_STEP_NS	1000000
+#define REST_MIN_NS	1000000ULL
+#define REST_MAX_NS	16000000ULL
 
 /* The head ------------------------------------------------------------------------------------- */
 
@@ -47,11 +49,13 @@ static bool vm_mirror_is_same(const struct braid_vm_mirror *m, const struct brai
  */
 static bool vm_mirror_beats(struct braid_vm_mirror *m, u64 now_ns)
 {
+	struct braid_mailbox *box = braid_vm_mirror_section(m, BRAID_SECTION_MAILBOX);
 	u64 steps = m->now.beat - m->beat, elapsed_us = (now_ns - m->beat_ns) / 1000;
 	u64 most = (2 * elapsed_us + 1000000) * (m->sb.counter_hz / 1000000 + 1);
 
 	if (!steps)
 		return false;
+	box->guest_heartbeat = m->now.beat;
 	m->beat = m->now.beat;
 	m->beat_ns = now_ns;
 	return steps <= most;
@@ -105,6 +109,38 @@ static bool vm_mirror_copy(struct braid_vm_mirror *m)
 	for (k = 0; k < m->nr_rings; k++)
 		braid_vm_ring_copy(&m->rings[k].r, &m->batch);
 	return braid_vm_mirror_read(m, m->now_ns);
+}
+
+/* The eighths of a ring, or of four turns' most, that this turn copies; 8: it may be lapped. */
+static u32 vm_mirror_eighths(const struct braid_vm_ring *r)
+{
+	u32 most = r->map.nr_slots < 4 * BRAID_VM_RING_WINDOW ? r->map.nr_slots :
+							       4 * BRAID_VM_RING_WINDOW;
+
+	return r->left ? 0 : r->placed ? 8 * r->nr / most : 8;
+}
+
+/* Turns are as rare as the fastest ring permits: each costs several reads, whatever they bring. */
+static void vm_mirror_pace(struct braid_vm_mirror *m)
+{
+	u32 most = 0, eighths;
+	size_t k;
+
+	for (k = 0; k < m->nr_rings; k++) {
+		eighths = vm_mirror_eighths(&m->rings[k].r);
+		most = eighths > most ? eighths : most;
+	}
+	m->rest_ns = most >= 4 ? REST_MIN_NS : most > 1 ? m->rest_ns / 2 :
+		     most ? m->rest_ns : 2 * m->rest_ns;
+	if (m->rest_ns < REST_MIN_NS)
+		m->rest_ns = REST_MIN_NS;
+	if (m->rest_ns > REST_MAX_NS)
+		m->rest_ns = REST_MAX_NS;
+}
+
+u64 braid_vm_mirror_rest_ns(const struct braid_vm_mirror *m)
+{
+	return m->rest_ns;
 }
 
 /* Return: whether something was copied that the second look confirms. */
@@ -167,6 +203,7 @@ bool braid_vm_mirror_pull(struct braid_vm_mirror *m)
 	braid_vm_mirror_follow_buffers(m);
 	if (m->now.buffers_seq != m->next.buffers_seq || !vm_mirror_copy(m))
 		return any;
+	vm_mirror_pace(m);
 	for (k = 0; k < m->nr_rings && !copied; k++)
 		copied = m->rings[k].r.nr;
 	if (copied || braid_vm_mirror_tables_changed(m) ||

@@ -55,6 +55,13 @@ void braid_vm_mirror_settle(struct braid_vm_mirror *m);
 /** braid_vm_mirror_unproven - events that were copied, and may not be the guest's */
 u64 braid_vm_mirror_unproven(const struct braid_vm_mirror *m);
 
+/**
+ * braid_vm_mirror_rest_ns - how long the next turn can wait
+ *
+ * So long that a turn copies an eighth of a ring, or a quarter of what it can copy; at most 16 ms.
+ */
+u64 braid_vm_mirror_rest_ns(const struct braid_vm_mirror *m);
+
 /** braid_vm_mirror_close - the mapping stays; NULL is fine */
 void braid_vm_mirror_close(struct braid_vm_mirror *m);
 

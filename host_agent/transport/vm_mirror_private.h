@@ -55,6 +55,8 @@ struct braid_vm_mirror {
 	u64 now_ns;			/* of this turn */
 	u64 seek_ns;			/* when the next search for another region is due */
 	u64 other_nonce, other_beat;	/* of the other region that the last one found */
+	u64 rest_ns;			/* until the next turn */
+	u64 cells_ns;			/* when clock cells were copied last */
 	u64 turn, proven;		/* number of this turn; of the last one proven */
 };
 
@@ -98,7 +100,7 @@ void braid_vm_mirror_gone(struct braid_vm_mirror *m, const char *why);
  */
 bool braid_vm_mirror_read(struct braid_vm_mirror *m, u64 now_ns);
 
-/* Whether the first look shows that a table has changed. */
+/* Whether the first look shows that a table has changed, or clock cells are due. */
 bool braid_vm_mirror_tables_changed(struct braid_vm_mirror *m);
 
 /* Copies those that the second look shows to have changed, the clock cells and the heartbeat. */

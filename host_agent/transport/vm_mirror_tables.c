@@ -8,6 +8,7 @@
 #include "host_agent/util/cleanup.h"
 
 #define COMMS_NS	50000000ULL	/* the table of comms is large, and changes often */
+#define CELLS_NS	1000000000ULL	/* clock cells change at each poll: at rest, a turn of their own */
 #define ABSENT_NS	2000000000ULL	/* pages that are not in memory for longer won't return */
 
 void braid_vm_mirror_gone(struct braid_vm_mirror *m, const char *why)
@@ -132,15 +133,14 @@ bool braid_vm_mirror_tables_changed(struct braid_vm_mirror *m)
 	       symbols->nr_used != m->now.symbols.nr_used ||
 	       symbols->missed != m->now.symbols.missed ||
 	       comms->generation != m->now.comms.generation ||
-	       cells->poll_seq != m->now.cells.poll_seq ||
-	       cells->wall_seq != m->now.cells.wall_seq || cells->vm_seq != m->now.cells.vm_seq;
+	       ((!m->cells_ns || m->now_ns - m->cells_ns >= CELLS_NS) &&
+		(cells->poll_seq != m->now.cells.poll_seq ||
+		 cells->wall_seq != m->now.cells.wall_seq || cells->vm_seq != m->now.cells.vm_seq));
 }
 
 void braid_vm_mirror_copy_tables(struct braid_vm_mirror *m, u64 now_ns)
 {
-	struct braid_mailbox *box = braid_vm_mirror_section(m, BRAID_SECTION_MAILBOX);
-
-	box->guest_heartbeat = m->then.beat;
+	m->cells_ns = now_ns;
 	vm_mirror_copy_line(m, offsetof(struct braid_clock_cells, wall_seq));
 	vm_mirror_copy_line(m, offsetof(struct braid_clock_cells, poll_seq));
 	vm_mirror_copy_line(m, offsetof(struct braid_clock_cells, vm_seq));

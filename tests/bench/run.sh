@@ -26,6 +26,7 @@ fi
 	tests/bench/guests.py
 	build/bench_clock
 	build/bench_many
+	build/bench_memory
 	tests/bench/exports.py
 } >"$out.new"
 mv "$out.new" "$out"

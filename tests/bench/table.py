@@ -65,6 +65,10 @@ ROWS = (
     "the agent at rest",
     Row("two guests", "agent_at_rest_two_guests"),
     Row("500 guests", "agent_at_rest_500_guests"),
+    Row("500 guests' own memories", "agent_at_rest_500_own_memories", LESS, 2),
+    "guests' own memory",
+    Row("region found in 4 GiB", "region_found_in_4_GiB", LESS, 10),
+    Row("four storms, over shared regions", "agent_following_own_memory_over_shared", LESS, 1.3),
 )
 
 

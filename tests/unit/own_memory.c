@@ -73,7 +73,48 @@ static void start_process(struct own_memory *memory, int fd)
 	await_process(memory);
 }
 
-void own_memory_begin(struct own_memory *memory, struct fake_guest *g, u64 nonce)
+/* A page of each 2 MiB is present. */
+static void map_more(u64 bytes)
+{
+	volatile u8 *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+			       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	u64 k;
+
+	if (at == MAP_FAILED || madvise((void *)at, bytes, MADV_NOHUGEPAGE))
+		_exit(1);
+	for (k = -(uintptr_t)at % STEP; k < bytes; k += STEP)
+		at[k] = 1;
+}
+
+/* Likewise, without a program: hundreds of these are small. */
+static void start_fork(struct own_memory *memory, int fd, u64 more)
+{
+	void *at = (void *)((1ULL << 45) + STEP - BRAID_PAGE_BYTES);
+	int in[2], out[2];
+
+	NEED(!pipe2(in, O_CLOEXEC) && !pipe2(out, O_CLOEXEC));
+	fflush(NULL);
+	memory->pid = fork();
+	if (!memory->pid) {
+		dup2(in[0], 0);
+		dup2(out[1], 1);
+		if (mmap(at, memory->bytes, PROT_READ | PROT_WRITE,
+			 MAP_SHARED | MAP_FIXED_NOREPLACE, fd, 0) != at ||
+		    madvise(at, memory->bytes / 2, MADV_POPULATE_READ) || close_range(3, ~0U, 0))
+			_exit(1);
+		if (more)
+			map_more(more);
+		_exit(write(1, "ready\n", 6) != 6 || read(0, in, 1) != 0);
+	}
+	close(in[0]);
+	close(out[1]);
+	memory->in = in[1];
+	memory->out = out[0];
+	await_process(memory);
+}
+
+/* Return: its file. */
+static int move(struct own_memory *memory, struct fake_guest *g, u64 nonce)
 {
 	u64 at;
 	u32 k;
@@ -95,7 +136,24 @@ void own_memory_begin(struct own_memory *memory, struct fake_guest *g, u64 nonce
 			  at) == base);
 		put_beacon(memory, 0, k, nonce);
 	}
+	/* The next guest's process shall have no more than its own. */
+	NEED(!madvise(memory->vm, memory->bytes, MADV_DONTFORK));
+	return fd;
+}
+
+void own_memory_begin(struct own_memory *memory, struct fake_guest *g, u64 nonce)
+{
+	int fd = move(memory, g, nonce);
+
 	start_process(memory, fd);
+	close(fd);
+}
+
+void own_memory_begin_small(struct own_memory *memory, struct fake_guest *g, u64 nonce, u64 more)
+{
+	int fd = move(memory, g, nonce);
+
+	start_fork(memory, fd, more);
 	close(fd);
 }
 

@@ -20,6 +20,12 @@ struct own_memory {
 /* Moves the region of a guest that does not run. Its size is a multiple of OWN_CHUNK_ROOM. */
 void own_memory_begin(struct own_memory *memory, struct fake_guest *g, u64 nonce);
 
+/*
+ * Likewise; its process is a fork of this one, which can't take pages out of its tables.
+ * @more: bytes of other memory that it has, a page of each 2 MiB of which is present
+ */
+void own_memory_begin_small(struct own_memory *memory, struct fake_guest *g, u64 nonce, u64 more);
+
 /* As a driver that is unloaded: the beacons are void. */
 void own_memory_clear(struct own_memory *memory);
 
