@@ -87,13 +87,16 @@ static void vm_search_steps(struct look *look, const struct braid_vm_mapping *ma
 	}
 }
 
+/* A mapping of a guest's memory begins at a multiple of 2 MiB of the guest, or its file does. */
 static void vm_search_mapping(struct look *look, const struct braid_vm_mapping *mapping)
 {
-	u64 phase = (mapping->start - mapping->offset) % STEP;
+	u64 begin = mapping->start % STEP, file = (mapping->start - mapping->offset) % STEP;
 
 	vm_search_steps(look, mapping, 0);
-	if (mapping->inode && phase)
-		vm_search_steps(look, mapping, phase);
+	if (begin)
+		vm_search_steps(look, mapping, begin);
+	if (mapping->inode && file && file != begin)
+		vm_search_steps(look, mapping, file);
 	vm_search_flush(look);
 }
 

@@ -35,8 +35,8 @@ struct braid_vm_search {
  * @regions: room for BRAID_VM_REGIONS
  * @search: filled
  *
- * Looks at addresses, and at offsets in files, that are multiples of BRAID_BEACON_STEP. Its work is
- * bounded by the size of the mappings, whatever is in them.
+ * Looks at addresses, at distances from where a mapping begins, and at offsets in files, that are
+ * multiples of BRAID_BEACON_STEP. Its work is bounded by the size of the mappings, whatever is in them.
  *
  * Return: 0, also without a region; or -errno with braid_fail(): -ESRCH, -EACCES, -ETIMEDOUT.
  */

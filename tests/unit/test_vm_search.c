@@ -37,14 +37,18 @@ struct chunk {
 
 static const struct chunk usual[] = { { 64 * MIB, STEP }, { 6 * MIB, STEP }, { 30 * MIB, STEP } };
 
-/* KIND as vm_process.py has it; false: it can't have such memory here. */
+/* KIND as vm_process.py has it, or "chance"; false: it can't have such memory here. */
 static bool vm_start(struct vm *vm, const char *kind)
 {
+	bool chance = !strcmp(kind, "chance");	/* where mmap() finds room, as Cloud Hypervisor */
+
 	int in[2], out[2];
 	char bytes[24], base[24], answer[8] = "";
 
 	/* QEMU's mappings of files begin a page before a multiple of 2 MiB. */
-	vm->base = (1ULL << 45) + (*kind == 's' || *kind == 'p' ? STEP - PAGE : 0);
+	vm->base = (1ULL << 45) + (*kind == 's' || *kind == 'p' ? STEP - PAGE : chance ? 5 * PAGE : 0);
+	if (chance)
+		kind = "anonymous";
 	snprintf(bytes, sizeof(bytes), "%llu", BYTES);
 	snprintf(base, sizeof(base), "%" PRIu64, (uint64_t)vm->base);
 	if (pipe(in) || pipe(out))
@@ -247,6 +251,11 @@ static void leaves_no_trace(const char *kind)
 static void anonymous_memory(void)
 {
 	leaves_no_trace("anonymous");
+}
+
+static void anonymous_memory_by_chance(void)
+{
+	leaves_no_trace("chance");
 }
 
 static void shared_file(void)
@@ -504,6 +513,7 @@ static void process_ends(void)
 int main(void)
 {
 	RUN(anonymous_memory);
+	RUN(anonymous_memory_by_chance);
 	RUN(shared_file);
 	RUN(private_file);
 	RUN(huge_pages);
