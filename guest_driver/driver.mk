@@ -17,7 +17,8 @@ FORCE:
 kdir		= $(or $(wildcard /lib/modules/$(1)/build $(B)/kernels/$(1)/build), \
 		    $(B)/kernels/$(lastword $(subst -, ,$(1))))
 
-# Modules in a folder of links: (folder, Kbuild file, kernel's folder, more for make). A print format
+# Modules in a folder of links: (folder, Kbuild file, kernel's folder, more for make). W=1 would start kernel-doc for each
+# source and kernel, which `make check-lint` runs once. A print format
 # of 6.12's trace headers is longer than sparse's longest string, 7.3's mix a flag's type with integers, and
 # 7.3 uses an operator that sparse lacks, and in constants a function that sparse does not evaluate.
 SPARSE_FLAGS	:= -D__typeof_unqual__=__typeof__ '-D__builtin_strlen(s)=(sizeof(s)-1)'
@@ -25,7 +26,7 @@ define kbuild
 	$(Q)guest_driver/stage.sh $(1) $(2)
 	$(call say,KBUILD,$@)
 	$(Q)+guest_driver/kbuild.sh $(1)/build.log \
-		$(MAKE) -C $(3) M=$(abspath $(1)) W=1 V=$(or $(V),0) CF="$(SPARSE_FLAGS)" $(4) modules \
+		$(MAKE) -C $(3) M=$(abspath $(1)) W=1 cmd_checkdoc= V=$(or $(V),0) CF="$(SPARSE_FLAGS)" $(4) modules \
 		|| { cat $(1)/build.log; exit 1; }
 	$(Q)! grep -E 'warning:|WARNING|error:' $(1)/build.log | grep -vE '/include/trace/.* (too long token expansion|degrades to integer)'
 	@touch $@

@@ -119,16 +119,20 @@ check-lint:
 	@$(if $(FLAVOURS),tests/kernels/fetch.sh $(FLAVOURS))
 	@$(MAKE) -j$(NPROC) lint-run
 
-# C=2: sparse checks each source of the driver while kbuild is there anyway. For the newest kernel's flavours, the driver
-# alone, unless they are asked for.
+# C=2: sparse checks each source of the driver while kbuild is there anyway: for all kernels that are asked for, by default
+# for the oldest and the newest, which have both branches of each condition on a version. For the newest kernel's flavours
+# the driver alone is compiled, unless they are asked for.
 .PHONY: lint-run lint-drivers lint-agent
+SPARSE_KRELS	= $(if $(KERNELS),$(TEST_KRELS),$(call krels,$(OLDEST) newest))
 LINT_KRELS	= $(if $(KERNELS),,$(strip $(call krels,newest-rt newest-cloud)))
 lint-run: lint-drivers lint-agent
 	@tests/lint/uses.py $(B)/obj $(patsubst %/tracebraid.ko,%,$(call test-drivers,$(TEST_KRELS)))
 
 lint-drivers:
-	@$(MAKE) C=2 BRAID_TEST_MODULES="$(TEST_MODULES)" $(call test-drivers,$(TEST_KRELS))
-	@$(if $(LINT_KRELS),$(MAKE) C=2 $(call test-drivers,$(LINT_KRELS)))
+	@$(MAKE) C=2 BRAID_TEST_MODULES="$(TEST_MODULES)" $(call test-drivers,$(SPARSE_KRELS))
+	+@$(call build-drivers,$(filter-out $(SPARSE_KRELS),$(TEST_KRELS)),$(TEST_MODULES))
+	@$(if $(LINT_KRELS),$(MAKE) $(call test-drivers,$(LINT_KRELS)))
+	@! $(call kdir,$(call packaged,$(OLDEST)))/scripts/kernel-doc -none $$(git ls-files 'guest_driver/*.c' 'shared/*.c') 2>&1 | grep .
 	@tests/lint/backtrace.sh $(foreach krel,$(TEST_KRELS),$(B)/guest-$(krel)/tracebraid.ko $(B)/guest-$(krel)/tracebraid_virtio.ko)
 	@for driver in $(call test-drivers,$(TEST_KRELS)); do tests/lint/write_path.sh $$driver || exit 1; done
 	@tests/lint/read_back.py $(foreach krel,$(TEST_KRELS) $(LINT_KRELS),$(call kdir,$(krel)))
