@@ -16,7 +16,7 @@ from virt import BRIDGE, STRANGER, Virt
 
 def listed(virt):
     """The output of list, by domain."""
-    return {one.get("domain"): one for one in json.loads(virt.run_agent("list", "--json").stdout)}
+    return {one["domain"]: one for one in json.loads(virt.run_agent("list", "--json").stdout) if "domain" in one}
 
 
 def check_memory(ctx, virt, name, attached, configured, file):
