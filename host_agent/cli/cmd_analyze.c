@@ -93,10 +93,10 @@ static int cmd_analyze_run(struct analyze *a, const char *name, const char *cons
 	int err = 0, first = !!a->against;
 
 	if (a->against)
-		err = braid_trace_open(&of_other, &other, paths, 1, false);
+		err = braid_trace_open(&of_other, &other, paths, 1);
 	braid_progress_end(&of_other.progress);
 	if (!err)
-		err = braid_trace_open(&a->trace, &trace, paths + first, nr - first, false);
+		err = braid_trace_open(&a->trace, &trace, paths + first, nr - first);
 	if (!err && strcmp(out, "-"))
 		tracebraid_stop_when(trace, braid_trace_stoppable());
 	if (!err)

@@ -123,12 +123,9 @@ static bool has(const struct braid_option_list *list, const char *start)
 }
 
 int braid_trace_open(struct braid_trace_options *t, struct tracebraid_trace **trace,
-		     char *const *paths, size_t nr, bool counts_faults)
+		     char *const *paths, size_t nr)
 {
-	bool all = counts_faults && !has(&t->words, "--since=");
-
-	if (trace_options_add(&t->opening, "read", all ? "all" : "index") || trace_options_add(&t->opening, "faults", "count") ||
-	    !ended(&t->opening))
+	if (trace_options_add(&t->opening, "faults", "count") || !ended(&t->opening))
 		return -ENOMEM;
 	braid_progress_begin(&t->progress);
 	tracebraid_progress(braid_progress_show, &t->progress);
@@ -228,7 +225,7 @@ int braid_trace_export(struct braid_trace_options *t, const char *form, const ch
 	words = err ? NULL : braid_trace_words(t);
 	if (!words)
 		return -ENOMEM;
-	err = braid_trace_open(t, &trace, paths, nr, !strcmp(form, "text"));
+	err = braid_trace_open(t, &trace, paths, nr);
 	if (!err && strcmp(out, "-"))
 		tracebraid_stop_when(trace, braid_trace_stoppable());
 	if (!err)

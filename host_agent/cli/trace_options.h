@@ -45,12 +45,11 @@ const char *const *braid_trace_words(struct braid_trace_options *t);
  * @trace: set on success
  * @paths: of the captures
  * @nr: of them
- * @counts_faults: read all of them first, to find their faults, unless only a part is wanted
  *
  * Return: 0, or -errno with braid_fail().
  */
 int braid_trace_open(struct braid_trace_options *t, struct tracebraid_trace **trace,
-		     char *const *paths, size_t nr, bool counts_faults);
+		     char *const *paths, size_t nr);
 
 /**
  * braid_trace_export - open captures, and write what is selected of them

@@ -4,6 +4,7 @@
 #include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "host_agent/cli/cli.h"
@@ -461,6 +462,27 @@ static void others_are_passed_over(void)
 	}
 }
 
+static u64 bytes_read(void)
+{
+	char *text = shell_output("sed -n 's/^rchar: //p' /proc/%d/io", getpid());
+	u64 bytes = strtoull(text, NULL, 10);
+
+	free(text);
+	return bytes;
+}
+
+static void a_report_reads_once(void)
+{
+	struct stat st;
+	u64 before;
+
+	free(shell_output("build/make_big_capture %s 60000", path));
+	NEED(!stat(path, &st));
+	before = bytes_read();
+	CHECK_EQ(status_of("--cpus", "1"), 0);
+	CHECK(bytes_read() - before < (u64)st.st_size * 3 / 2);
+}
+
 int main(void)
 {
 	snprintf(path, sizeof(path), "/tmp/braid-select-%d", getpid());
@@ -478,6 +500,7 @@ int main(void)
 	RUN(midnight);
 	RUN(analyses);
 	RUN(others_are_passed_over);
+	RUN(a_report_reads_once);
 	unlink(path);
 	return VERDICT();
 }
