@@ -80,7 +80,7 @@ int braid_perfetto_packet(struct braid_perfetto_out *o, struct braid_perfetto_ma
 int braid_perfetto_timed_packet(struct braid_perfetto_out *o, struct braid_perfetto_machine *m,
 				s64 ns, Braid__TracePacket *packet);
 
-/** braid_perfetto_begin_timed - begin a machine's packet, with a time; for braid_perfetto_end_timed() */
+/** braid_perfetto_begin_timed - begin a machine's packet, with a time */
 size_t braid_perfetto_begin_timed(struct braid_perfetto_out *o, struct braid_perfetto_machine *m,
 				  s64 ns);
 
@@ -251,7 +251,7 @@ int braid_perfetto_vcpu_event(struct braid_perfetto_vcpus *x, const struct braid
 /** braid_perfetto_vcpus_hand_on - append what was kept to the part's packets, and forget it */
 void braid_perfetto_vcpus_hand_on(struct braid_perfetto_vcpus *x);
 
-/** braid_perfetto_vcpus_take - write the slices of a part, and cut that off its packets. Return: likewise */
+/** braid_perfetto_vcpus_take - cut that off a part's packets, and write the slices. Likewise */
 int braid_perfetto_vcpus_take(struct braid_perfetto_vcpus *x, struct braid_text *part);
 
 /** braid_perfetto_guest_track - the number of the host's track above a guest's vCPUs */
