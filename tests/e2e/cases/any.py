@@ -142,3 +142,30 @@ def any_reset(ctx):
     ctx.equal(len(streams), 2, "streams")
     ctx.check(len(kit.intact_storm(ctx, lines, guest.name)) >= first, "events of the first boot are missing")
     ctx.check(streams[1]["read"] > 0, "no event of the second boot")
+
+
+# What an agent says of a process' memory, by kernel.yama.ptrace_scope: as the process' user, and as root.
+WAITS = "waiting for the driver in pid:"
+YAMA = {
+    0: (WAITS, WAITS),
+    1: ("kernel.yama.ptrace_scope is not 0; run as root", WAITS),
+    2: ("kernel.yama.ptrace_scope is not 0; run as root", WAITS),
+    3: ("kernel.yama.ptrace_scope is 3, so nobody may until the host boots again", ) * 2,
+}
+
+
+@case("any-yama", usual=("6.12",), needs=("agent",))
+def any_yama(ctx):
+    """Whoever may not read a VMM's memory is told who may: the agent runs in a guest, whose kernel has yama."""
+    guest = ctx.guest(shm=None, mem="512M", initrd=ctx.initrd(ctx.agent_path))
+    guest.boot()
+    if guest.sh("test -e /proc/sys/kernel/yama/ptrace_scope")[0]:
+        ctx.skip("this kernel has no yama")
+    guest.run("mkdir -p /etc; echo user:x:1000:1000::/tmp:/bin/sh > /etc/passwd")
+    vmm = guest.bg("exec su user -c 'exec sleep 1000'")
+    for scope, said in YAMA.items():
+        guest.run(f"echo {scope} > /proc/sys/kernel/yama/ptrace_scope")
+        for who, line in zip(("su user -c", "sh -c"), said):
+            _, output = guest.sh(f"{who} 'tracebraid record -t 0.2 -r pid:{vmm.pid} -o /tmp/$$.braid 2>&1'")
+            ctx.check(line in output, f"scope {scope}, {who}: {output}")
+    vmm.kill()
