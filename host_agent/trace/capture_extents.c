@@ -230,9 +230,9 @@ struct start {
 };
 
 /*
- * Those of the present block and the next one, up to one that is not before; @out is the caller's to
- * free. Memory is that of what is found, not of the number that the index states. Return: how many,
- * or -ENOMEM with braid_fail().
+ * Those of the present block and the next one, up to one that is not before; @out is the caller's
+ * to free. Memory is that of what is found, not of the number that the index states. Return: how
+ * many, or -ENOMEM with braid_fail().
  */
 static ssize_t find_starts(struct braid_extents *list, struct braid_extent_cursor c,
 			   bool (*before)(void *arg, const struct braid_extent *extent),

@@ -297,7 +297,7 @@ struct braid_perfetto_sequence {
 	struct braid_perfetto_strings *strings;	/* NULL: none yet */
 };
 
-/** braid_perfetto_begin - begin a packet, of the host's clock; append its contents to the file's bytes */
+/** braid_perfetto_begin - begin a packet, of the host's clock; append its contents to ->bytes */
 size_t braid_perfetto_begin(struct braid_perfetto_sequence *q);
 
 /** braid_perfetto_end - end it. Return: 0, or -ENOMEM with braid_fail() */
