@@ -2,6 +2,7 @@
 """Cases of guests without a device of ours: the region lies in their own memory, which the host only reads."""
 
 import json
+import os
 import re
 
 import beacons
@@ -169,3 +170,111 @@ def any_yama(ctx):
             _, output = guest.sh(f"{who} 'tracebraid record -t 0.2 -r pid:{vmm.pid} -o /tmp/$$.braid 2>&1'")
             ctx.check(line in output, f"scope {scope}, {who}: {output}")
     vmm.kill()
+
+
+def recorded(ctx, guest, capture, offered):
+    """Checks a finished capture: each event that was offered is in it once, or counted as lost."""
+    sums = check_accounts(ctx, capture)
+    check_storm(ctx, events_of(ctx, capture), guest.name, offered, sums["lost"])
+    return sums
+
+
+@case("any-hung", usual=("6.12",), needs=NEEDS, allow=(r"Kernel panic", r"sysrq"))
+def any_hung(ctx):
+    """A guest is stopped while it writes, goes on, and hangs for good: recover has it all, and the recording what was proven."""
+    guest = ctx.guest("any-hung", shm=None, mem="512M")
+    guest.boot()
+    load(guest)
+    guest.run(f"echo 1 > {TREE}/events/storm/enable")
+    capture = ctx.dir / "out.braid"
+    agent = start_recorder(ctx, "-r", guest.name, "-o", capture, confirm=False)
+    guest.post(f"echo 60000 > {kit.STORM}/run")
+    ctx.wait_until(lambda: capture.stat().st_size > 1 << 20, "events of the storm in the capture", timeout=60)
+    guest.qmp("stop")
+    stopped = [ctx.dir / f"stopped{n}.braid" for n in range(2)]
+    said = [ctx.run_agent("recover", f"pid:{guest.pid}", "-o", to).stderr for to in stopped]
+    ctx.check("running" not in said[0], f"recover took a stopped guest for a running one: {said[0]}")
+    first, second = (kit.intact_storm(ctx, events_of(ctx, to), guest.name) for to in stopped)
+    ctx.check(first and first == second, "two copies of a stopped guest differ")
+    guest.qmp("cont")
+    offered = storm(guest, 1000)  # after the other one
+    running = ctx.run_agent("recover", guest.name, "-o", ctx.dir / "running.braid").stderr
+    ctx.check("the guest is running" in running, f"recover of a running guest: {running}")
+    kit.intact_storm(ctx, events_of(ctx, ctx.dir / "running.braid"), guest.name)
+
+    guest.run("echo 0 > /proc/sys/kernel/panic")
+    guest.post("echo c > /proc/sysrq-trigger")
+    agent.wait_line("any-hung: the guest has been silent", timeout=60)
+    stop_recorder(ctx, agent)
+    recorded(ctx, guest, capture, offered)
+    ctx.run_agent("recover", guest.name, "-o", ctx.dir / "dead.braid")
+    dead = kit.intact_storm(ctx, events_of(ctx, ctx.dir / "dead.braid"), guest.name)
+    ctx.check(dead <= kit.intact_storm(ctx, events_of(ctx, capture), guest.name), "the recording lacks events")
+
+
+@case("any-unload", usual=("6.12",), needs=(*NEEDS, "module:buffers"))
+def any_unload(ctx):
+    """Buffers come and go, and the driver is unloaded and loaded again, while the guest is recorded: two streams, accounts complete."""
+    guest = ctx.guest("any-unload", shm=None, mem="512M")
+    guest.boot()
+    load(guest)
+    guest.run(f"echo 1 > {TREE}/events/storm/enable")
+    capture = ctx.dir / "out.braid"
+    agent = start_recorder(ctx, "-r", guest.name, "-o", capture, confirm=False)
+    guest.insmod("buffers")
+    guest.run("echo alloc mine 64 > /sys/kernel/debug/buffers/do; "
+              "echo 1 > /sys/kernel/debug/tracebraid/mine/events/numbers/number/enable; "
+              "echo record 500 > /sys/kernel/debug/buffers/do")
+    offered = [storm(guest, 3000)]
+    guest.run("echo free > /sys/kernel/debug/buffers/do; rmmod buffers; rmmod storm; rmmod tracebraid")
+    agent.wait_line("any-unload: the driver was unloaded|any-unload: .*has freed it", timeout=60)
+    load(guest)
+    agent.wait_line("any-unload: its memory is only read", timeout=60)
+    guest.run(f"echo 1 > {TREE}/events/storm/enable")
+    offered.append(storm(guest, 2000))
+    stop_recorder(ctx, agent)
+    check_accounts(ctx, capture)
+    lines = events_of(ctx, capture)
+    numbers = [line for line in lines if line["type"] == "event" and line["event"] == "number"]
+    ctx.equal(len(numbers), 500, "events of the buffer that was freed")
+    streams = [line for line in lines if line["type"] == "stream"]
+    ctx.equal([line["read"] + line["lost"] for line in streams], [offered[0] + 500, offered[1]], "events read and lost")
+
+
+def memory_of(pid):
+    """What a VMM's memory takes: resident, in huge pages, and of its file of memory."""
+    with open(f"/proc/{pid}/smaps_rollup", encoding="ascii") as rollup:
+        text = rollup.read()
+    blocks = 0
+    for fd in os.listdir(f"/proc/{pid}/fd"):
+        path = f"/proc/{pid}/fd/{fd}"
+        if "memfd:" in os.readlink(path):
+            blocks += os.stat(path).st_blocks * 512
+    return {"resident": resident_of(pid), "file": blocks,
+            "huge": -sum(int(n) << 10 for n in re.findall(r"^AnonHugePages:\s+(\d+)", text, re.MULTILINE))}
+
+
+@case("any-plain", usual=("6.12",), needs=NEEDS)
+def any_plain(ctx):
+    """Of a plain `-m 1G`, and of memory in a file, no more memory is used by searches and reading, nor fewer huge pages."""
+    backend = "-object", "memory-backend-memfd,id=ram,size=1G,share=on", "-machine", "memory-backend=ram"
+    for name, options in (("any-plain", ()), ("any-memfd", backend)):
+        guest = ctx.guest(name, shm=None, mem="1G", qemu_args=options)
+        guest.boot()
+        load(guest)
+        guest.run(f"echo 1 > {TREE}/events/storm/enable")
+        storm(guest, 500)
+        before = memory_of(guest.pid)
+        ctx.check(f"pid:{guest.pid}" in ctx.run_agent("list").stdout, "the region was not found")
+        ctx.run_agent("recover", f"pid:{guest.pid}", "-o", ctx.dir / "recovered.braid")
+        capture = ctx.dir / f"{name}.braid"
+        agent = start_recorder(ctx, "-r", name, "-o", capture, confirm=False)
+        first = kit.offered_by(guest)
+        offered = storm(guest, 2000) - first
+        stop_recorder(ctx, agent)
+        after = memory_of(guest.pid)
+        for what, size in before.items():
+            ctx.check(after[what] - size < 2 << 20, f"{name}: {what}: {size} before, {after[what]} after")
+        sums = check_accounts(ctx, capture)
+        ctx.equal(len(kit.intact_storm(ctx, events_of(ctx, capture), name)) + sums["lost"], offered, f"{name}: events")
+        guest.kill()
