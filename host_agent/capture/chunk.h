@@ -20,12 +20,13 @@
 #define BRAID_CHUNK_MAGIC	0x4b435242u	/* the bytes "BRCK" */
 #define BRAID_CHUNK_MAX_BYTES	(16u << 20)	/* of payload */
 #define BRAID_CAPTURE_MAJOR	1
-#define BRAID_CAPTURE_MINOR	7	/* 1: BUFFER; pages have the type of their stamps. 2:
+#define BRAID_CAPTURE_MINOR	8	/* 1: BUFFER; pages have the type of their stamps. 2:
 					   CLOCK_*, VCPUS. 3: WINDOW, and its counts in RING_END;
 					   VCPU_THREADS; flags of a CLOCK_PAIR. 4: CLOCK_VM,
 					   BRAID_MARK_DISRUPTED. 5: COMPLETE, INDEX, INDEX_BLOCKS.
 					   6: numbers of a host's events in INDEX. 7: TYPES,
-					   BRAID_STREAM_VM, BRAID_END_DRIVER */
+					   BRAID_STREAM_VM, BRAID_END_DRIVER. 8: CGROUPS,
+					   THROTTLED */
 
 enum braid_chunk_type {
 	BRAID_CHUNK_FILE = 1,		/* struct braid_chunk_file */
@@ -64,6 +65,8 @@ enum braid_chunk_type {
 	BRAID_CHUNK_PACKED_SMALL = 29,	/* struct braid_chunk_packed_small, then a segment's chunks
 					   that are not pages; PACKED with the rest is next */
 	BRAID_CHUNK_TYPES = 30,		/* struct braid_chunk_types, then types of a ring's pages */
+	BRAID_CHUNK_CGROUPS = 31,	/* struct braid_cgroup[]: of a guest's vCPUs */
+	BRAID_CHUNK_THROTTLED = 32,	/* struct braid_throttled[]: of a guest's */
 };
 
 struct braid_chunk {
@@ -277,6 +280,29 @@ struct braid_vcpu_thread {
 	u64 from_ns;			/* 0: since before the stream began */
 };
 
+/*
+ * A vCPU's thread is in this cgroup, or in one below it, and the cgroup has a CPU quota. All rows of
+ * a thread that have one from_ns hold until its next ones.
+ */
+struct braid_cgroup {
+	u64 id;				/* inode number of its folder; 0: the thread has none */
+	u64 from_ns;			/* the first rows of a thread: since before that */
+	s32 tid;			/* of the host */
+	u32 reserved0;
+	char path[104];			/* below the hierarchy's; the end of a longer one */
+};
+
+/* The cgroup's cpu.stat: its run queues were throttled for ns in all, within [from, to]. */
+struct braid_throttled {
+	u64 id;
+	u64 from_ns;
+	u64 to_ns;
+	u64 ns;
+};
+
+#define BRAID_QUOTA_SYSTEM	"tracebraid_quota_"	/* of events: moments of quotas on the host, by probes
+							   that the recorder made; its PID follows */
+
 #define BRAID_VCPUS_UNKNOWN \
 	"vCPU threads unknown (needs KVM, or QEMU with -name debug-threads=on)"
 
@@ -356,6 +382,8 @@ static_assert(sizeof(struct braid_clock_pair) == 24, "pair");
 static_assert(sizeof(struct braid_clock_vm) == 64, "vmclock");
 static_assert(sizeof(struct braid_chunk_host_clock) == 32, "host clock");
 static_assert(sizeof(struct braid_vcpu_thread) == 16, "vCPU thread");
+static_assert(sizeof(struct braid_cgroup) == 128, "cgroup");
+static_assert(sizeof(struct braid_throttled) == 32, "throttled");
 static_assert(sizeof(struct braid_chunk_window) == 16, "window");
 static_assert(sizeof(struct braid_chunk_ring_end) == 104, "ring end");
 static_assert(sizeof(struct braid_chunk_text) == 64, "text");

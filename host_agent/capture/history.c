@@ -95,6 +95,8 @@ static enum history_class class_of(u16 type)
 	case BRAID_CHUNK_CLOCK_MARK:
 	case BRAID_CHUNK_CLOCK_VM:
 	case BRAID_CHUNK_VCPU_THREADS:
+	case BRAID_CHUNK_CGROUPS:
+	case BRAID_CHUNK_THROTTLED:
 	case BRAID_CHUNK_COMMS:
 	case BRAID_CHUNK_NOTE:
 		return HISTORY_REST;

@@ -89,6 +89,35 @@ static int take_threads(struct braid_capture_stream *s, const struct braid_chunk
 	return err;
 }
 
+static int take_cgroups(struct braid_capture_stream *s, const struct braid_chunk_view *v)
+{
+	struct braid_stream *to = &s->stream;
+	struct braid_cgroup row;
+	int err = 0;
+	u32 at = 0;
+
+	while (!err && to->nr_cgroups < BRAID_MAX_TABLE &&
+	       braid_view_take(v, &at, &row, sizeof(row))) {
+		row.path[sizeof(row.path) - 1] = 0;
+		braid_text_clean(row.path);
+		err = braid_array_push(to->cgroups, to->nr_cgroups, s->cgroups_capacity, row);
+	}
+	return err;
+}
+
+static int take_throttled(struct braid_capture_stream *s, const struct braid_chunk_view *v)
+{
+	struct braid_stream *to = &s->stream;
+	struct braid_throttled row;
+	int err = 0;
+	u32 at = 0;
+
+	while (!err && to->nr_throttled < BRAID_MAX_TABLE &&
+	       braid_view_take(v, &at, &row, sizeof(row)))
+		err = braid_array_push(to->throttled, to->nr_throttled, s->throttled_capacity, row);
+	return err;
+}
+
 /* Disruptions are kept apart: a pause is two marks in a row. */
 static int take_marks(struct braid_capture_stream *s, const struct braid_chunk_view *v)
 {
@@ -145,6 +174,10 @@ int braid_capture_take_clock(struct braid_capture_stream *s, const struct braid_
 		return take_untimed(s, v);
 	case BRAID_CHUNK_VCPU_THREADS:
 		return take_threads(s, v);
+	case BRAID_CHUNK_CGROUPS:
+		return take_cgroups(s, v);
+	case BRAID_CHUNK_THROTTLED:
+		return take_throttled(s, v);
 	}
 	return 0;
 }
@@ -444,6 +477,7 @@ int braid_capture_fit_clock(struct braid_capture_stream *s)
 	int err;
 
 	braid_vcpu_sort_others(s->stream.others, s->stream.nr_others);
+	braid_vcpu_sort_cgroups(&s->stream);
 	if (s->stream.kind == BRAID_STREAM_HOST) {
 		fit_host_stream(s);
 		return 0;
@@ -540,6 +574,8 @@ int braid_stream_unrefine(struct braid_stream *stream)
 void braid_capture_free_clock(struct braid_capture_stream *s)
 {
 	braid_clock_free(&s->stream.clock);
+	free(s->stream.cgroups);
+	free(s->stream.throttled);
 	free(s->stream.threads);
 	free(s->stream.others);
 	free(s->round_trips);

@@ -75,6 +75,8 @@ int braid_capture_take_chunk(struct braid_capture_source *cs, const struct braid
 	case BRAID_CHUNK_CLOCK_PAIR:
 	case BRAID_CHUNK_VCPUS:
 	case BRAID_CHUNK_VCPU_THREADS:
+	case BRAID_CHUNK_CGROUPS:
+	case BRAID_CHUNK_THROTTLED:
 		return braid_capture_take_clock(s, v);
 	case BRAID_CHUNK_RING_END:
 		return braid_capture_take_ring_end(s, v);

@@ -105,7 +105,7 @@ struct braid_capture_stream {
 	size_t nr_breaks, breaks_capacity;
 	struct braid_clock_pair *pairs;
 	size_t nr_pairs, pairs_capacity;
-	size_t threads_capacity, others_capacity;
+	size_t threads_capacity, others_capacity, cgroups_capacity, throttled_capacity;
 	char **blocks;				/* memory that formats point into */
 	size_t nr_blocks, blocks_capacity;
 	u64 schema_bytes;

@@ -173,6 +173,10 @@ struct braid_stream {
 	struct braid_vcpu_thread *others;	/* by tid, without vCPU: of a guest, the VMM's; of a
 						   host, the recorder's */
 	size_t nr_others;
+	struct braid_cgroup *cgroups;	/* by tid, then from_ns; of a guest */
+	size_t nr_cgroups;		/* 0: it is not known which quotas its vCPUs have */
+	struct braid_throttled *throttled;	/* by id, then from_ns */
+	size_t nr_throttled;
 	u64 bound_ns;		/* worst within what the samples cover */
 	struct braid_buffer_info buffers[BRAID_MAX_BUFFERS];
 	u32 nr_buffers;		/* 0: a host's that tracebraid recorded */

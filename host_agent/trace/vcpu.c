@@ -169,3 +169,53 @@ const struct braid_stream *braid_vcpu_owner(const struct braid_source *source, s
 	}
 	return NULL;
 }
+
+static int by_thread_and_time(const void *a, const void *b)
+{
+	const struct braid_cgroup *x = a, *y = b;
+
+	return braid_compare(x->tid, y->tid) ?: braid_compare(x->from_ns, y->from_ns) ?:
+	       braid_compare(x->id, y->id);
+}
+
+static int by_id_and_time(const void *a, const void *b)
+{
+	const struct braid_throttled *x = a, *y = b;
+
+	return braid_compare(x->id, y->id) ?: braid_compare(x->from_ns, y->from_ns) ?:
+	       braid_compare(x->to_ns, y->to_ns);
+}
+
+void braid_vcpu_sort_cgroups(struct braid_stream *stream)
+{
+	if (stream->nr_cgroups)
+		qsort(stream->cgroups, stream->nr_cgroups, sizeof(*stream->cgroups),
+		      by_thread_and_time);
+	if (stream->nr_throttled)
+		qsort(stream->throttled, stream->nr_throttled, sizeof(*stream->throttled),
+		      by_id_and_time);
+}
+
+const struct braid_cgroup *braid_vcpu_cgroups(const struct braid_stream *stream, s32 tid, s64 ns,
+					      size_t *nr)
+{
+	const struct braid_cgroup *rows = stream->cgroups;
+	struct braid_cgroup at = { .tid = tid, .from_ns = ns < 0 ? 0 : ns, .id = UINT64_MAX };
+	size_t first, past;
+
+	*nr = 0;
+	braid_array_first(past, stream->nr_cgroups, by_thread_and_time(&rows[past], &at) > 0);
+	/* The first ones hold before them, too. */
+	if ((!past || rows[past - 1].tid != tid) && past < stream->nr_cgroups) {
+		at.from_ns = rows[past].from_ns;
+		braid_array_first(past, stream->nr_cgroups,
+				  by_thread_and_time(&rows[past], &at) > 0);
+	}
+	if (!past || rows[past - 1].tid != tid)
+		return NULL;
+	at.from_ns = rows[past - 1].from_ns;
+	at.id = 0;
+	braid_array_first(first, past, by_thread_and_time(&rows[first], &at) >= 0);
+	*nr = past - first < BRAID_MAX_QUOTAS ? past - first : BRAID_MAX_QUOTAS;
+	return rows + first;
+}

@@ -70,6 +70,23 @@ void braid_vcpu_map_free(struct braid_vcpu_map *map);
  */
 void braid_vcpu_sort(struct braid_vcpu_thread *threads, size_t *nr, u32 nr_cpus);
 
+/** braid_vcpu_sort_cgroups - sort a stream's cgroups and throttled times */
+void braid_vcpu_sort_cgroups(struct braid_stream *stream);
+
+#define BRAID_MAX_QUOTAS	32u	/* of a thread's cgroups, further ones are ignored */
+
+/**
+ * braid_vcpu_cgroups - the cgroups with a CPU quota that a thread is in
+ * @stream: whose vCPU it is
+ * @tid: of the host
+ * @ns: when
+ * @nr: set to their number
+ *
+ * Return: the first, in the stream's table; one with id 0 means none. NULL: they are not known.
+ */
+const struct braid_cgroup *braid_vcpu_cgroups(const struct braid_stream *stream, s32 tid, s64 ns,
+					      size_t *nr);
+
 /** braid_vcpu_sort_others - sort a stream's threads without vCPU, for braid_vcpu_owner() */
 void braid_vcpu_sort_others(struct braid_vcpu_thread *others, size_t nr);
 
