@@ -242,6 +242,7 @@ const char *braid_exit_name(u64 reason, char name[BRAID_NAME_TEXT]);
 	{ "VMM", "vmm_ns", BRAID_CELL_DURATION },				\
 	{ "RUNNING", "running_ns", BRAID_CELL_DURATION },			\
 	{ "STOLEN", "stolen_ns", BRAID_CELL_DURATION },				\
+	{ "THROTTLED", "throttled_ns", BRAID_CELL_DURATION },			\
 	{ "HALTED", "halted_ns", BRAID_CELL_DURATION },				\
 	{ "BLOCKED", "blocked_ns", BRAID_CELL_DURATION },			\
 	{ "SLEEPING", "sleeping_ns", BRAID_CELL_DURATION },			\

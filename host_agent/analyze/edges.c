@@ -74,6 +74,7 @@ static int stop_host(struct braid_states *s, s64 ns)
 			      braid_vcpu_report_exit(s, &s->vcpus[k], ns);
 	braid_task_forget(s, &s->first_host_task, ns);
 	s->host_gaps++;
+	braid_throttle_forget(s);
 	forget_cpus(s, ns);
 	while (s->first_touched != BRAID_NO_VCPU && !err) {
 		v = &s->vcpus[s->first_touched];
@@ -125,7 +126,7 @@ static int take_stops(struct braid_states *s, s64 due_ns)
 	int err = braid_life_pass(s, ns);
 
 	for (; s->edge < s->nr_edges && s->edges[s->edge].due_ns == due_ns &&
-	       s->edges[s->edge].kind != BRAID_EDGE_STARTS && !err; s->edge++) {
+	       s->edges[s->edge].kind < BRAID_EDGE_STARTS && !err; s->edge++) {
 		host |= s->edges[s->edge].kind == BRAID_EDGE_HOST_STOPS;
 		if (s->edges[s->edge].kind == BRAID_EDGE_GUEST_STOPS)
 			err = edges_cut(s, s->edges[s->edge].which, ns);
@@ -147,6 +148,8 @@ int braid_edges_pass(struct braid_states *s, s64 ns)
 
 		if (e->kind == BRAID_EDGE_STARTS)
 			err = braid_start_apply(s, s->edges[s->edge++].which);
+		else if (e->kind > BRAID_EDGE_STARTS)
+			err = braid_throttle_pass(s, &s->edges[s->edge++]);
 		else
 			err = take_stops(s, e->due_ns);
 	}

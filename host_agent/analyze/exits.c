@@ -11,7 +11,7 @@
 #include "host_agent/util/array.h"
 #include "host_agent/util/error.h"
 
-#define MOST_COLUMNS	16u
+#define MOST_COLUMNS	17u
 #define KERNEL		(1ULL << 63)	/* addresses of kernels, on x86 and arm64 */
 #define USER		1u		/* stands for all others */
 
@@ -174,6 +174,7 @@ static const struct braid_column usual_columns[] = {
 	{ "TOTAL", "total_ns", BRAID_CELL_DURATION },
 	{ "HYPERVISOR", "hypervisor_ns", BRAID_CELL_DURATION },
 	{ "VMM", "vmm_ns", BRAID_CELL_DURATION }, { "STOLEN", "stolen_ns", BRAID_CELL_DURATION },
+	{ "THROTTLED", "throttled_ns", BRAID_CELL_DURATION },
 	{ "HALTED", "halted_ns", BRAID_CELL_DURATION },
 	{ "BLOCKED", "blocked_ns", BRAID_CELL_DURATION },
 	BRAID_SUM_COLUMNS,
@@ -256,16 +257,20 @@ static void put_names(const struct exits *x, const struct braid_sum *cell, struc
 static void exits_put_row(const struct exits *x, const struct braid_sum *cell,
 			  struct braid_table *t)
 {
+	bool known = cell->key.vcpu == BRAID_NO_VCPU ||
+		     braid_states_knows_throttled(x->s, x->s->vcpus[cell->key.vcpu].guest);
+
 	put_names(x, cell, t);
 	braid_table_number(t, cell->count);
 	braid_table_number(t, cell->total_ns);
 	braid_table_number(t, cell->ns[BRAID_VCPU_KVM]);
 	braid_table_number(t, x->s->any_user ? (s64)cell->ns[BRAID_VCPU_VMM] : BRAID_CELL_NONE);
 	braid_table_number(t, cell->ns[BRAID_VCPU_STOLEN]);
+	braid_table_number(t, known ? (s64)cell->ns[BRAID_VCPU_THROTTLED] : BRAID_CELL_NONE);
 	braid_table_number(t, halted_ns(cell));
 	braid_table_number(t, cell->total_ns - cell->ns[BRAID_VCPU_KVM] -
 			      cell->ns[BRAID_VCPU_VMM] - cell->ns[BRAID_VCPU_STOLEN] -
-			      halted_ns(cell));
+			      cell->ns[BRAID_VCPU_THROTTLED] - halted_ns(cell));
 	braid_sum_put(cell, t);
 }
 

@@ -21,8 +21,11 @@ static int held_hand_on(const struct braid_states *s, const struct braid_state_s
 	return s->ops && s->ops->span ? s->ops->span(s->arg, span) : 0;
 }
 
+/* A quota holds a thread back wherever it is. */
 static void make_unknown(struct braid_state_span *span)
 {
+	if (span->state == BRAID_VCPU_THROTTLED)
+		return;
 	span->culprit = (struct braid_culprit){
 		.kind = BRAID_CULPRIT_UNKNOWN, .vcpu = BRAID_NO_VCPU, .task = BRAID_PID_UNKNOWN,
 	};
@@ -32,7 +35,8 @@ static void make_unknown(struct braid_state_span *span)
 /* One that ends where another one begins is the same wait, unless it is of another task or exit. */
 static bool joins(const struct braid_state_span *a, const struct braid_state_span *b)
 {
-	return a->task == b->task && a->reason == b->reason;
+	return a->task == b->task && a->reason == b->reason && a->state == BRAID_VCPU_STOLEN &&
+	       b->state == BRAID_VCPU_STOLEN;
 }
 
 /* A span that is not free any more; 0: there are too many. Return: 0 or -ENOMEM. */

@@ -184,6 +184,9 @@ const char *braid_culprit_name(const struct braid_states *s, const struct braid_
 	case BRAID_CULPRIT_INTERRUPTS:
 		snprintf(name, BRAID_NAME_TEXT, "interrupts");
 		break;
+	case BRAID_CULPRIT_QUOTA:
+		snprintf(name, BRAID_NAME_TEXT, "%s", s->quotas[culprit->id].path);
+		break;
 	case BRAID_CULPRIT_OTHERS:
 		snprintf(name, BRAID_NAME_TEXT, "others");
 		break;
@@ -257,7 +260,7 @@ const char *braid_lacks_switches(const struct braid_states *s)
 /* What the trace lacks, and how to get it. */
 static const char *missing(const struct braid_states *s, u32 number)
 {
-	const char *all[8] = { NULL };
+	const char *all[9] = { NULL };
 	bool threads = s->threads.nr, any_guest = s->nr_vcpus;
 	u32 n = 0;
 
@@ -271,6 +274,8 @@ static const char *missing(const struct braid_states *s, u32 number)
 		all[n++] = "the host has no sched_migrate_task events: the culprit is unknown if a waiting vCPU was moved meanwhile; record them with --host";
 	if (braid_lacks_switches(s))
 		all[n++] = braid_lacks_switches(s);
+	if (s->nr_quotas && !s->quota_moments)
+		all[n++] = "no moments of CPU quotas: throttled is where a vCPU waited for an idle CPU while its cgroup's cpu.stat counted; that is not proven, and counts as within bounds";
 	if (any_guest && !threads)
 		all[n++] = BRAID_VCPUS_UNKNOWN;
 	if (any_guest && s->nr_cpus && !s->any_kvm)

@@ -46,8 +46,10 @@ struct braid_edge {
 	enum {
 		BRAID_EDGE_HOST_STOPS, BRAID_EDGE_GUEST_STOPS,
 		BRAID_EDGE_STARTS,	/* the host's recording */
+		BRAID_EDGE_QUOTA_BEGINS, BRAID_EDGE_QUOTA_ENDS,	/* an interval of cpu.stat */
 	} kind;
-	u32 which;		/* GUEST_STOPS: the stream; STARTS: of s->starts */
+	u32 which;		/* GUEST_STOPS: the stream; STARTS: of s->starts; QUOTA: of
+				   s->quotas */
 };
 
 /*
@@ -178,6 +180,33 @@ int braid_vcpu_end(struct braid_states *s, struct braid_vcpu *v);
 
 /* Events of a host CPU were lost: what depends on them is unknown. Returns 0 or the op's error. */
 int braid_vcpu_forget(struct braid_states *s, u32 cpu, s64 now_ns);
+
+/* quota.c ---------------------------------------------------------------------------------- */
+
+/* Makes the table of cgroups. Returns 0, or -ENOMEM with braid_fail(). */
+int braid_quota_begin(struct braid_states *s);
+
+/* The number of a cgroup; of one that no vCPU is in: the number of all. */
+u32 braid_quota_of(const struct braid_states *s, u64 id);
+
+/* A vCPU waits: whether a quota holds it back. @span: as without one; then the quota is its culprit. */
+bool braid_quota_holds(const struct braid_states *s, const struct braid_vcpu *v, s64 now_ns,
+		       struct braid_state_span *span);
+
+/* throttle.c ------------------------------------------------------------------------------- */
+
+/* Makes the edges of intervals. Returns 0, or -ENOMEM with braid_fail(). */
+int braid_throttle_begin(struct braid_states *s);
+
+/* An interval begins or ends. Returns 0 or the op's error. */
+int braid_throttle_pass(struct braid_states *s, const struct braid_edge *edge);
+
+/* An event about a run queue, on a CPU of the host. Returns 0, or -errno with braid_fail(). */
+int braid_throttle_take(struct braid_states *s, u32 number, const struct braid_item *item,
+		     const struct braid_role_info *info);
+
+/* Events of the host are missing: what is throttled is not known. */
+void braid_throttle_forget(struct braid_states *s);
 
 /* others.c -------------------------------------------------------------------------------- */
 

@@ -60,6 +60,10 @@ static const struct {
 	{ "irq_vectors", "irq_work_entry", BRAID_ROLE_VECTOR_ENTRY, 1, { "vector" } },
 	{ "irq_vectors", "irq_work_exit", BRAID_ROLE_VECTOR_EXIT, 0, { NULL } },
 	{ "tracebraid", "cpu_online", BRAID_ROLE_ONLINE, 2, { "cpu", "online" } },
+	{ BRAID_QUOTA_SYSTEM, "throttle", BRAID_ROLE_THROTTLE, 3, { "queue", "cgroup", "cpu" } },
+	{ BRAID_QUOTA_SYSTEM, "throttled", BRAID_ROLE_THROTTLED, 1, { "ret" } },
+	{ BRAID_QUOTA_SYSTEM, "unthrottle", BRAID_ROLE_UNTHROTTLE, 1, { "queue" } },
+	{ BRAID_QUOTA_SYSTEM, "held_back", BRAID_ROLE_HELD_BACK, 0, { NULL } },
 	{ "raw_syscalls", "sys_enter", BRAID_ROLE_CALL_ENTER, 0, { "id" } },
 	{ "raw_syscalls", "sys_exit", BRAID_ROLE_CALL_EXIT, 0, { "id" } },
 };
@@ -146,6 +150,13 @@ static void find_handler(struct braid_role_info *role, const struct braid_event_
 			role->handler = XXH3_64bits(info->name, begin + end) | 1;
 }
 
+/* Systems of the moments of quotas are many. */
+static bool is_system(const char *name, const char *wanted)
+{
+	return strcmp(wanted, BRAID_QUOTA_SYSTEM) ? !strcmp(name, wanted) :
+	       !strncmp(name, wanted, strlen(wanted));
+}
+
 /* Return: false when out of memory. */
 static bool find_role(struct braid_roles *r, struct braid_role_info *role,
 		      const struct braid_event_type_info *info)
@@ -159,7 +170,7 @@ static bool find_role(struct braid_roles *r, struct braid_role_info *role,
 		return false;
 	find_handler(role, info);
 	for (k = 0; k < sizeof(roles) / sizeof(roles[0]) && !role->role; k++)
-		if (!strcmp(info->system, roles[k].system) && !strcmp(info->name, roles[k].name))
+		if (is_system(info->system, roles[k].system) && !strcmp(info->name, roles[k].name))
 			find_fields(role, info->layout, k);
 	return true;
 }

@@ -31,6 +31,11 @@ enum braid_role {
 	BRAID_ROLE_VECTOR_ENTRY,	/* vector: an interrupt of the CPU itself, without a number */
 	BRAID_ROLE_VECTOR_EXIT,
 	BRAID_ROLE_ONLINE,	/* cpu, online: of the guest; our driver's event */
+	/* Of probes that the recorder puts into the host's kernel; docs/analyze.md: */
+	BRAID_ROLE_THROTTLE,	/* queue, cgroup, cpu: the quota's run queue may be throttled ... */
+	BRAID_ROLE_THROTTLED,	/* ret: ... it was, on the same CPU */
+	BRAID_ROLE_UNTHROTTLE,	/* queue */
+	BRAID_ROLE_HELD_BACK,	/* the current thread is from now on */
 };
 
 /* A field of fixed place in a record. */

@@ -216,7 +216,7 @@ void braid_stages_span(struct braid_stages *x, const struct braid_state_span *sp
 	} else if (span->state == BRAID_VCPU_HALTED) {
 		v->in_vain_ns += v->on_cpu_sum_ns;
 		v->on_cpu_sum_ns = 0;
-	} else if (span->state != BRAID_VCPU_STOLEN) {
+	} else if (span->state != BRAID_VCPU_STOLEN && span->state != BRAID_VCPU_THROTTLED) {
 		v->on_cpu_sum_ns = 0;
 	}
 }

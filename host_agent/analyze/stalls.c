@@ -143,6 +143,7 @@ static const char *evidence(enum braid_vcpu_state state, bool work)
 		[BRAID_VCPU_VMM] = "in the VMM",
 		[BRAID_VCPU_RUNS] = "running, in the guest, the hypervisor or the VMM",
 		[BRAID_VCPU_STOLEN] = "runnable, not running",
+		[BRAID_VCPU_THROTTLED] = "throttled by the CPU quota of its cgroup",
 		[BRAID_VCPU_HALTED] = "halted",
 		[BRAID_VCPU_BLOCKED] = "blocked in the hypervisor or the VMM, or frozen by its cgroup",
 		[BRAID_VCPU_SLEEPS] = "asleep: halted, or blocked in the hypervisor or the VMM",
@@ -265,8 +266,11 @@ static void stalls_put_row(const struct stalls *x, const struct braid_gap *g, st
 	for (k = 0; k < BRAID_NR_VCPU_STATES; k++) {
 		enum braid_vcpu_state state = braid_state_of_column(k);
 
-		braid_table_number(t, kvm || !braid_state_needs_kvm(state) ? (s64)g->ns[state] :
-									     BRAID_CELL_NONE);
+		bool known = kvm || !braid_state_needs_kvm(state);
+
+		if (state == BRAID_VCPU_THROTTLED)
+			known = braid_states_knows_throttled(x->s, x->s->vcpus[g->vcpu].guest);
+		braid_table_number(t, known ? (s64)g->ns[state] : BRAID_CELL_NONE);
 	}
 	braid_table_number(t, braid_stall_ns(g));
 	braid_stall_cause(x->s, g, cause);

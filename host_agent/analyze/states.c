@@ -13,6 +13,7 @@ const char *braid_vcpu_state_name(enum braid_vcpu_state state)
 		[BRAID_VCPU_UNKNOWN] = "unknown", [BRAID_VCPU_GUEST] = "guest",
 		[BRAID_VCPU_KVM] = "hypervisor", [BRAID_VCPU_VMM] = "VMM",
 		[BRAID_VCPU_RUNS] = "running", [BRAID_VCPU_STOLEN] = "stolen",
+		[BRAID_VCPU_THROTTLED] = "throttled",
 		[BRAID_VCPU_HALTED] = "halted", [BRAID_VCPU_BLOCKED] = "blocked",
 		[BRAID_VCPU_SLEEPS] = "sleeping", [BRAID_VCPU_STOPPED] = "stopped",
 		[BRAID_VCPU_OFFLINE] = "offline",
@@ -98,6 +99,7 @@ static int states_take_switch(struct braid_states *s, u32 number, const struct b
 		s->moved_unseen++;
 	}
 	if (to) {
+		to->held_back = false;
 		braid_vcpu_set_thread(s, to, BRAID_THREAD_ON, number);
 		braid_mark(s, BRAID_MARK_ON_CPU, states_number_of(s, to), item->host_ns, 0, 0);
 	}
@@ -276,6 +278,7 @@ static int states_take_host(struct braid_states *s, const struct braid_item *ite
 			    const struct braid_role_info *info)
 {
 	u32 number = item->ring->cpu;
+	struct braid_vcpu *v;
 	int err;
 
 	if (number >= s->nr_cpus)
@@ -304,6 +307,15 @@ static int states_take_host(struct braid_states *s, const struct braid_item *ite
 		return states_take_kvm(s, item, info);
 	case BRAID_ROLE_KVM_NESTED:
 		take_nested(s, item);
+		return 0;
+	case BRAID_ROLE_THROTTLE:
+	case BRAID_ROLE_THROTTLED:
+	case BRAID_ROLE_UNTHROTTLE:
+		return braid_throttle_take(s, number, item, info);
+	case BRAID_ROLE_HELD_BACK:
+		v = vcpu_of(s, braid_format_pid(item), item->host_ns);
+		if (v)
+			v->held_back = true;
 		return 0;
 	case BRAID_ROLE_CALL_ENTER:
 	case BRAID_ROLE_CALL_EXIT:
@@ -384,6 +396,7 @@ static int open_gap(struct braid_states *s, const struct braid_ring *ring, s64 n
 		s->cpus[ring->cpu].softirq = false;
 		s->open_gaps++;
 		s->host_gaps++;
+		braid_throttle_forget(s);
 		return braid_vcpu_forget(s, ring->cpu, ns);
 	}
 	guest->gaps++;
@@ -525,6 +538,10 @@ int braid_states_begin(struct braid_states *s, struct braid_source *source,
 	if (!err)
 		err = braid_start_find(s);
 	if (!err)
+		err = braid_quota_begin(s);
+	if (!err)
+		err = braid_throttle_begin(s);
+	if (!err)
 		braid_edges_sort(s);
 	return err;
 }
@@ -566,6 +583,8 @@ void braid_states_free(struct braid_states *s)
 	braid_hash_free(&s->by_pid);
 	braid_hash_free(&s->others);
 	braid_start_free(s);
+	free(s->quotas);
+	free(s->throttled);
 	free(s->windows);
 	free(s->recorded);
 	free(s->edges);

@@ -13,6 +13,8 @@
  *   offline: that replaces a state in which the thread neither runs nor is runnable.
  * - After lost events a state is unknown until an event proves it. The gap begins at the ring's
  *   last event before the loss, not when the loss is reported.
+ * - A vCPU is throttled from its cgroup's own moments, or else, while its CPU is idle, within the
+ *   intervals in which the cgroup's cpu.stat counted; the latter is never proven (quota.c).
  * - Without sched_migrate_task events, a vCPU's wait is handed on when it runs: if that is on
  *   another CPU than where it waited, its culprits since its last event are unknown (held.c).
  * - Where the host's events contradict each other, the kernel omitted a switch: what that hides is
@@ -50,6 +52,7 @@ enum braid_vcpu_state {
 	BRAID_VCPU_VMM,		/* its thread runs in user space: after kvm_userspace_exit */
 	BRAID_VCPU_RUNS,	/* its thread runs, without KVM events: one of the three above */
 	BRAID_VCPU_STOLEN,	/* its thread is runnable, or current, and something else runs */
+	BRAID_VCPU_THROTTLED,	/* its thread is runnable; its cgroup's CPU quota holds it back */
 	BRAID_VCPU_HALTED,	/* its thread sleeps in KVM after HLT */
 	BRAID_VCPU_BLOCKED,	/* its thread sleeps in the hypervisor or the VMM, not halted */
 	BRAID_VCPU_SLEEPS,	/* its thread sleeps, without KVM events: one of the two above */
@@ -63,12 +66,13 @@ enum braid_culprit_kind {
 	BRAID_CULPRIT_NONE = 0,	/* the vCPU was not stolen */
 	BRAID_CULPRIT_TASK,	/* a thread of the host that is not a vCPU */
 	BRAID_CULPRIT_VCPU,	/* a vCPU, and its guest's current task */
-	BRAID_CULPRIT_NOTHING,	/* the CPU was idle: throttled, or about to be scheduled */
+	BRAID_CULPRIT_NOTHING,	/* the CPU was idle: about to be scheduled, or throttled unseen */
 	BRAID_CULPRIT_IRQ,	/* a handler of the host's interrupt */
 	BRAID_CULPRIT_SOFTIRQ,
 	BRAID_CULPRIT_UNKNOWN,	/* its events were lost or omitted, or it has none yet */
 	BRAID_CULPRIT_GUEST_TASK,	/* not of a vCPU, but of a task in its run queue: another one */
 	BRAID_CULPRIT_OTHERS,	/* several, which a limit does not tell apart */
+	BRAID_CULPRIT_QUOTA,	/* not of a stolen vCPU, but of a throttled one: a cgroup's */
 	/* Those that an analysis counts as one: */
 	BRAID_CULPRIT_GUEST,	/* vCPUs and the VMM's other threads */
 	BRAID_CULPRIT_RECORDER,
@@ -79,7 +83,7 @@ enum braid_culprit_kind {
 struct braid_culprit {
 	enum braid_culprit_kind kind;
 	s32 id;			/* TASK, VCPU: the thread; IRQ: its number; SOFTIRQ: its vector;
-				   GUEST: the number of its stream */
+				   GUEST: the number of its stream; QUOTA: in braid_states.quotas */
 	u32 vcpu;		/* VCPU, GUEST_TASK: in braid_states.vcpus */
 	s32 task;		/* likewise: of its guest; or BRAID_PID_UNKNOWN */
 };
@@ -97,7 +101,9 @@ struct braid_state_span {
 	s32 task;		/* of the guest, current on the vCPU; or BRAID_PID_UNKNOWN */
 	u64 reason;		/* KVM: isa << 32 | reason of the exit; 0: unknown */
 	struct braid_culprit culprit;
-	u32 cpu;		/* STOLEN: of the host, where the culprit ran; else 0 */
+	u32 cpu;		/* STOLEN: of the host, where the culprit ran; THROTTLED:
+				   BRAID_NO_CPU; else 0 */
+	bool within;		/* THROTTLED: by cpu.stat, within an interval; not proven */
 	/*
 	 * The task, or the culprit's task, came or went by a guest's event: by this much of the
 	 * span's ends it may have been another one. 0: that end is an event of the host, or the
@@ -281,7 +287,9 @@ struct braid_vcpu {
 	bool holds;		/* the open span is of a wait, perhaps on another CPU; ... */
 	u32 first_held, last_held;	/* ... that wait's earlier ones, + 1 (held.c); 0: none */
 	u64 ns[BRAID_NR_VCPU_STATES];	/* of all spans */
-	u64 bound_sum_ns;	/* of these, except UNKNOWN: within the bound of a guest's switch */
+	u64 bound_sum_ns;	/* of these, except UNKNOWN: within the bound of a guest's switch,
+				   or an interval of cpu.stat */
+	bool held_back;		/* by its own moment: throttle_cfs_rq_work, since it last ran */
 	struct braid_cpu_sums sums;	/* by its tasks */
 };
 
@@ -305,6 +313,8 @@ struct braid_host_cpu {
 	bool shows_switches;	/* its sched_switch events are in the trace */
 	bool any_kvm;		/* kvm_entry or kvm_exit was recorded there */
 	bool any_vcpu;		/* a vCPU's thread ran there */
+	u64 throttles;		/* throttle_cfs_rq() of this run queue returns next; 0: none ... */
+	u32 throttles_quota, throttles_cpu;	/* ... of this cgroup's, and of this CPU */
 	bool touched;		/* something is known of it since the last stop: it is listed, ... */
 	u32 next_touched;	/* ... before this one */
 	u32 stream;		/* with ops->whole_host: whose task is current, ... */
@@ -332,6 +342,20 @@ struct braid_guest_state {
 	u32 nr_windows, window;	/* at least one; the present one, or the next */
 	u32 first_known;	/* task of which something is known since the last one stopped, or
 				   BRAID_NO_TASK */
+};
+
+/* A cgroup with a CPU quota. */
+struct braid_quota {
+	u64 id;
+	const char *path;	/* in its stream's table */
+	u32 nr_intervals;	/* of its cpu.stat that go on */
+};
+
+/* A run queue of one, on a CPU, that is throttled now. */
+struct braid_quota_queue {
+	u64 address;		/* in the kernel: what names it in events */
+	u32 quota;		/* in quotas */
+	u32 cpu;
 };
 
 struct braid_edge;
@@ -368,6 +392,11 @@ struct braid_states {
 	bool any_switch, any_wakeup, any_migrate, any_kvm, any_user, any_nested;
 	bool any_raise, any_inject, any_halted;	/* kvm_apic_accept_irq, kvm_inj_virq, kvm_vcpu_wakeup */
 	bool other_vms;		/* KVM runs vCPUs that are of no guest of the trace */
+	struct braid_quota *quotas;	/* by id; of all guests */
+	u32 nr_quotas;
+	struct braid_quota_queue *throttled;	/* run queues, in any order */
+	size_t nr_throttled, throttled_capacity;
+	bool quota_moments, quota_threads;	/* the trace has them: of run queues, of threads */
 	struct braid_held *held;	/* spans of waits that may have been on other CPUs */
 	size_t nr_held, held_capacity;
 	u32 free_held;		/* the first that is free, + 1; 0: none */
@@ -495,6 +524,9 @@ void braid_states_free(struct braid_states *s);
 
 /** braid_states_lack_kvm - whether vCPUs' threads ran on a host CPU that has no kvm events, and others have */
 bool braid_states_lack_kvm(const struct braid_states *s);
+
+/** braid_states_knows_throttled - whether the trace shows what quotas hold back of a guest */
+bool braid_states_knows_throttled(const struct braid_states *s, const struct braid_stream *guest);
 
 /** braid_vcpu_state_name - "guest", "hypervisor", ...: one word */
 const char *braid_vcpu_state_name(enum braid_vcpu_state state);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "host_agent/analyze/compare.h"
+#include "host_agent/analyze/shares.h"
 #include "host_agent/util/error.h"
 
 #define WORTH_PPM	10000u		/* stolen time that is worth an analysis */
@@ -15,6 +16,7 @@ struct summary {
 	struct braid_analysis_options o;
 	void *steal, *stalls;
 	struct braid_queue_wait *worst;	/* of each stream; to_ns 0: none */
+	struct braid_tally quotas;	/* what cgroups held back of each stream */
 };
 
 static int summary_take_span(void *arg, const struct braid_state_span *span)
@@ -22,6 +24,10 @@ static int summary_take_span(void *arg, const struct braid_state_span *span)
 	struct summary *x = arg;
 	int err = braid_analysis_steal.states.span(x->steal, span);
 
+	if (!err && span->state == BRAID_VCPU_THROTTLED &&
+	    braid_analysis_wants(x->s, &x->o, span->vcpu, span->task))
+		err = braid_tally_add(&x->quotas, x->s->vcpus[span->vcpu].guest->number,
+				      &span->culprit, span->to_ns - span->from_ns);
 	return err ? err : braid_analysis_stalls.states.span(x->stalls, span);
 }
 
@@ -66,7 +72,7 @@ struct row {
 	const struct braid_stream *guest;
 	u32 nr_vcpus;
 	u64 whole_ns;
-	u64 busy_ns, stolen_ns, asleep_ns, offline_ns, unknown_ns;
+	u64 busy_ns, stolen_ns, throttled_ns, asleep_ns, offline_ns, unknown_ns;
 	u64 exits;
 	u64 lost;
 	bool some_lost;
@@ -81,6 +87,7 @@ static void add_vcpu(struct row *row, const struct braid_vcpu *v)
 	row->whole_ns += braid_states_sum(v->ns);
 	row->busy_ns += braid_states_ran(v->ns);
 	row->stolen_ns += v->ns[BRAID_VCPU_STOLEN];
+	row->throttled_ns += v->ns[BRAID_VCPU_THROTTLED];
 	row->asleep_ns += braid_states_asleep(v->ns);
 	row->offline_ns += v->ns[BRAID_VCPU_OFFLINE];
 	row->unknown_ns += v->ns[BRAID_VCPU_UNKNOWN];
@@ -127,6 +134,7 @@ static void name_culprit(const struct summary *x, const struct row *row,
 static const struct braid_column columns[] = {
 	{ "GUEST", "guest", BRAID_CELL_TEXT }, { "VCPUS", "vcpus", BRAID_CELL_COUNT },
 	{ "BUSY", "busy_ppm", BRAID_CELL_SHARE }, { "STOLEN", "stolen_ppm", BRAID_CELL_SHARE },
+	{ "THROTTLED", "throttled_ppm", BRAID_CELL_SHARE },
 	{ "ASLEEP", "asleep_ppm", BRAID_CELL_SHARE },
 	{ "OFFLINE", "offline_ppm", BRAID_CELL_SHARE }, { "UNKNOWN", "unknown_ppm", BRAID_CELL_SHARE },
 	{ "EXITS", "exits", BRAID_CELL_COUNT }, { "LOST", "lost_events", BRAID_CELL_COUNT },
@@ -149,6 +157,8 @@ static void summary_put_row(const struct summary *x, const struct row *row, stru
 	braid_table_number(t, row->nr_vcpus ? (s64)row->nr_vcpus : BRAID_CELL_NONE);
 	braid_table_number(t, known ? (s64)ppm(row->busy_ns, row->whole_ns) : BRAID_CELL_NONE);
 	braid_table_number(t, known ? (s64)ppm(row->stolen_ns, row->whole_ns) : BRAID_CELL_NONE);
+	braid_table_number(t, known && braid_states_knows_throttled(x->s, row->guest) ?
+			   (s64)ppm(row->throttled_ns, row->whole_ns) : BRAID_CELL_NONE);
 	braid_table_number(t, known ? (s64)ppm(row->asleep_ns, row->whole_ns) : BRAID_CELL_NONE);
 	braid_table_number(t, driver ? (s64)ppm(row->offline_ns, row->whole_ns) : BRAID_CELL_NONE);
 	braid_table_number(t, row->nr_vcpus ? (s64)ppm(row->unknown_ns, row->whole_ns) :
@@ -162,6 +172,23 @@ static void summary_put_row(const struct summary *x, const struct row *row, stru
 	braid_table_number(t, row->wait ? row->wait->to_ns - row->wait->from_ns : BRAID_CELL_NONE);
 	braid_table_number(t, row->wait ? row->wait->from_ns : BRAID_CELL_NONE);
 	braid_table_text(t, name);
+}
+
+/* Whose quota held it back. */
+static void put_throttled(const struct summary *x, const struct row *row, const char *label,
+			  const char *guest, struct braid_text *out)
+{
+	struct braid_shares shares;
+	char took[24];
+
+	if (ppm(row->throttled_ns, row->whole_ns) < WORTH_PPM)
+		return;
+	braid_duration_text(row->throttled_ns, took);
+	braid_tally_shares(&x->quotas, row->guest->number, &shares);
+	braid_text_printf(out, "%s's vCPUs were throttled for %s (all vCPUs together), by the CPU quota of ",
+			  label, took);
+	braid_shares_write(x->s, &shares, BRAID_TABLE_TEXT, out);
+	braid_text_printf(out, ". tracebraid analyze states --stream %s FILE\n", guest);
 }
 
 /* Which analysis to run next, and why. */
@@ -184,8 +211,10 @@ static void put_next(const struct summary *x, const struct row *row, struct brai
 		else if (!row->by->culprit)
 			braid_text_puts(out, "the trace does not show what ran instead");
 		else if (row->by->culprit->kind == BRAID_CULPRIT_NOTHING)
-			braid_text_printf(out, "for %.0f %% of that time their CPUs were idle, so a CPU quota held them back, or the switch to them was late",
-					  100.0 * row->by->culprit_ns / row->stolen_ns);
+			braid_text_printf(out, "for %.0f %% of that time their CPUs were idle, so %sthe switch to them was late",
+					  100.0 * row->by->culprit_ns / row->stolen_ns,
+					  braid_states_knows_throttled(x->s, row->guest) ? "" :
+					  "a CPU quota held them back, or ");
 		else
 			braid_text_printf(out, "%.0f %% of that time because of %s",
 					  100.0 * row->by->culprit_ns / row->stolen_ns, name);
@@ -194,6 +223,7 @@ static void put_next(const struct summary *x, const struct row *row, struct brai
 					  100.0 * row->by->unknown_ns / row->stolen_ns);
 		braid_text_printf(out, ". tracebraid analyze steal --stream %s FILE\n", guest);
 	}
+	put_throttled(x, row, label, guest, out);
 	if (row->stall && braid_stall_ns(row->stall) >= WORTH_NS) {
 		braid_duration_text(braid_stall_ns(row->stall), took);
 		braid_vcpu_name(x->s, row->stall->vcpu, name);
@@ -262,7 +292,9 @@ static int summary_begin(void *state, struct braid_states *s,
 	x->worst = calloc(s->source->nr_streams + 1, sizeof(*x->worst));
 	if (!x->steal || !x->stalls || !x->worst)
 		return braid_out_of_memory();
-	err = braid_analysis_steal.begin(x->steal, s, options);
+	err = braid_tally_begin(&x->quotas, s->source->nr_streams);
+	if (!err)
+		err = braid_analysis_steal.begin(x->steal, s, options);
 	return err ? err : braid_analysis_stalls.begin(x->stalls, s, options);
 }
 
@@ -285,6 +317,7 @@ static void summary_free_state(void *state)
 	free(x->steal);
 	free(x->stalls);
 	free(x->worst);
+	braid_tally_free(&x->quotas);
 }
 
 void *braid_summary_stalls(const void *state)

@@ -26,6 +26,7 @@ static const struct braid_column of_tasks[] = {
 	{ "EXITED", "exited_ns", BRAID_CELL_DURATION },
 	{ "RUNNING", "running_ns", BRAID_CELL_DURATION },
 	{ "STOLEN", "stolen_ns", BRAID_CELL_DURATION },
+	{ "THROTTLED", "throttled_ns", BRAID_CELL_DURATION },
 	{ "HELD", "held_ns", BRAID_CELL_DURATION },
 	{ "QUEUED", "queued_ns", BRAID_CELL_DURATION },
 	{ "BLOCKED", "blocked_ns", BRAID_CELL_DURATION },
@@ -39,6 +40,8 @@ static s64 shown(const struct braid_states *s, const struct braid_stream *guest,
 	/* A guest's driver says what is offline. */
 	if (state == BRAID_VCPU_OFFLINE)
 		return guest->kind == BRAID_STREAM_VM ? BRAID_CELL_NONE : (s64)ns;
+	if (state == BRAID_VCPU_THROTTLED)
+		return braid_states_knows_throttled(s, guest) ? (s64)ns : BRAID_CELL_NONE;
 	return (!s->any_switch && state != BRAID_VCPU_UNKNOWN) ||
 	       (braid_state_needs_kvm(state) && !s->any_kvm) ||
 	       (state == BRAID_VCPU_VMM && !s->any_user) ? BRAID_CELL_NONE : (s64)ns;
@@ -80,6 +83,8 @@ static void put_task(const struct times *x, const struct braid_guest_task *task,
 				    task->ns[BRAID_VCPU_VMM]));
 	braid_table_number(t, shown(s, guest, BRAID_VCPU_RUNS, task->ns[BRAID_VCPU_RUNS]));
 	braid_table_number(t, shown(s, guest, BRAID_VCPU_STOLEN, task->ns[BRAID_VCPU_STOLEN]));
+	braid_table_number(t, shown(s, guest, BRAID_VCPU_THROTTLED,
+				    task->ns[BRAID_VCPU_THROTTLED]));
 	braid_table_number(t, braid_states_asleep(task->ns) + task->ns[BRAID_VCPU_OFFLINE]);
 	braid_table_number(t, task->queued_ns);
 	braid_table_number(t, task->blocked_ns);

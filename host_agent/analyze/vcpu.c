@@ -112,8 +112,22 @@ static bool is_offline(const struct braid_vcpu *v)
 	       v->kvm != BRAID_KVM_GUEST;
 }
 
+/* Runnable, and another thread runs on its CPU, or none; or its quota holds it back. */
+static void compute_waiting(const struct braid_states *s, const struct braid_vcpu *v, s64 now_ns,
+			    struct braid_state_span *span)
+{
+	span->state = BRAID_VCPU_STOLEN;
+	if (v->list == BRAID_LIST_BEHIND)
+		span->culprit.kind = BRAID_CULPRIT_OTHERS;
+	else
+		span->culprit = culprit_of(s, v->cpu);
+	span->cpu = v->cpu;
+	if (braid_quota_holds(s, v, now_ns, span))
+		span->state = BRAID_VCPU_THROTTLED;
+}
+
 /* The state that the parts make. Only what the key of a span has is set. */
-static void compute(const struct braid_states *s, const struct braid_vcpu *v,
+static void compute(const struct braid_states *s, const struct braid_vcpu *v, s64 now_ns,
 		    struct braid_state_span *span)
 {
 	bool unsure = s->open_gaps && v->thread != BRAID_THREAD_ON;
@@ -132,12 +146,7 @@ static void compute(const struct braid_states *s, const struct braid_vcpu *v,
 		span->state = v->kvm == BRAID_KVM_GUEST && !s->open_gaps && !v->hidden ?
 			      BRAID_VCPU_GUEST : BRAID_VCPU_UNKNOWN;
 	} else if (v->thread == BRAID_THREAD_WAITS) {
-		span->state = BRAID_VCPU_STOLEN;
-		if (v->list == BRAID_LIST_BEHIND)
-			span->culprit.kind = BRAID_CULPRIT_OTHERS;
-		else
-			span->culprit = culprit_of(s, v->cpu);
-		span->cpu = v->cpu;
+		compute_waiting(s, v, now_ns, span);
 	} else if (v->thread == BRAID_THREAD_STOPPED) {
 		span->state = BRAID_VCPU_STOPPED;
 	} else if (v->kvm == BRAID_KVM_UNSEEN) {
@@ -154,7 +163,8 @@ static void compute(const struct braid_states *s, const struct braid_vcpu *v,
 static bool vcpu_same(const struct braid_state_span *a, const struct braid_state_span *b)
 {
 	return a->state == b->state && a->task == b->task && a->reason == b->reason &&
-	       a->cpu == b->cpu && braid_culprit_same(&a->culprit, &b->culprit);
+	       a->cpu == b->cpu && a->within == b->within &&
+	       braid_culprit_same(&a->culprit, &b->culprit);
 }
 
 /* Hands the open span on, up to now. */
@@ -184,7 +194,7 @@ static void add_bound(struct braid_states *s, struct braid_vcpu *v, s64 now_ns, 
 
 	if (v->now.state == BRAID_VCPU_UNKNOWN)
 		return;
-	bound = bound < ns ? bound : ns;
+	bound = bound < ns && !v->now.within ? bound : ns;
 	v->bound_sum_ns += bound;
 	braid_task_add_bound(s, v->guest->number, v->now.task, bound);
 }
@@ -196,9 +206,9 @@ int braid_vcpu_refresh(struct braid_states *s, struct braid_vcpu *v, s64 now_ns,
 	int err;
 
 	v->moved_unseen = false;
-	compute(s, v, &next);
-	holds = next.state == BRAID_VCPU_STOLEN && v->thread == BRAID_THREAD_WAITS &&
-		!s->any_migrate;
+	compute(s, v, now_ns, &next);
+	holds = (next.state == BRAID_VCPU_STOLEN || next.state == BRAID_VCPU_THROTTLED) &&
+		v->thread == BRAID_THREAD_WAITS && !s->any_migrate;
 	if (vcpu_same(&v->now, &next) && v->holds == holds)
 		return 0;
 	err = close_span(s, v, now_ns, bound_ns);

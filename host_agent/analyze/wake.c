@@ -8,7 +8,7 @@
 #include "host_agent/util/array.h"
 
 /* What a task waited for. */
-enum cause { OTHERS, HYPERVISOR, VMM, STOLEN, ASLEEP, UNKNOWN, NR_CAUSES };
+enum cause { OTHERS, HYPERVISOR, VMM, STOLEN, THROTTLED, ASLEEP, UNKNOWN, NR_CAUSES };
 
 /* A wait, for the list of the longest. */
 struct wait {
@@ -41,7 +41,8 @@ static void find_causes(const struct braid_queue_wait *wait, u64 ns[NR_CAUSES])
 	static const enum cause causes[BRAID_NR_VCPU_STATES] = {
 		[BRAID_VCPU_UNKNOWN] = UNKNOWN, [BRAID_VCPU_GUEST] = OTHERS,
 		[BRAID_VCPU_KVM] = HYPERVISOR, [BRAID_VCPU_VMM] = VMM, [BRAID_VCPU_RUNS] = OTHERS,
-		[BRAID_VCPU_STOLEN] = STOLEN, [BRAID_VCPU_HALTED] = ASLEEP,
+		[BRAID_VCPU_STOLEN] = STOLEN, [BRAID_VCPU_THROTTLED] = THROTTLED,
+		[BRAID_VCPU_HALTED] = ASLEEP,
 		[BRAID_VCPU_BLOCKED] = ASLEEP, [BRAID_VCPU_SLEEPS] = ASLEEP,
 		[BRAID_VCPU_STOPPED] = ASLEEP, [BRAID_VCPU_OFFLINE] = ASLEEP,
 	};
@@ -109,6 +110,7 @@ static void take_mark(void *arg, const struct braid_mark *mark)
 	{ "HYPERVISOR", "hypervisor_ns", BRAID_CELL_DURATION },		\
 	{ "VMM", "vmm_ns", BRAID_CELL_DURATION },				\
 	{ "STOLEN", "stolen_ns", BRAID_CELL_DURATION },			\
+	{ "THROTTLED", "throttled_ns", BRAID_CELL_DURATION },			\
 	{ "ASLEEP", "asleep_ns", BRAID_CELL_DURATION },			\
 	{ "UNKNOWN", "unknown_ns", BRAID_CELL_DURATION }
 
@@ -126,16 +128,23 @@ static const struct braid_column longest_columns[] = {
 	CAUSE_COLUMNS, { "RAN INSTEAD", "behind", BRAID_CELL_LIST },
 };
 
-/* Without KVM's events, time in the hypervisor and the VMM counts as OTHERS. */
-static void put_cause(const struct wake *x, enum cause cause, u64 ns, struct braid_table *t)
+/*
+ * Without KVM's events, time in the hypervisor and the VMM counts as OTHERS; without quotas in the
+ * trace, what they hold back counts as STOLEN. @guest: NULL: of all
+ */
+static void put_cause(const struct wake *x, enum cause cause, const struct braid_stream *guest,
+		      u64 ns, struct braid_table *t)
 {
-	bool unknown = (cause == HYPERVISOR || cause == VMM) && !x->s->any_kvm;
+	bool unknown = ((cause == HYPERVISOR || cause == VMM) && !x->s->any_kvm) ||
+		       (cause == THROTTLED && guest && !braid_states_knows_throttled(x->s, guest));
 
 	braid_table_number(t, unknown ? BRAID_CELL_NONE : (s64)ns);
 }
 
 static void put_cell(const struct wake *x, const struct braid_sum *cell, struct braid_table *t)
 {
+	const struct braid_stream *guest = cell->key.vcpu == BRAID_NO_VCPU ? NULL :
+					   x->s->vcpus[cell->key.vcpu].guest;
 	char name[BRAID_NAME_TEXT];
 	u32 k;
 
@@ -145,7 +154,7 @@ static void put_cell(const struct wake *x, const struct braid_sum *cell, struct 
 	braid_table_number(t, cell->count);
 	braid_table_number(t, cell->total_ns);
 	for (k = 0; k < NR_CAUSES; k++)
-		put_cause(x, k, cell->ns[k], t);
+		put_cause(x, k, guest, cell->ns[k], t);
 	braid_sum_put(cell, t);
 }
 
@@ -160,7 +169,7 @@ static void put_wait(const struct wake *x, const struct wait *w, struct braid_ta
 	braid_table_text(t, braid_task_name(x->s, guest, w->pid, name));
 	braid_table_text(t, braid_vcpu_name(x->s, w->vcpu, name));
 	for (k = 0; k < NR_CAUSES; k++)
-		put_cause(x, k, w->ns[k], t);
+		put_cause(x, k, x->s->vcpus[w->vcpu].guest, w->ns[k], t);
 	if (w->ran_instead.nr || x->o.form == BRAID_TABLE_JSON)
 		braid_shares_put(x->s, &w->ran_instead, x->o.form, t);
 	else

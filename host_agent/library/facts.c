@@ -75,7 +75,7 @@ static int facts_take_span(void *arg, const struct braid_state_span *span)
 	e->fact.to_ns = span->to_ns;
 	e->fact.bound_ns = span->from_bound_ns > span->to_bound_ns ? span->from_bound_ns :
 								     span->to_bound_ns;
-	if (span->state == BRAID_VCPU_STOLEN)
+	if (span->state == BRAID_VCPU_STOLEN || span->state == BRAID_VCPU_THROTTLED)
 		braid_culprit_name(&f->states, &span->culprit, e->culprit);
 	if (span->state == BRAID_VCPU_KVM && span->reason)
 		braid_exit_name(span->reason, e->reason);

@@ -195,7 +195,7 @@ static const char stalls_view[] =
 	" v->>'task' AS task, v->>'guest_ns' AS guest_ns, v->>'hypervisor_ns' AS hypervisor_ns,"
 	" v->>'vmm_ns' AS vmm_ns, v->>'running_ns' AS running_ns, v->>'stolen_ns' AS stolen_ns,"
 	" v->>'halted_ns' AS halted_ns, v->>'blocked_ns' AS blocked_ns,"
-	" v->>'sleeping_ns' AS sleeping_ns, v->>'stopped_ns' AS stopped_ns,"
+	" v->>'throttled_ns' AS throttled_ns, v->>'sleeping_ns' AS sleeping_ns, v->>'stopped_ns' AS stopped_ns,"
 	" v->>'offline_ns' AS offline_ns,"
 	" v->>'unknown_ns' AS unknown_ns, v->>'cause' AS cause,"
 	" v->>'until_end' AS until_end, v->'culprits' AS culprits"

@@ -404,7 +404,7 @@ struct tracebraid_span {
 	int64_t from_ns, to_ns;	/* of the host's clock */
 	int32_t task;		/* of the guest, current on the vCPU; -1: not known */
 	const char *comm;	/* its name */
-	const char *culprit;	/* stolen: what ran instead; else "" */
+	const char *culprit;	/* stolen: what ran instead; throttled: the cgroup; else "" */
 	const char *reason;	/* in the hypervisor: the exit's; else "" */
 	uint64_t bound_ns;	/* error bound of the task's switches */
 };
@@ -440,7 +440,7 @@ struct tracebraid_fact {
 	int64_t from_ns, to_ns;	/* of the host's clock */
 	uint64_t bound_ns;	/* error bound, if an end is a guest's event */
 	const char *state;	/* STATE: "guest", "stolen", ... */
-	const char *culprit;	/* of a stolen one: what ran instead */
+	const char *culprit;	/* stolen: what ran instead; throttled: the cgroup */
 	const char *reason;	/* of the exit: EXIT, and STATE in the hypervisor */
 	const char *call;	/* EXIT: the task's system call; "-": none; "?": not known */
 	uint32_t level;		/* EXIT: 2: it left a guest of the guest; else 1 */

@@ -11,6 +11,8 @@
 #include "tests/bench/big_streams.h"
 #include "tests/unit/need.h"
 
+#define NR_TIMES	200u	/* in which a cgroup is throttled */
+
 bool scene[SCENES];
 
 const char *const names[NR_TASKS] = {
@@ -55,6 +57,38 @@ static void put_threads(struct braid_capture_writer *w, const struct stream *s)
 				NULL, 0, threads, sizeof(threads)));
 }
 
+/* Threads of even numbers are in one cgroup, the others in two. */
+static void put_quotas(struct braid_capture_writer *w, const struct stream *s, u64 now)
+{
+	struct braid_cgroup rows[NR_CPUS + NR_CPUS / 2];
+	struct braid_throttled times[2 * NR_TIMES];
+	u32 first = FIRST_PID + (scene[WINDOW] && s->number != 2 ? 4 : 14), t, nr = 0;
+
+	memset(rows, 0, sizeof(rows));
+	for (t = 0; t < NR_CPUS; t++) {
+		rows[nr] = (struct braid_cgroup){ .id = 1, .tid = first + t };
+		strcpy(rows[nr++].path, "/machine");
+		if (t % 2) {
+			rows[nr] = (struct braid_cgroup){ .id = 10 + s->number, .tid = first + t };
+			snprintf(rows[nr].path, sizeof(rows[nr].path), "/machine/%s", s->name);
+			nr++;
+		}
+	}
+	for (t = 0; t < NR_TIMES; t++) {
+		times[2 * t] = (struct braid_throttled){
+			.id = 1, .from_ns = now + t * 500000,
+			.to_ns = now + t * 500000 + 100000, .ns = 7,
+		};
+		times[2 * t + 1] = (struct braid_throttled){
+			.id = 10 + s->number, .from_ns = now + t * 300000,
+			.to_ns = now + t * 300000 + 120000, .ns = 7,
+		};
+	}
+	NEED(!braid_capture_put(w, BRAID_CHUNK_CGROUPS, s->number, NULL, 0, rows,
+				nr * sizeof(*rows)));
+	NEED(!braid_capture_put(w, BRAID_CHUNK_THROTTLED, s->number, NULL, 0, times, sizeof(times)));
+}
+
 void begin_vm(struct braid_capture_writer *w, const struct stream *s, u64 now)
 {
 	struct braid_chunk_stream head = {
@@ -66,6 +100,8 @@ void begin_vm(struct braid_capture_writer *w, const struct stream *s, u64 now)
 	NEED(!braid_capture_put(w, BRAID_CHUNK_STREAM, s->number, &head, sizeof(head), &vm,
 				sizeof(vm)));
 	put_threads(w, s);
+	if (scene[QUOTAS])
+		put_quotas(w, s, now);
 }
 
 static void put_guest(struct braid_capture_writer *w, struct stream *s, u64 now)
@@ -109,6 +145,8 @@ static void put_guest(struct braid_capture_writer *w, struct stream *s, u64 now)
 	NEED(!braid_capture_put(w, BRAID_CHUNK_SYMBOLS, s->number, NULL, 0, symbols,
 				sizeof(symbols)));
 	put_threads(w, s);
+	if (scene[QUOTAS])
+		put_quotas(w, s, now);
 }
 
 static bool is_recorded(enum big_event event, bool host)

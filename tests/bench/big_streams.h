@@ -23,6 +23,7 @@ enum scene {
 	RARE,		/* or as 0.1 % of all events, evenly, */
 	BURSTS,		/* or as many, 50 at a time on a CPU */
 	DRIVERLESS,	/* guest2 has no driver, guest1 has one from the middle on */
+	QUOTAS,		/* guests' vCPUs are in cgroups, whose cpu.stat counts now and then */
 	SCENES
 };
 

@@ -29,6 +29,7 @@ int main(int argc, char **argv);
 
 static const char *const scenes[SCENES] = {
 	"window", "later", "losses", "reset", "offline", "migrate", "rare", "bursts", "driverless",
+	"quotas",
 };
 
 static struct stream streams[NR_STREAMS] = {

@@ -10,11 +10,12 @@ const { verdictOf } = require('./verdict.js');
 
 const STATES = [
 	['stolen', 5],
-	['halted', 6],
-	['blocked', 7],
-	['sleeping', 8, 11],
-	['stopped', 9],
-	['offline', 10],
+	['throttled', 6],
+	['halted', 7],
+	['blocked', 8],
+	['sleeping', 9, 12],
+	['stopped', 10],
+	['offline', 11],
 	['unknown', 0],
 	['hypervisor', 2],
 	['vmm', 3],

@@ -32,6 +32,7 @@ MADE = {
     "offline": [("window", "offline", "migrate")], "losses": [("window", "losses", "migrate")],
     "losses, moves unseen": [("window", "losses", "offline", "reset")], "without a start": [("migrate",)],
     "driverless": [("window", "driverless", "migrate")],
+    "quotas": [("window", "quotas", "migrate", "reset")], "quotas, moves unseen": [("window", "quotas")],
 }
 EVENTS = "20000"
 TOP_ROWS = "1000"
@@ -61,7 +62,7 @@ NOT_ANALYZED = {
     "rings": "test_sql.py", "clocks": "test_python.py: epochs", "epochs": "test_python.py: epochs",
     "recordings": "compared with Python's windows",
 }
-STATES = ("guest", "hypervisor", "VMM", "running", "stolen", "halted", "blocked", "sleeping", "stopped", "offline", "unknown")
+STATES = ("guest", "hypervisor", "VMM", "running", "stolen", "throttled", "halted", "blocked", "sleeping", "stopped", "offline", "unknown")
 
 
 def ask(analysis, captures, by="", top=()):
@@ -252,7 +253,7 @@ def states(facts, by):
             sums[facts.guest(row), row["pid"]][row["state"]] += row["duration_ns"]
         return {}, {"tasks": (("guest", "pid"), {key: {
             "guest_ns": one["guest"], "exited_ns": one["hypervisor"] + one["VMM"], "running_ns": one["running"],
-            "stolen_ns": one["stolen"],
+            "stolen_ns": one["stolen"], "throttled_ns": one["throttled"],
             "held_ns": sum(one[state] for state in ("halted", "blocked", "sleeping", "stopped", "offline")),
         } for key, one in sums.items()})}
     sums = collections.defaultdict(collections.Counter)
@@ -269,7 +270,7 @@ def exits(facts, by):
     cells = add_up(facts.exits, lambda row: tuple(of(row) for of in extra) + (facts.vcpu(row), row["reason"]), lambda row: (
         row["duration_ns"], row["from_ns"], {
             "hypervisor_ns": row["hypervisor_ns"], "vmm_ns": row["vmm_ns"], "stolen_ns": row["stolen_ns"],
-            "halted_ns": row["halted_ns"] + row["offline_ns"],
+            "throttled_ns": row["throttled_ns"], "halted_ns": row["halted_ns"] + row["offline_ns"],
             "blocked_ns": row["blocked_ns"] + row["stopped_ns"] + row["unknown_ns"]}))
     for row in facts.exits:
         equal(sum(value for name, value in row.items() if name.endswith("_ns") and name[:-3].upper() in
@@ -281,10 +282,10 @@ def exits(facts, by):
 def causes(row):
     """What a task waited for."""
     if row["guest_ns"] is None:
-        return {"others_ns": 0, "hypervisor_ns": 0, "vmm_ns": 0, "stolen_ns": 0, "asleep_ns": 0,
+        return {"others_ns": 0, "hypervisor_ns": 0, "vmm_ns": 0, "stolen_ns": 0, "throttled_ns": 0, "asleep_ns": 0,
                 "unknown_ns": row["duration_ns"]}
     of = {"others_ns": row["guest_ns"] + row["running_ns"], "hypervisor_ns": row["hypervisor_ns"], "vmm_ns": row["vmm_ns"],
-          "stolen_ns": row["stolen_ns"], "unknown_ns": row["unknown_ns"],
+          "stolen_ns": row["stolen_ns"], "throttled_ns": row["throttled_ns"], "unknown_ns": row["unknown_ns"],
           "asleep_ns": sum(row[f"{state}_ns"] for state in ("halted", "blocked", "sleeping", "stopped", "offline"))}
     equal(sum(of.values()), row["duration_ns"], f"sum of the states of {row}")
     return of
@@ -349,7 +350,8 @@ def summary(facts, _):
         found[label,] = {
             "vcpus": stream["cpus"], "exits": facts.exits_of(label, stream["stream"]), "bound_ns": stream["bound_ns"], "lost_events": facts.lost.get(stream["stream_id"], 0),
             **{f"{name}_ppm": int(sum(ns[state] for state in parts) * 1e6 / whole) for name, parts in (
-                ("busy", STATES[:4]), ("stolen", ("stolen",)), ("asleep", STATES[5:9]), ("offline", ("offline",)),
+                ("busy", STATES[:4]), ("stolen", ("stolen",)), ("throttled", ("throttled",)),
+                ("asleep", STATES[6:10]), ("offline", ("offline",)),
                 ("unknown", ("unknown",)))},
             "worst_stall_ns": worst and worst["stall_ns"], "worst_stall_at_ns": worst and worst["from_ns"],
             "worst_wakeup_ns": longest and longest["duration_ns"],
@@ -459,7 +461,7 @@ def compare_stats(captures, facts):
             where, of = f"{captures}: {name}", sums[name]
             equal([one.get("in_guest_ns", 0), one["waited_ns"], one["ran_ns"], one["slept_ns"]],
                   [sum(of[state] for state in states) for states in (
-                      ("guest",), ("stolen",), STATES[:4], STATES[5:10])], f"times of {where}")
+                      ("guest",), ("stolen",), STATES[:4], STATES[6:11])], f"times of {where}")
             equal({row["reason"]: (row["count"], row["away_ns"], row["longest_ns"]) for row in one.get("reasons", ())},
                   {reason: (row["count"], row["total_ns"], row["worst_ns"])
                    for (vcpu, reason), row in left.items() if vcpu == name}, f"exits of {where}")

@@ -463,7 +463,7 @@ def check_states(path, trace):
         nr, nr_wakes = nr + len(slices), nr_wakes + len(wakes)
         for one in slices:
             found[guest, int(vcpu), one.name.partition(":")[0]] += one.end - one.begin
-            assert ("culprit" in one.args) == (one.name == "stolen"), one
+            assert ("culprit" in one.args) == (one.name in ("stolen", "throttled")), one
         for one in slices + wakes:
             for flow in one.flows:
                 flows[flow].append(one)

@@ -65,7 +65,7 @@ def main():
     for guest, cpu, begin, vcpu, state, ns, culprit in states:
         assert cpu == int(vcpu) and int(ns) > 0
         assert ends.get((guest, cpu), begin) == begin, (guest, cpu, begin, ends)
-        assert (culprit == "-") == (state != "stolen"), (state, culprit)
+        assert (culprit == "-") == (state not in ("stolen", "throttled")), (state, culprit)
         ends[guest, cpu] = begin + int(ns)
         found[guest, cpu, state.partition(":")[0]] += int(ns)
         nr += 1

@@ -391,12 +391,12 @@ static void wake(void)
 	guest_wakeup(3300, 40, 7);		/* on a vCPU that is not there */
 	memory_switch(2, 3400, 33, 0, 40);
 	memory_switch(0, 4000, 70, 1, 0);
-	text_has(analyze_text("wake", BRAID_TABLE_CSV, true), "task40[40],guest/vCPU 0,2,1200,200,50,150,700,0,100,",
+	text_has(analyze_text("wake", BRAID_TABLE_CSV, true), "task40[40],guest/vCPU 0,2,1200,200,50,150,700,,0,100,",
 	    NULL);
 	text_has(analyze_text("wake", BRAID_TABLE_TEXT, false),
 	    "# 2 wakeups of tasks that then ran; the tasks waited 1.200 µs in all\n",
-	    "0.000002  1.100 µs  task40[40]  guest/vCPU 0      200 ns       50 ns  150 ns  700 ns    0 ns     0 ns  task33[33] (400 ns)\n",
-	    "0 ns    0 ns   100 ns  -\n", NULL);
+	    "0.000002  1.100 µs  task40[40]  guest/vCPU 0      200 ns       50 ns  150 ns  700 ns          -    0 ns     0 ns  task33[33] (400 ns)\n",
+	    "0 ns          -    0 ns   100 ns  -\n", NULL);
 	text_has(analyze_text("summary", BRAID_TABLE_JSON, false), "\"worst_wakeup_ns\":1100,\"worst_wakeup_at_ns\":2000,", NULL);
 }
 
@@ -412,7 +412,7 @@ static void moved_while_queued(void)
 	memory_migrate(2, 2350, 41, 0);		/* another task */
 	memory_switch(2, 3000, 33, 0, 40);
 	memory_switch(0, 4000, 70, 1, 0);
-	text_has(analyze_text("wake", BRAID_TABLE_CSV, true), "task40[40],guest/vCPU 0,1,1000,700,0,0,0,0,300,",
+	text_has(analyze_text("wake", BRAID_TABLE_CSV, true), "task40[40],guest/vCPU 0,1,1000,700,0,0,0,,0,300,",
 	    NULL);
 }
 
@@ -443,7 +443,7 @@ static void summary(void)
 	memory_stolen();
 	text_has(analyze_text("summary", BRAID_TABLE_JSON, false),
 	    "\"guests\":[{\"guest\":\"guest\",\"vcpus\":1,\"busy_ppm\":700000,\"stolen_ppm\":300000,"
-	    "\"asleep_ppm\":0,\"offline_ppm\":0,\"unknown_ppm\":0,", "\"worst_stall_ns\":3000,\"worst_stall_at_ns\":1000,",
+	    "\"throttled_ppm\":null,\"asleep_ppm\":0,\"offline_ppm\":0,\"unknown_ppm\":0,", "\"worst_stall_ns\":3000,\"worst_stall_at_ns\":1000,",
 	    "\"top_culprit\":\"task9[9]\"}]", NULL);
 	text_has(analyze_text("summary", BRAID_TABLE_TEXT, false), "\nNext:\nguest's vCPUs were runnable, not running, for 1.200 µs "
 	    "(all vCPUs together): 58 % of that time because of task9[9]. "

@@ -116,7 +116,7 @@ static void unknown(void)
 	text = stats(true);
 	CHECK(strstr(text, "\"in_guest_ns\":200,") && !strstr(text, "ran_ns"));
 	free(text);
-	has(stats(false), "0.000000               ?               ?               ?         1\n", NULL);
+	has(stats(false), "0.000000               ?               ?               ?               ?         1\n", NULL);
 	memory_begin();
 	memory_switch(0, 1000, 0, 0, 70);
 	memory_entry(0, 1500, 70);

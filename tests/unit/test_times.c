@@ -75,20 +75,20 @@ static void vcpus(void)
 	 * observed, guest, hypervisor, VMM, running, stolen, halted, blocked, sleeping, stopped,
 	 * offline, unknown
 	 */
-	expect(false, 0, 0, "guest/vCPU 0,4000,1700,300,,100,800,1100,0,0,0,0,0\n");
-	expect(false, 2500, 0, "guest/vCPU 0,2500,800,200,,0,400,1100,0,0,0,0,0\n");
-	expect(false, 0, 2500, "guest/vCPU 0,1500,900,100,,100,400,0,0,0,0,0,0\n");
-	expect(false, 0, 9000, "guest/vCPU 0,4000,1700,300,,100,800,1100,0,0,0,0,0\n");
+	expect(false, 0, 0, "guest/vCPU 0,4000,1700,300,,100,800,,1100,0,0,0,0,0\n");
+	expect(false, 2500, 0, "guest/vCPU 0,2500,800,200,,0,400,,1100,0,0,0,0,0\n");
+	expect(false, 0, 2500, "guest/vCPU 0,1500,900,100,,100,400,,0,0,0,0,0,0\n");
+	expect(false, 0, 9000, "guest/vCPU 0,4000,1700,300,,100,800,,1100,0,0,0,0,0\n");
 }
 
 static void tasks(void)
 {
 	make_life();
 	/* observed, in guest, exited, running, stolen, held, queued, blocked, unknown */
-	expect(true, 0, 0, "guest,task44[44],1700,400,200,0,800,0,300,0,0\n"
-			"guest,task33[33],4000,1200,0,100,0,0,1400,1300,0\n");
-	expect(true, 2500, 0, "guest,task44[44],700,200,100,0,400,0,0,0,0\n"
-			   "guest,task33[33],2500,500,0,0,0,0,700,1300,0\n");
+	expect(true, 0, 0, "guest,task44[44],1700,400,200,0,800,,0,300,0,0\n"
+			"guest,task33[33],4000,1200,0,100,0,,0,1400,1300,0\n");
+	expect(true, 2500, 0, "guest,task44[44],700,200,100,0,400,,0,0,0,0\n"
+			   "guest,task33[33],2500,500,0,0,0,,0,700,1300,0\n");
 }
 
 /*
@@ -148,7 +148,7 @@ static void no_switches(void)
 	memory_wakeup(2, 2000, 5);
 	memory_switch(0, 5000, 70, 1, 0);
 	fails(true, 0, 0, -ENODATA, "a guest has no sched_switch events");
-	expect(false, 0, 0, "guest/vCPU 0,4000,,,,4000,0,,,0,0,0,0\n");
+	expect(false, 0, 0, "guest/vCPU 0,4000,,,,4000,0,,,,0,0,0,0\n");
 }
 
 /* After a loss in the guest, it is unknown what its tasks did, until an event shows it. */
@@ -165,8 +165,8 @@ static void losses(void)
 	e->lost = 3;
 	memory_switch(2, 4000, 33, SLEEPS, 0);
 	memory_switch(0, 5000, 70, 1, 0);
-	expect(true, 0, 0, "guest,task33[33],4000,,,2000,0,0,0,1500,500\n"
-			"guest,task44[44],3000,,,500,0,0,0,2000,500\n");
+	expect(true, 0, 0, "guest,task33[33],4000,,,2000,0,,0,0,1500,500\n"
+			"guest,task44[44],3000,,,500,0,,0,0,2000,500\n");
 }
 
 /* A pid is used again by another task. */
@@ -179,7 +179,7 @@ static void reused(void)
 	memory_wakeup(2, 3000, 33);
 	memory_switch(2, 3500, 0, 0, 33);
 	memory_switch(0, 5000, 70, 1, 0);
-	expect(true, 0, 0, "guest,task33[33],4000,,,2500,0,0,500,0,1000\n");
+	expect(true, 0, 0, "guest,task33[33],4000,,,2500,0,,0,500,0,1000\n");
 }
 
 /* Of random events of one vCPU, all rows add up. */
@@ -210,7 +210,7 @@ static void sums(void)
 		for (line = strchr(text, '\n') + 1; *line; line = strchr(line, '\n') + 1) {
 			unsigned long long observed, running, stolen, held, queued, blocked, unknown;
 
-			NEED(sscanf(line, "guest,%*[^,],%llu,,,%llu,%llu,%llu,%llu,%llu,%llu\n", &observed,
+			NEED(sscanf(line, "guest,%*[^,],%llu,,,%llu,%llu,,%llu,%llu,%llu,%llu\n", &observed,
 				    &running, &stolen, &held, &queued, &blocked, &unknown) == 7);
 			CHECK_EQ(observed, running + stolen + held + queued + blocked + unknown);
 			CHECK(observed <= (u64)(ns > host_ns ? ns : host_ns) - 1000);

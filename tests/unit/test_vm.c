@@ -145,7 +145,7 @@ static void by_its_process_alone(void)
 	put_switches(w, 0);
 	NEED(!braid_capture_finish(w));
 	shows(1, "summary", "\"guest\":\"web1\",\"vcpus\":null,\"busy_ppm\":null,\"stolen_ppm\":null,"
-	      "\"asleep_ppm\":null,\"offline_ppm\":null,\"unknown_ppm\":null,");
+	      "\"throttled_ppm\":null,\"asleep_ppm\":null,\"offline_ppm\":null,\"unknown_ppm\":null,");
 	text = report_text(paths[0], false, NULL, NULL);
 	CHECK(strstr(text, "process 4242, vCPU threads unknown ("));
 	free(text);

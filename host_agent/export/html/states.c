@@ -237,7 +237,8 @@ static int html_states_span(void *arg, const struct braid_state_span *span)
 	if (span->state == BRAID_VCPU_SLEEPS && !span->task)
 		mine.state = BRAID_HTML_STATE_IDLE;
 	v->proven |= span->state != BRAID_VCPU_UNKNOWN;
-	mine.culprit = span->state == BRAID_VCPU_STOLEN ? name_of(x, v, span) : 0;
+	mine.culprit = span->state == BRAID_VCPU_STOLEN || span->state == BRAID_VCPU_THROTTLED ?
+		       name_of(x, v, span) : 0;
 	return join(x, v, &mine);
 }
 

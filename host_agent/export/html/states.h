@@ -10,8 +10,8 @@
 
 /* A chunk's states: those of enum braid_vcpu_state, and these. html/states.js has the same. */
 enum braid_html_state {
-	BRAID_HTML_STATE_IDLE = 11,	/* BRAID_VCPU_SLEEPS, and the guest had nothing to run */
-	BRAID_HTML_STATE_MERGED = 12,	/* several states: too short to be kept one by one */
+	BRAID_HTML_STATE_IDLE = 12,	/* BRAID_VCPU_SLEEPS, and the guest had nothing to run */
+	BRAID_HTML_STATE_MERGED = 13,	/* several states: too short to be kept one by one */
 	BRAID_HTML_STATES = 16,
 };
 

@@ -121,6 +121,8 @@ static void put_vcpus(const struct braid_stats *s, const struct braid_stream *st
 		if (s->states.any_switch)
 			put_times(vcpu->runs_ns, vcpu->waits_ns, vcpu->sleeps_ns, vcpu->switches,
 				  t);
+		if (vcpu->knows_throttled)
+			braid_json_u64(t, ",\"throttled_ns\":", vcpu->throttled_ns);
 		if (vcpu->kvm)
 			put_kvm(vcpu, t);
 		braid_text_putc(t, '}');

@@ -118,6 +118,8 @@ static int put_vcpu(struct braid_stats *s, const struct braid_stream *stream, u3
 	if (v && braid_stream_is_guest(stream)) {
 		row.runs_ns = braid_states_ran(v->ns);
 		row.waits_ns = v->ns[BRAID_VCPU_STOLEN];
+		row.knows_throttled = braid_states_knows_throttled(&s->states, stream);
+		row.throttled_ns = v->ns[BRAID_VCPU_THROTTLED];
 		row.sleeps_ns = braid_states_asleep(v->ns) + v->ns[BRAID_VCPU_OFFLINE];
 	} else if (task) {
 		row.runs_ns = braid_task_current_ns(task);

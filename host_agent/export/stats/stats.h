@@ -36,6 +36,8 @@ struct braid_stats_vcpu {
 	const char *comm;	/* "": unknown */
 	u64 runs_ns;
 	u64 waits_ns;		/* it could run, and did not: stolen */
+	bool knows_throttled;
+	u64 throttled_ns;	/* its quota held it back */
 	u64 sleeps_ns;
 	u64 switches;		/* to it */
 	const struct braid_vcpu *kvm;	/* NULL: no events of KVM are about it */

@@ -140,9 +140,13 @@ static void stats_text_put_vcpu(const struct braid_stats *s, const struct braid_
 	if (s->states.any_switch) {
 		stats_text_put_seconds(t, vcpu->runs_ns, 15);
 		stats_text_put_seconds(t, vcpu->waits_ns, 15);
+		if (vcpu->knows_throttled)
+			stats_text_put_seconds(t, vcpu->throttled_ns, 15);
+		else
+			braid_text_printf(t, " %15s", "?");
 		stats_text_put_seconds(t, vcpu->sleeps_ns, 15);
 	} else {
-		braid_text_printf(t, " %15s %15s %15s", "?", "?", "?");
+		braid_text_printf(t, " %15s %15s %15s %15s", "?", "?", "?", "?");
 	}
 	if (vcpu->kvm)
 		braid_text_printf(t, " %9llu\n", (unsigned long long)vcpu->kvm->exits);
@@ -156,8 +160,8 @@ static void put_vcpus(const struct braid_stats *s, struct braid_text *t)
 	size_t k;
 
 	if (s->nr_vcpus)
-		braid_text_printf(t, "\n%-16s VCPU %8s %15s %15s %15s %15s %9s\n", "GUEST",
-				  "THREAD", "IN GUEST", "RAN", "STOLEN", "SLEPT", "EXITS");
+		braid_text_printf(t, "\n%-16s VCPU %8s %15s %15s %15s %15s %15s %9s\n", "GUEST",
+				  "THREAD", "IN GUEST", "RAN", "STOLEN", "THROTTLED", "SLEPT", "EXITS");
 	for (k = 0; k < s->nr_vcpus; k++)
 		stats_text_put_vcpu(s, &s->vcpus[k], t);
 }

@@ -22,7 +22,7 @@ WAKES = "/sys/kernel/debug/wakes"
 WAKE_UPS = 5  # by each cause
 ONLINE, OFFLINE_S = "/sys/devices/system/cpu/cpu1/online", 2
 CAUSED, FIRED, WAKING, WOKEN, LEAVES, RUNS = range(6)  # as in wakes.c
-CAUSES = ("others", "hypervisor", "vmm", "stolen", "asleep", "unknown")  # of a wait, by the analysis
+CAUSES = ("others", "hypervisor", "vmm", "stolen", "throttled", "asleep", "unknown")  # of a wait, by the analysis
 ASLEEP = ("halted_ns", "blocked_ns", "sleeping_ns")
 
 # Takes a CPU by SCHED_FIFO for slices of its own CPU time; prints how much that was in all, in ns,

@@ -197,7 +197,8 @@ function fillLegend(palette) {
 	hatched(
 		palette.stolen,
 		-45,
-		'over a guest’s task: its vCPU was stolen: runnable, but something else ran. ' +
+		'over a guest’s task: its vCPU was stolen: runnable, but something else ran; ' +
+			'or throttled: its cgroup’s CPU quota held it back. ' +
 			'Hover to see what ran; click to go there. Where states share a pixel, heights are shares',
 	);
 	hatched(
@@ -315,6 +316,13 @@ function episodeDetails(app, states, k) {
 	return [el('p', `Runnable, not running, for ${took} in all. On its CPU ran:`), list];
 }
 
+/* The cgroup whose CPU quota held it back, of a throttled part. */
+function quotaText(trace, states, k) {
+	return states.state[k] === STATE.THROTTLED
+		? `the CPU quota of ${culpritText(trace, states.culprit[k])}`
+		: '';
+}
+
 function stateDetails(app, { states, k }) {
 	const { trace } = app,
 		stolen = states.state[k] === STATE.STOLEN;
@@ -323,7 +331,7 @@ function stateDetails(app, { states, k }) {
 		terms([
 			['from', trace.clockText(states.start[k])],
 			['for', durationText(states.length(k))],
-			['by', stolen ? culpritText(trace, states.culprit[k]) : ''],
+			['by', stolen ? culpritText(trace, states.culprit[k]) : quotaText(trace, states, k)],
 		]),
 		...(stolen ? episodeDetails(app, states, k) : []),
 	];
@@ -466,6 +474,8 @@ function stateTip(app, { states, k, within }, time) {
 	const parts = [
 		line(el('b', stateText(states, k)), `  ${durationText(states.length(k))}`),
 	];
+	const quota = quotaText(trace, states, k);
+	if (quota) parts.push(line(`held back by ${quota}`));
 	if (!stolen) return parts;
 	parts.push(line(`ran instead: ${culpritText(trace, states.culprit[k])}`));
 	const [from, to] = states.episode(k);

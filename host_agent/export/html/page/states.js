@@ -2,7 +2,16 @@
 /* The states of vCPUs, from the host's view: when a guest's task did not really run, and why. */
 
 /* As in analyze/states.h and html/states.h. */
-const STATE = { UNKNOWN: 0, STOLEN: 5, HALTED: 6, OFFLINE: 10, IDLE: 11, MERGED: 12, ALL: 16 };
+const STATE = {
+	UNKNOWN: 0,
+	STOLEN: 5,
+	THROTTLED: 6,
+	HALTED: 7,
+	OFFLINE: 11,
+	IDLE: 12,
+	MERGED: 13,
+	ALL: 16,
+};
 const STATE_TEXT = [
 	'unknown',
 	'guest',
@@ -10,6 +19,7 @@ const STATE_TEXT = [
 	'in the VMM',
 	'running',
 	'stolen',
+	'throttled',
 	'halted',
 	'blocked in the hypervisor or the VMM',
 	'sleeping',
@@ -26,6 +36,7 @@ const LOOK_OF = [
 	LOOK.EXITED,
 	LOOK.EXITED,
 	-1,
+	LOOK.STOLEN,
 	LOOK.STOLEN,
 	LOOK.ASLEEP,
 	LOOK.ASLEEP,

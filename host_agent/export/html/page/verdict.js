@@ -6,6 +6,7 @@ const SHARE = '_ppm',
 	TIME = '_ns';
 const STALL_PARTS = [
 	'stolen',
+	'throttled',
 	'running',
 	'guest',
 	'hypervisor',

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Which waiting vCPUs the CPU quota of a cgroup holds back; throttle.c has what is throttled.
+ *
+ * - By the kernel's own moments, if the trace has them: from when a run queue of the cgroup is
+ *   throttled until it is not, all its threads on that CPU are held back; on kernels that throttle
+ *   each thread, only those that have had that moment. What else runs there changes nothing.
+ * - Else by cpu.stat: where a thread waits for an idle CPU, within an interval in which its cgroup
+ *   was throttled, that may have been the quota. This is never proven.
+ * - A quota of any of its thread's cgroups counts, from the one below the root on.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "host_agent/analyze/private.h"
+#include "host_agent/util/array.h"
+#include "host_agent/util/error.h"
+
+static int quota_by_id(const void *a, const void *b)
+{
+	const struct braid_quota *x = a, *y = b;
+
+	return braid_compare(x->id, y->id);
+}
+
+u32 braid_quota_of(const struct braid_states *s, u64 id)
+{
+	u32 k;
+
+	braid_array_first(k, s->nr_quotas, s->quotas[k].id >= id);
+	return k < s->nr_quotas && s->quotas[k].id == id ? k : s->nr_quotas;
+}
+
+/* Return: 0 or -ENOMEM. */
+static int find_quotas(struct braid_states *s)
+{
+	size_t k, n, nr = 0;
+	u32 kept = 0;
+
+	for (k = 0; k < s->source->nr_streams; k++)
+		nr += s->source->streams[k]->nr_cgroups;
+	s->quotas = calloc(nr + 1, sizeof(*s->quotas));
+	if (!s->quotas)
+		return braid_out_of_memory();
+	for (k = 0; k < s->source->nr_streams; k++) {
+		const struct braid_stream *of = s->source->streams[k];
+
+		for (n = 0; n < of->nr_cgroups; n++)
+			if (of->cgroups[n].id)
+				s->quotas[s->nr_quotas++] = (struct braid_quota){
+					.id = of->cgroups[n].id, .path = of->cgroups[n].path,
+				};
+	}
+	qsort(s->quotas, s->nr_quotas, sizeof(*s->quotas), quota_by_id);
+	for (k = 0; k < s->nr_quotas; k++)
+		if (!kept || s->quotas[kept - 1].id != s->quotas[k].id)
+			s->quotas[kept++] = s->quotas[k];
+	s->nr_quotas = kept;
+	return 0;
+}
+
+int braid_quota_begin(struct braid_states *s)
+{
+	size_t k, n;
+	int err = find_quotas(s);
+
+	for (k = 0; k < s->source->nr_streams; k++) {
+		const struct braid_stream *of = s->source->streams[k];
+
+		for (n = 0; of->kind == BRAID_STREAM_HOST && n < of->nr_formats; n++) {
+			bool is_moment = !strncmp(of->formats[n].system, BRAID_QUOTA_SYSTEM,
+						  strlen(BRAID_QUOTA_SYSTEM));
+
+			s->quota_moments |= is_moment;
+			s->quota_threads |= is_moment && !strcmp(of->formats[n].name, "held_back");
+		}
+	}
+	return err;
+}
+
+bool braid_states_knows_throttled(const struct braid_states *s, const struct braid_stream *guest)
+{
+	return s->any_switch && guest->nr_cgroups;
+}
+
+static bool is_throttled(const struct braid_states *s, u32 quota, u32 cpu)
+{
+	size_t k;
+
+	for (k = 0; k < s->nr_throttled; k++)
+		if (s->throttled[k].cpu == cpu && s->throttled[k].quota == quota)
+			return true;
+	return false;
+}
+
+bool braid_quota_holds(const struct braid_states *s, const struct braid_vcpu *v, s64 now_ns,
+		       struct braid_state_span *span)
+{
+	bool by_moments = s->quota_moments;
+	const struct braid_cgroup *row;
+	size_t nr, k;
+	u32 quota;
+
+	if (by_moments ? !s->nr_throttled || (s->quota_threads && !v->held_back) :
+			 span->culprit.kind != BRAID_CULPRIT_NOTHING)
+		return false;
+	row = braid_vcpu_cgroups(v->guest, v->tid, now_ns, &nr);
+	for (k = 0; k < nr; k++) {
+		quota = braid_quota_of(s, row[k].id);
+		if (quota == s->nr_quotas || (by_moments ? !is_throttled(s, quota, v->cpu) :
+							   !s->quotas[quota].nr_intervals))
+			continue;
+		span->culprit = (struct braid_culprit){
+			.kind = BRAID_CULPRIT_QUOTA, .id = quota, .vcpu = BRAID_NO_VCPU,
+			.task = BRAID_PID_UNKNOWN,
+		};
+		span->cpu = BRAID_NO_CPU;
+		span->within = !by_moments;
+		return true;
+	}
+	return false;
+}

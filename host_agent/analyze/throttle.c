@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * What is throttled: cgroups within intervals of cpu.stat, or run queues from moment to moment. After
+ * lost events nothing is until a moment shows it: meanwhile the time counts as stolen.
+ */
+#include "host_agent/analyze/private.h"
+#include "host_agent/util/array.h"
+#include "host_agent/util/error.h"
+
+#define MAX_QUEUES	65536u	/* that are throttled at a time; further ones are ignored */
+
+/* Intervals ---------------------------------------------------------------------------------- */
+
+/* Return: 0 or -ENOMEM. */
+static int add_interval(struct braid_states *s, u32 quota, s64 from_ns, s64 to_ns)
+{
+	int err = braid_observe_edge(s, (struct braid_edge){
+		.due_ns = from_ns, .kind = BRAID_EDGE_QUOTA_BEGINS, .which = quota,
+	});
+
+	return err ? err : braid_observe_edge(s, (struct braid_edge){
+		.due_ns = to_ns, .kind = BRAID_EDGE_QUOTA_ENDS, .which = quota,
+	});
+}
+
+/* A stream's intervals; those of a cgroup that meet are one. Return: 0 or -ENOMEM. */
+static int add_intervals(struct braid_states *s, const struct braid_stream *of)
+{
+	s64 from_ns = 0, to_ns = 0;
+	size_t k;
+	u32 quota;
+	int err = 0;
+
+	for (k = 0; k < of->nr_throttled && !err; k++) {
+		const struct braid_throttled *row = &of->throttled[k];
+		bool again = k && row->id == row[-1].id;
+
+		if (!again)
+			from_ns = to_ns = 0;
+		quota = braid_quota_of(s, row->id);
+		if (quota == s->nr_quotas || row->to_ns <= row->from_ns ||
+		    row->to_ns >= (u64)BRAID_STATES_MAX_NS)
+			continue;
+		if (to_ns && (s64)row->from_ns > to_ns) {
+			err = add_interval(s, quota, from_ns, to_ns);
+			to_ns = 0;
+		}
+		from_ns = to_ns ? from_ns : (s64)row->from_ns;
+		to_ns = (s64)row->to_ns > to_ns ? (s64)row->to_ns : to_ns;
+		if (!err && (k + 1 == of->nr_throttled || row[1].id != row->id))
+			err = add_interval(s, quota, from_ns, to_ns);
+	}
+	return err;
+}
+
+int braid_throttle_begin(struct braid_states *s)
+{
+	size_t k;
+	int err = 0;
+
+	for (k = 0; k < s->source->nr_streams && !err && !s->quota_moments; k++)
+		err = add_intervals(s, s->source->streams[k]);
+	return err;
+}
+
+/* All vCPUs: there are few edges, and any of them may be in the cgroup. */
+int braid_throttle_pass(struct braid_states *s, const struct braid_edge *edge)
+{
+	int err = 0;
+	u32 k;
+
+	if (edge->kind == BRAID_EDGE_QUOTA_BEGINS)
+		s->quotas[edge->which].nr_intervals++;
+	else
+		s->quotas[edge->which].nr_intervals--;
+	for (k = 0; k < s->nr_vcpus && !err; k++)
+		if (s->vcpus[k].thread == BRAID_THREAD_WAITS)
+			err = braid_vcpu_refresh(s, &s->vcpus[k], edge->due_ns, 0);
+	return err;
+}
+
+/* Moments ------------------------------------------------------------------------------------ */
+
+/* Return: 0 or the op's error. */
+static int refresh_list(struct braid_states *s, u32 first, s64 ns)
+{
+	int err = 0;
+	u32 k;
+
+	for (k = first; k != BRAID_NO_VCPU && !err; k = s->vcpus[k].next)
+		err = braid_vcpu_refresh(s, &s->vcpus[k], ns, 0);
+	return err;
+}
+
+/* Those that wait on a CPU. Return: 0 or the op's error. */
+static int throttle_refresh(struct braid_states *s, u32 cpu, s64 ns)
+{
+	int err;
+
+	if (cpu >= s->nr_cpus)
+		return 0;
+	err = refresh_list(s, s->cpus[cpu].first_waiter, ns);
+	return err ? err : refresh_list(s, s->cpus[cpu].first_behind, ns);
+}
+
+static size_t find_queue(const struct braid_states *s, u64 address)
+{
+	size_t k;
+
+	for (k = 0; k < s->nr_throttled && s->throttled[k].address != address; k++)
+		;
+	return k;
+}
+
+/* Return: 0, -ENOMEM or the op's error. */
+static int throttle(struct braid_states *s, const struct braid_host_cpu *cpu, s64 ns)
+{
+	struct braid_quota_queue queue = {
+		.address = cpu->throttles, .quota = cpu->throttles_quota, .cpu = cpu->throttles_cpu,
+	};
+
+	if (find_queue(s, queue.address) < s->nr_throttled || s->nr_throttled == MAX_QUEUES)
+		return 0;
+	if (braid_array_push(s->throttled, s->nr_throttled, s->throttled_capacity, queue))
+		return braid_out_of_memory();
+	return throttle_refresh(s, queue.cpu, ns);
+}
+
+int braid_throttle_take(struct braid_states *s, u32 number, const struct braid_item *item,
+		     const struct braid_role_info *info)
+{
+	struct braid_host_cpu *cpu = &s->cpus[number];
+	s64 value = 0, id = 0, of = 0;
+	size_t k;
+	int err = 0;
+
+	braid_role_number(info, 0, item, &value);
+	if (info->role == BRAID_ROLE_THROTTLE) {
+		cpu->throttles = 0;
+		if (!braid_role_number(info, 1, item, &id) || !braid_role_number(info, 2, item, &of) ||
+		    braid_quota_of(s, id) == s->nr_quotas)
+			return 0;
+		cpu->throttles = value;
+		cpu->throttles_quota = braid_quota_of(s, id);
+		cpu->throttles_cpu = of;
+	} else if (info->role == BRAID_ROLE_THROTTLED) {
+		if (cpu->throttles && value)
+			err = throttle(s, cpu, item->host_ns);
+		cpu->throttles = 0;
+	} else {
+		k = find_queue(s, value);
+		if (k == s->nr_throttled)
+			return 0;
+		of = s->throttled[k].cpu;
+		s->throttled[k] = s->throttled[--s->nr_throttled];
+		err = throttle_refresh(s, of, item->host_ns);
+	}
+	return err;
+}
+
+void braid_throttle_forget(struct braid_states *s)
+{
+	u32 k;
+
+	s->nr_throttled = 0;
+	for (k = 0; k < s->nr_cpus; k++)
+		s->cpus[k].throttles = 0;
+}
