@@ -189,7 +189,7 @@ int braid_quota_begin(struct braid_states *s);
 /* The number of a cgroup; of one that no vCPU is in: the number of all. */
 u32 braid_quota_of(const struct braid_states *s, u64 id);
 
-/* A vCPU waits: whether a quota holds it back. @span: as without one; then the quota is its culprit. */
+/* A vCPU waits: whether a quota holds it back. @span: as if none did; changed if one does */
 bool braid_quota_holds(const struct braid_states *s, const struct braid_vcpu *v, s64 now_ns,
 		       struct braid_state_span *span);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What is throttled: cgroups within intervals of cpu.stat, or run queues from moment to moment. After
- * lost events nothing is until a moment shows it: meanwhile the time counts as stolen.
+ * What is throttled: cgroups within intervals of cpu.stat, or run queues from moment to moment.
+ * After lost events nothing is until a moment shows it: meanwhile the time counts as stolen.
  */
 #include "host_agent/analyze/private.h"
 #include "host_agent/util/array.h"
@@ -137,7 +137,8 @@ int braid_throttle_take(struct braid_states *s, u32 number, const struct braid_i
 	braid_role_number(info, 0, item, &value);
 	if (info->role == BRAID_ROLE_THROTTLE) {
 		cpu->throttles = 0;
-		if (!braid_role_number(info, 1, item, &id) || !braid_role_number(info, 2, item, &of) ||
+		if (!braid_role_number(info, 1, item, &id) ||
+		    !braid_role_number(info, 2, item, &of) ||
 		    braid_quota_of(s, id) == s->nr_quotas)
 			return 0;
 		cpu->throttles = value;

@@ -281,8 +281,8 @@ struct braid_vcpu_thread {
 };
 
 /*
- * A vCPU's thread is in this cgroup, or in one below it, and the cgroup has a CPU quota. All rows of
- * a thread that have one from_ns hold until its next ones.
+ * A vCPU's thread is in this cgroup, or in one below it, and the cgroup has a CPU quota. All rows
+ * of a thread that have one from_ns hold until its next ones.
  */
 struct braid_cgroup {
 	u64 id;				/* inode number of its folder; 0: the thread has none */
@@ -300,8 +300,8 @@ struct braid_throttled {
 	u64 ns;
 };
 
-#define BRAID_QUOTA_SYSTEM	"tracebraid_quota_"	/* of events: moments of quotas on the host, by probes
-							   that the recorder made; its PID follows */
+/* System of the host's events that are moments of quotas, by our own probes; our PID follows */
+#define BRAID_QUOTA_SYSTEM	"tracebraid_quota_"
 
 #define BRAID_VCPUS_UNKNOWN \
 	"vCPU threads unknown (needs KVM, or QEMU with -name debug-threads=on)"

@@ -545,5 +545,6 @@ void braid_region_source_close(struct braid_region_source *s)
 	braid_live_rings_free(&s->rings);
 	braid_live_tables_free(&s->tables);
 	braid_live_watch_free(&s->watch);
+	braid_live_threads_free(&s->threads);
 	free(s);
 }

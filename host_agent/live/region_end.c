@@ -34,7 +34,10 @@ static int end_stream(struct braid_region_source *s, enum braid_end_reason reaso
 	braid_live_off_note(&s->rings, &s->stream);
 	note_unproven(s);
 	braid_live_notes_poll(&s->stream, true);
-	err = braid_live_emit(&s->stream, BRAID_CHUNK_STREAM_END, &end, sizeof(end), NULL, 0);
+	err = braid_live_threads_finish(&s->threads, &s->stream);
+	if (!err)
+		err = braid_live_emit(&s->stream, BRAID_CHUNK_STREAM_END, &end, sizeof(end), NULL,
+				      0);
 	braid_live_clock_end(&s->clock, &s->stream);
 	s->ended_incarnation = s->stream.sb.incarnation;
 	s->stream.silent = false;

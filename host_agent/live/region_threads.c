@@ -98,6 +98,17 @@ static int region_threads_check(struct braid_live_threads *t, struct braid_live_
 	return err;
 }
 
+static int follow_quotas(struct braid_live_threads *t, struct braid_live_stream *s, bool at_once)
+{
+	pid_t tids[BRAID_QEMU_VCPUS + 1];
+
+	if (!s->qemu_pid || s->o.clock_only || !braid_pids_of_host())
+		return 0;
+	memcpy(tids, t->of, sizeof(t->of));
+	tids[BRAID_QEMU_VCPUS] = t->all;
+	return braid_live_quota_poll(&t->quota, s, tids, BRAID_QEMU_VCPUS + 1, at_once);
+}
+
 static const char *why_unknown(const struct braid_live_stream *s)
 {
 	return !s->qemu_pid || braid_pids_of_host() ? BRAID_VCPUS_UNKNOWN :
@@ -110,12 +121,15 @@ int braid_live_threads_begin(struct braid_live_threads *t, struct braid_live_str
 	size_t k;
 	int err;
 
+	braid_live_threads_free(t);
 	memset(t, 0, sizeof(*t));
 	t->reported_unknown = reported;
 	t->due_ns = braid_live_now_ns(s) + CHECK_NS;
 	if (s->qemu_pid && braid_pids_of_host()) {
 		t->count = count_threads(s->qemu_pid);
 		err = region_threads_check(t, s);
+		if (!err)
+			err = follow_quotas(t, s, true);
 		if (err || t->all)
 			return err;
 		for (k = 0; k < BRAID_QEMU_VCPUS; k++)
@@ -131,16 +145,30 @@ int braid_live_threads_begin(struct braid_live_threads *t, struct braid_live_str
 int braid_live_threads_poll(struct braid_live_threads *t, struct braid_live_stream *s)
 {
 	u64 now_ns, count;
+	int err = 0;
 
 	if (!s->qemu_pid || !braid_pids_of_host())
 		return 0;
 	now_ns = braid_live_now_ns(s);
-	if (now_ns < t->due_ns)
-		return 0;
+	if (braid_live_quota_due(t->quota, now_ns))
+		err = follow_quotas(t, s, false);
+	if (err || now_ns < t->due_ns)
+		return err;
 	t->due_ns = now_ns + CHECK_NS;
 	count = count_threads(s->qemu_pid);
 	if (count == t->count && ++t->checks % CHECKS)
 		return 0;
 	t->count = count;
 	return region_threads_check(t, s);
+}
+
+int braid_live_threads_finish(struct braid_live_threads *t, struct braid_live_stream *s)
+{
+	return t->quota ? follow_quotas(t, s, true) : 0;
+}
+
+void braid_live_threads_free(struct braid_live_threads *t)
+{
+	braid_live_quota_free(t->quota);
+	t->quota = NULL;
 }

@@ -11,7 +11,7 @@
 #ifndef BRAID_LIVE_THREADS_H
 #define BRAID_LIVE_THREADS_H
 
-#include "host_agent/live/stream.h"
+#include "host_agent/live/quota.h"
 
 #define BRAID_LIVE_OTHERS	512u	/* threads of a QEMU without vCPU; further ones get no row */
 
@@ -26,6 +26,7 @@ struct braid_live_threads {
 	pid_t others[BRAID_LIVE_OTHERS];	/* that have a row */
 	size_t nr_others;
 	bool reported_unknown;
+	struct braid_live_quota *quota;	/* of their cgroups */
 };
 
 /* Records the threads of the vCPUs, or reports that they are unknown. */
@@ -33,5 +34,10 @@ int braid_live_threads_begin(struct braid_live_threads *t, struct braid_live_str
 
 /* Records new ones. */
 int braid_live_threads_poll(struct braid_live_threads *t, struct braid_live_stream *s);
+
+/* Before the stream's end: what its cgroups have counted up to now. */
+int braid_live_threads_finish(struct braid_live_threads *t, struct braid_live_stream *s);
+
+void braid_live_threads_free(struct braid_live_threads *t);
 
 #endif /* BRAID_LIVE_THREADS_H */

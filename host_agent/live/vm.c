@@ -42,7 +42,14 @@ int braid_vm_sources_open(struct braid_vm_sources **out, const struct braid_vm_o
 
 bool braid_vm_sources_due(const struct braid_vm_sources *s)
 {
-	return braid_host_clock_ns() >= s->due_ns;
+	u64 now_ns = braid_host_clock_ns();
+	size_t k;
+
+	for (k = 0; k < s->nr; k++)
+		if (s->all[k]->stream.number &&
+		    braid_live_quota_due(s->all[k]->threads.quota, now_ns))
+			return true;
+	return now_ns >= s->due_ns;
 }
 
 size_t braid_vm_sources_number(const struct braid_vm_sources *s)
@@ -108,7 +115,12 @@ static int vm_begin(struct braid_vm_sources *s, struct vm *vm)
 static int vm_end(struct vm *vm, enum braid_end_reason reason, u64 host_ns)
 {
 	struct braid_chunk_stream_end end = { .reason = reason, .host_ns = host_ns };
-	int err = braid_live_emit(&vm->stream, BRAID_CHUNK_STREAM_END, &end, sizeof(end), NULL, 0);
+	int err = braid_live_threads_finish(&vm->threads, &vm->stream);
+
+	if (!err)
+		err = braid_live_emit(&vm->stream, BRAID_CHUNK_STREAM_END, &end, sizeof(end), NULL,
+				      0);
+	braid_live_threads_free(&vm->threads);
 
 	vm->stream.number = 0;
 	return err;
@@ -223,8 +235,18 @@ static int look(struct braid_vm_sources *s, struct braid_vm_taken *taken, size_t
 
 int braid_vm_sources_poll(struct braid_vm_sources *s, struct braid_vm_taken *taken, size_t nr)
 {
+	size_t k;
+	int err = 0;
+
 	if (!braid_vm_sources_due(s))
 		return 0;
+	if (braid_host_clock_ns() < s->due_ns) {
+		for (k = 0; k < s->nr && !err; k++)
+			if (s->all[k]->stream.number)
+				err = braid_live_threads_poll(&s->all[k]->threads,
+							      &s->all[k]->stream);
+		return err;
+	}
 	s->due_ns = braid_host_clock_ns() + LOOK_NS;
 	return look(s, taken, nr);
 }
@@ -247,8 +269,10 @@ void braid_vm_sources_close(struct braid_vm_sources *s)
 
 	if (!s)
 		return;
-	for (k = 0; k < s->nr; k++)
+	for (k = 0; k < s->nr; k++) {
+		braid_live_threads_free(&s->all[k]->threads);
 		free(s->all[k]);
+	}
 	free(s->all);
 	braid_vms_free(&s->seen);
 	free(s);

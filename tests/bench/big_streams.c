@@ -86,7 +86,8 @@ static void put_quotas(struct braid_capture_writer *w, const struct stream *s, u
 	}
 	NEED(!braid_capture_put(w, BRAID_CHUNK_CGROUPS, s->number, NULL, 0, rows,
 				nr * sizeof(*rows)));
-	NEED(!braid_capture_put(w, BRAID_CHUNK_THROTTLED, s->number, NULL, 0, times, sizeof(times)));
+	NEED(!braid_capture_put(w, BRAID_CHUNK_THROTTLED, s->number, NULL, 0, times,
+				sizeof(times)));
 }
 
 void begin_vm(struct braid_capture_writer *w, const struct stream *s, u64 now)

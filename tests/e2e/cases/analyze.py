@@ -317,8 +317,8 @@ def analyze_frozen(ctx):
 
 
 def taken(ctx, capture, nr_vcpus, since_ns, until_ns):
-    """Of each vCPU, within a time: how long it was stolen in all, by nothing, and by interrupts or what is unknown; and how
-    long it did not wait.
+    """Of each vCPU, within a time: how long it was stolen or throttled, and how much of that throttled, while its CPU was idle,
+    by interrupts, or by what is unknown; and how long it did not wait.
     """
     limits = [f"--{name}={ns // 10**9}.{ns % 10**9:09}" for name, ns in (("since", since_ns), ("until", until_ns))]
     stolen, states = (json.loads(ctx.run_agent("analyze", name, "--json", *limits, capture).stdout)
@@ -327,7 +327,8 @@ def taken(ctx, capture, nr_vcpus, since_ns, until_ns):
     for k, row in zip(range(nr_vcpus), states["vcpu_states"]):
         mine = {one["culprit"]: one["total_ns"] for one in stolen["steal"] if one["victim"] == f"g1/vCPU {k}"}
         found.append({
-            "stolen": row["stolen_ns"], "nothing": mine.get("nothing (idle CPU)", 0), "unknown": row["unknown_ns"],
+            "stolen": row["stolen_ns"] + row["throttled_ns"], "throttled": row["throttled_ns"],
+            "nothing": mine.get("nothing (idle CPU)", 0) + row["throttled_ns"], "unknown": row["unknown_ns"],
             "irqs": sum(ns for culprit, ns in mine.items() if culprit.startswith(("irq ", "softirq ", "unknown"))),
             "other": sum(row[key] or 0 for key in (*ASLEEP, "unknown_ns")),
         })
@@ -350,7 +351,7 @@ def leaves_idle(ctx, capture, cpu):
 
 @case("analyze-quota", usual=("6.1",), needs=NEEDS)
 def analyze_quota(ctx):
-    """A guest that a CPU quota throttles is stolen as long as the kernel says; by nothing while its CPU is idle."""
+    """A guest that a CPU quota throttles waits as long as the kernel says; it is throttled while its CPU is idle."""
     groups = cgroup.groups(ctx, cgroup.Quota)
     if not groups:
         ctx.skip("no cgroup hierarchy whose groups can have a CPU quota")
@@ -363,6 +364,7 @@ def analyze_quota(ctx):
         os.sched_setaffinity(int(tid), {cpu})
     load = busy(guest)
     quota.add(guest.pid)
+    quota.limit(100 * PERIOD_US, PERIOD_US)  # never reached: the group is followed at once
     capture = ctx.dir / "quota.braid"
     agent = start_recorder(ctx, "-r", guest.shm, "-e", "sched", "--host", "-o", capture)
     wait_scheduled(ctx, threads)
@@ -383,6 +385,9 @@ def analyze_quota(ctx):
     stop_recorder(ctx, agent)
     load.kill()
 
+    text = ctx.run_agent("analyze", "summary", capture).stdout
+    ctx.check(f"by the CPU quota of /{quota.path.name} (" in text, f"the summary does not name {quota.path}:\n{text}")
+    ctx.check("counts as within bounds" in text, f"the summary does not say that this is not proven:\n{text}")
     idle, *waited = (after - before for before, after in zip(first[2], last[2]))
     # The kernel accounts for a wait when it is over: one may be missing or too much at each end.
     wait = max(row["duration_ns"] for row in analyze(ctx, capture, "steal")["longest"])
@@ -399,6 +404,8 @@ def analyze_quota(ctx):
                   f"vCPU {k} was throttled for {throttled} ns: {most}")
         ctx.check(least["stolen"] - least["irqs"] - slack <= waited[k] <= most["stolen"] + most["unknown"] + slack,
                   f"vCPU {k} was runnable for {waited[k]} ns: {least}, {most}")
+        # A wait for an idle CPU is throttled, but for the switch to the thread at its end.
+        ctx.check(most["throttled"] >= most["nothing"] * 8 // 10, f"vCPU {k} waits for an idle CPU, not throttled: {most}")
         if not idle_is_accounted:
             continue
         # An idle CPU is not idle by the kernel's account while it handles an interrupt, which a

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* What cgroups say of CPU quotas, and what of that a recorder writes to a capture. */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "host_agent/discover/cgroup.h"
+#include "host_agent/live/quota.h"
+#include "host_agent/trace/source.h"
+#include "host_agent/trace/vcpu.h"
+#include "tests/unit/check.h"
+#include "tests/unit/make_capture.h"
+#include "tests/unit/need.h"
+#include "tests/unit/scratch.h"
+
+#define VM	1u
+
+static void put(const char *folder, const char *name, const char *text)
+{
+	char path[512];
+
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	write_file(path, text, strlen(text));
+}
+
+/* A folder with what the kernel has there. */
+static void files(void)
+{
+	struct braid_cgroups v2 = { .is_v2 = true }, v1 = { .is_v2 = false };
+	char inner[512];
+	struct stat st;
+	u64 id = 0, ns = 0;
+	int fd;
+
+	snprintf(v2.mount, sizeof(v2.mount), "%s", scratch("cgroups"));
+	v1 = v2;
+	v1.is_v2 = false;
+	snprintf(inner, sizeof(inner), "%s/inner", v2.mount);
+	NEED(!mkdir(v2.mount, 0700) && !mkdir(inner, 0700) && !stat(inner, &st));
+	CHECK(!braid_cgroup_has_quota(&v2, "/inner", &id) && !braid_cgroup_has_quota(&v2, "/none", &id));
+	put(inner, "cpu.max", "max 100000\n");
+	put(inner, "cpu.cfs_quota_us", "-1\n");
+	CHECK(!braid_cgroup_has_quota(&v2, "/inner", &id) && !braid_cgroup_has_quota(&v1, "/inner", &id));
+	put(inner, "cpu.max", "30000 100000\n");
+	CHECK(braid_cgroup_has_quota(&v2, "/inner", &id) && id == st.st_ino);
+	put(inner, "cpu.cfs_quota_us", "30000\n");
+	CHECK(braid_cgroup_has_quota(&v1, "/inner", &id) && id == st.st_ino);
+	CHECK(braid_cgroup_stat(&v2, "/inner") < 0 && !braid_cgroup_throttled(-1, &ns));
+	put(inner, "cpu.stat", "usage_usec 5\nnr_throttled 3\nthrottled_usec 12\n");
+	fd = braid_cgroup_stat(&v2, "/inner");
+	CHECK(fd >= 0 && braid_cgroup_throttled(fd, &ns) && ns == 12000);
+	put(inner, "cpu.stat", "nr_periods 4\nnr_throttled 3\nthrottled_time 13\n");
+	CHECK(braid_cgroup_throttled(fd, &ns) && ns == 13);
+	put(inner, "cpu.stat", "usage_usec 5\n");
+	CHECK(!braid_cgroup_throttled(fd, &ns));
+	close(fd);
+}
+
+/* A busy process of a new cgroup with a quota; 0: none can be made here. */
+static pid_t busy_in(const char *folder, bool is_v2)
+{
+	char text[32];
+	pid_t pid;
+
+	if (mkdir(folder, 0755))
+		return 0;
+	put(folder, is_v2 ? "cpu.max" : "cpu.cfs_quota_us", is_v2 ? "10000 100000" : "10000");
+	pid = fork();
+	NEED(pid >= 0);
+	while (!pid)
+		;
+	snprintf(text, sizeof(text), "%d\n", pid);
+	put(folder, "cgroup.procs", text);
+	return pid;
+}
+
+static void follow(pid_t pid, const char *capture)
+{
+	struct braid_live_sink sink = { .capture = synth_capture(capture) };
+	struct braid_live_stream s = { .number = VM, .o.sink = &sink };
+	struct braid_chunk_stream head = { .kind = BRAID_STREAM_VM, .name = "vm", .nr_cpus = 1 };
+	struct braid_chunk_vm vm = { .pid = pid };
+	struct braid_vcpu_thread thread = { .tid = pid };
+	struct braid_live_quota *quota = NULL;
+	u32 k;
+
+	NEED(!braid_live_emit(&s, BRAID_CHUNK_STREAM, &head, sizeof(head), &vm, sizeof(vm)));
+	NEED(!braid_live_emit(&s, BRAID_CHUNK_VCPU_THREADS, NULL, 0, &thread, sizeof(thread)));
+	for (k = 0; k < 6; k++) {
+		NEED(!braid_live_quota_poll(&quota, &s, &pid, 1, true));
+		nanosleep(&(struct timespec){ .tv_nsec = 150000000 }, NULL);
+	}
+	braid_live_quota_free(quota);
+	NEED(!braid_capture_finish(sink.capture));
+}
+
+/* Of a real cgroup: it is named, and was throttled within the intervals. */
+static void real(void)
+{
+	struct braid_cgroups of;
+	struct braid_source *source;
+	char *capture = scratch("quota.braid"), folder[512];
+	char *names[] = { capture };
+	const struct braid_cgroup *rows;
+	const struct braid_stream *vm;
+	u64 throttled_ns = 0;
+	size_t k, nr;
+	pid_t pid;
+
+	if (!braid_cgroups_find(&of))
+		return;
+	snprintf(folder, sizeof(folder), "%s/braid-unit-%d", of.mount, getpid());
+	pid = busy_in(folder, of.is_v2);
+	if (!pid) {
+		fprintf(stderr, "     no cgroup can be made here\n");
+		return;
+	}
+	follow(pid, capture);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	for (k = 0; k < 100 && rmdir(folder); k++)
+		nanosleep(&(struct timespec){ .tv_nsec = 10000000 }, NULL);
+	NEED(!braid_source_open_captures(&source, names, 1, NULL));
+	vm = source->streams[0];
+	rows = braid_vcpu_cgroups(vm, pid, INT64_MAX, &nr);
+	NEED(rows && nr == 1);
+	CHECK(strstr(rows->path, "/braid-unit-") && rows->id);
+	CHECK(vm->nr_throttled);
+	for (k = 0; k < vm->nr_throttled; k++) {
+		CHECK(vm->throttled[k].id == rows->id &&
+		      vm->throttled[k].to_ns > vm->throttled[k].from_ns);
+		throttled_ns += vm->throttled[k].ns;
+	}
+	/* Of 0.9 s, at 10 %; on a busy machine it may not get even that. */
+	CHECK(throttled_ns > 100000000 && throttled_ns < 1500000000);
+	braid_source_free(source);
+}
+
+int main(void)
+{
+	RUN(files);
+	RUN(real);
+	return VERDICT();
+}
