@@ -115,14 +115,14 @@ class Guest:
         self.shm_size = shm_size
         self.machine = machines.of(kernel)
         debug = kernel == host.DEBUG_KERNEL
-        self.patience = host.DEBUG_PATIENCE if debug else self.machine.patience  # factor of all limits of waits
+        self.patience = host.DEBUG_PATIENCE if debug else self.machine.patience  # of all waits
         self.smp, self.mem = smp, mem or (host.DEBUG_MEM if debug else self.machine.mem)
         self.accel_wanted, self.accel, self.thread = accel, None, thread
         # It enables tracepoints by the hundred while it is busy, and no agent depends on its
         # atomics (docs/testing.md).
         self.patches_code = patches_code
         self.append, self.qemu_args = append, tuple(qemu_args)
-        self.cpu, self.pass_fds = cpu, tuple(pass_fds)  # the CPU model; file descriptors that qemu_args refer to
+        self.cpu, self.pass_fds = cpu, tuple(pass_fds)  # the model; what qemu_args refer to
         self.shm_options = shm_options  # more properties of the ivshmem device
         self.console_path = self.rundir / "console.log"
         self.process = self.link = None
@@ -532,7 +532,7 @@ def boot_all(guests, timeout=BOOT_TIMEOUT_S, tries=1):
 def choose_accel(initrd=None):
     """(accelerator, why): KVM if an ordinary kernel boots on it, else TCG.
 
-    Tried once: the result is kept for the process, and in build/e2e/accel for this boot of the host.
+    Tried once: the result is kept for the process, and in build/e2e/accel for this boot.
     TRACEBRAID_ACCEL=tcg or kvm in the environment overrides it.
     """
     global _chosen_accel

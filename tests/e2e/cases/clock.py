@@ -18,7 +18,7 @@ from rig import boot_all
 SECOND = 1_000_000_000
 STOOD_STILL = "the counter stood still"
 SAMPLES_OF_BURST = 8  # at most: BRAID_EXCHANGE_BEST of host_agent/clock_sync/exchange.h
-ABOUT_NS = 50_000_000  # until a burst succeeds, the time between two poll samples bounds how long a counter stood still
+ABOUT_NS = 50_000_000  # until a burst succeeds, two poll samples bound how long it stood
 RANK = {0: 0, 2: 1, 1: 2, 3: 3}  # of the storm's contexts: a higher level interrupts a lower one
 # Bursts of events on all CPUs, few enough that each can be checked.
 BURSTS = f"until [ -e /tmp/stop ]; do echo 64 4 > {STORM}/run; usleep 5000; done"
