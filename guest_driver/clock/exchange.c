@@ -148,9 +148,12 @@ static bool braid_exchange_publish_poll(struct braid_clock_cells *cells)
 {
 	static u32 seq;
 	u64 host_ns = braid_load_acquire(&cells->host_ns), counter, marker;	/* (K5) */
-	u32 vcpu, flags = braid_exchange_read_marked(&counter, &vcpu, &marker);
-	bool changed = flags && marked.seen && marker != marked.last;
+	u32 vcpu, flags;
+	bool changed;
 
+	braid_fence();		/* (K9) the counter is read after this turn's heartbeat was stored */
+	flags = braid_exchange_read_marked(&counter, &vcpu, &marker);
+	changed = flags && marked.seen && marker != marked.last;
 	braid_store(&cells->poll_seq, seq + 1);
 	braid_fence();					/* (K6) */
 	braid_store(&cells->poll_vcpu, vcpu);

@@ -56,6 +56,7 @@ static bool vm_mirror_beats(struct braid_vm_mirror *m, u64 now_ns)
 	if (!steps)
 		return false;
 	box->guest_heartbeat = m->now.beat;
+	m->unbeaten_ns = m->looked_ns;
 	m->beat = m->now.beat;
 	m->beat_ns = now_ns;
 	return steps <= most;
@@ -198,6 +199,8 @@ bool braid_vm_mirror_pull(struct braid_vm_mirror *m)
 	any |= vm_mirror_beats(m, now_ns);
 	any = any && vm_mirror_prove(m);
 	m->turn++;
+	m->looked_ns = now_ns;
+	m->begun_ns = m->begun_ns ? m->begun_ns : now_ns;
 	if (m->now.region.state == BRAID_STATE_LIVE)
 		m->live_ns = now_ns;
 	braid_vm_mirror_follow_buffers(m);

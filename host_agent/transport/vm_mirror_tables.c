@@ -9,6 +9,8 @@
 
 #define COMMS_NS	50000000ULL	/* the table of comms is large, and changes often */
 #define CELLS_NS	1000000000ULL	/* clock cells change at each poll: at rest, a turn of their own */
+#define CELLS_SHARE	20	/* sooner at first: after that part of the time since the beginning ... */
+#define NARROW_NS	(1000000ULL * BRAID_POLL_MS)	/* ... if the poll sample would be narrower */
 #define ABSENT_NS	2000000000ULL	/* pages that are not in memory for longer won't return */
 
 void braid_vm_mirror_gone(struct braid_vm_mirror *m, const char *why)
@@ -109,15 +111,42 @@ static void vm_mirror_copy_comms(struct braid_vm_mirror *m, u64 now_ns)
 	*to = m->then.comms;
 }
 
-/* A line of the clock cells that begins with a number, if that was the same in both looks. */
-static void vm_mirror_copy_line(struct braid_vm_mirror *m, size_t offset)
+/*
+ * A line of the clock cells that begins with a number, if that was the same in both looks.
+ * Return: whether it was, and is new.
+ */
+static bool vm_mirror_copy_line(struct braid_vm_mirror *m, size_t offset)
 {
 	u8 *to = (u8 *)braid_vm_mirror_section(m, BRAID_SECTION_CLOCK) + offset;
 	const u32 *then = (const u32 *)((const u8 *)&m->then.cells + offset);
 	const u32 *now = (const u32 *)((const u8 *)&m->now.cells + offset);
 
-	if (*now == *then && !(*now & 1))
-		memcpy(to, now, BRAID_CACHELINE_BYTES);
+	if (*now != *then || (*now & 1) || !memcmp(to, now, sizeof(*now)))
+		return false;
+	memcpy(to, now, BRAID_CACHELINE_BYTES);
+	return true;
+}
+
+/*
+ * The guest can't load our host_ns. But it stores its heartbeat, then reads the counter of its poll
+ * sample. If that is the larger one, it was read after the last look without that heartbeat.
+ */
+static void vm_mirror_copy_poll(struct braid_vm_mirror *m)
+{
+	struct braid_clock_cells *to = braid_vm_mirror_section(m, BRAID_SECTION_CLOCK);
+
+	if (vm_mirror_copy_line(m, offsetof(struct braid_clock_cells, poll_seq)))
+		to->poll_host_ns = (s64)(to->poll_counter - m->now.beat) > 0 ? m->unbeaten_ns : 0;
+}
+
+/* The clock's bound becomes smaller with each narrow poll sample, but ever less. */
+static bool vm_mirror_cells_are_due(const struct braid_vm_mirror *m)
+{
+	u64 since_ns = m->now_ns - m->cells_ns;
+
+	return !m->cells_ns || since_ns >= CELLS_NS ||
+	       (m->now_ns - m->unbeaten_ns < NARROW_NS &&
+		since_ns >= (m->now_ns - m->begun_ns) / CELLS_SHARE);
 }
 
 bool braid_vm_mirror_tables_changed(struct braid_vm_mirror *m)
@@ -133,7 +162,7 @@ bool braid_vm_mirror_tables_changed(struct braid_vm_mirror *m)
 	       symbols->nr_used != m->now.symbols.nr_used ||
 	       symbols->missed != m->now.symbols.missed ||
 	       comms->generation != m->now.comms.generation ||
-	       ((!m->cells_ns || m->now_ns - m->cells_ns >= CELLS_NS) &&
+	       (vm_mirror_cells_are_due(m) &&
 		(cells->poll_seq != m->now.cells.poll_seq ||
 		 cells->wall_seq != m->now.cells.wall_seq || cells->vm_seq != m->now.cells.vm_seq));
 }
@@ -142,7 +171,7 @@ void braid_vm_mirror_copy_tables(struct braid_vm_mirror *m, u64 now_ns)
 {
 	m->cells_ns = now_ns;
 	vm_mirror_copy_line(m, offsetof(struct braid_clock_cells, wall_seq));
-	vm_mirror_copy_line(m, offsetof(struct braid_clock_cells, poll_seq));
+	vm_mirror_copy_poll(m);
 	vm_mirror_copy_line(m, offsetof(struct braid_clock_cells, vm_seq));
 	vm_mirror_copy_directory(m, now_ns);
 	vm_mirror_copy_symbols(m, now_ns);

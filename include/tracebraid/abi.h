@@ -247,9 +247,9 @@ enum braid_vm_status {
  * pong and reads its clock again (h2). Whatever the delays: h1 <= (host time of pong_counter) <=
  * h2.
  *
- * Poll sample (look_*). The host stores its clock in host_ns periodically. At each poll the guest
- * loads host_ns, then reads its counter, and stores both. For a host that reads them at h2,
- * whatever the delays: poll_host_ns <= (host time of poll_counter) <= h2.
+ * Poll sample. The host stores its clock in host_ns periodically. At each poll the guest loads
+ * host_ns, then reads its counter, and stores both. For a host that reads them at h2: poll_host_ns
+ * <= (host time of poll_counter) <= h2. guest_heartbeat is stored before (docs/clock.md, "Reads").
  *
  * A vCPU is encoded as its number + 1; 0: unknown (minor 0).
  */

@@ -322,6 +322,52 @@ static void stands_absent_pages(void)
 	vm_follower_end(&f);
 }
 
+/* A poll sample is not older than a time of ours, though the guest never learns of that. */
+static void limits_poll_samples(void)
+{
+	struct fake_params p = usual;
+	struct braid_clock_cells *cells, *theirs;
+	struct braid_mailbox *box;
+	u64 limited = 0, wrong = 0, widest = 0, true_ns, before;
+	struct vm_follower f;
+	u32 seq = 0;
+	int k;
+
+	p.poll_ns = 5000000;
+	vm_follower_begin(&f, region_path, &p, NONCE);
+	vm_follower_attach(&f);
+	cells = braid_mapping_section(braid_vm_mirror_mapping(f.mirror), &f.sb, BRAID_SECTION_CLOCK);
+	fake_guest_start_process(f.g);
+	for (k = 0; k < 400; k++, seq = cells->poll_seq) {
+		braid_vm_mirror_pull(f.mirror);
+		true_ns = cells->poll_counter - FAKE_COUNTER_OFFSET;
+		usleep(k % 7 * 1000);
+		if (cells->poll_seq == seq || !cells->poll_host_ns)
+			continue;
+		limited++;
+		wrong += cells->poll_host_ns > true_ns;
+		if (true_ns - cells->poll_host_ns > widest)
+			widest = true_ns - cells->poll_host_ns;
+	}
+	fake_guest_stop(f.g);
+	CHECK(limited > 100);
+	CHECK_EQ(wrong, 0);
+	printf("%llu poll samples, up to %llu ns after their limits\n", (unsigned long long)limited,
+	       (unsigned long long)widest);
+
+	/* Seen in the middle of the guest's turn: the sample is of the turn before. */
+	theirs = (void *)(f.g->base + f.sb.sections[BRAID_SECTION_CLOCK].offset);
+	box = (void *)(f.g->base + f.sb.sections[BRAID_SECTION_MAILBOX].offset);
+	before = theirs->poll_counter;
+	box->guest_heartbeat = fake_counter();
+	theirs->poll_seq += 2;
+	braid_vm_mirror_pull(f.mirror);
+	CHECK_EQ(cells->poll_counter, before);
+	CHECK_EQ(cells->poll_host_ns, 0);
+	vm_follower_detach(&f);
+	vm_follower_end(&f);
+}
+
 static void sees_its_process_end(void)
 {
 	struct braid_mapping *m;
@@ -364,6 +410,7 @@ int main(void)
 	RUN(finds_the_living);
 	RUN(finds_the_next_kernel);
 	RUN(stands_absent_pages);
+	RUN(limits_poll_samples);
 	RUN(sees_its_process_end);
 	unlink(region_path);
 	return VERDICT();
