@@ -45,6 +45,12 @@ bool braid_region_source_rings(const struct braid_region_source *s)
 	return s->control.wake_asked;
 }
 
+void braid_region_source_gather(struct braid_region_source *s)
+{
+	if (s->phase == BRAID_PHASE_RECORDING && !s->end.ending)
+		braid_endpoint_gather(s->endpoint);
+}
+
 u64 braid_region_source_rest_ns(const struct braid_region_source *s)
 {
 	return s->phase == BRAID_PHASE_RECORDING ? braid_endpoint_rest_ns(s->endpoint) : 0;

@@ -7,6 +7,7 @@
 
 #include "host_agent/clock_sync/host.h"
 #include "host_agent/record/private.h"
+#include "host_agent/transport/endpoint.h"
 #include "host_agent/util/error.h"
 
 #define SLEEP_MIN_NS	1000000ULL
@@ -37,16 +38,30 @@ static u64 longest_rest_ns(const struct braid_recording *r, const struct braid_r
 	return ns < SLEEP_MAX_NS ? SLEEP_MAX_NS : ns;
 }
 
-/*
- * Polls a guest if it is due, or nearly: so idle ones are polled together. Returns enum
- * braid_poll_result or the capture's error.
- */
+/* Or nearly: so idle ones are polled together. */
+static bool is_due(const struct braid_record_guest *guest, u64 now_ns)
+{
+	return guest->due_ns <= now_ns + guest->rest_ns / 8;
+}
+
+/* What the polls of all guests that are due begin with is read at once. */
+static void gather(struct braid_recording *r, u64 now_ns)
+{
+	size_t k;
+
+	for (k = 0; k < r->nr_guests; k++)
+		if (is_due(&r->guests[k], now_ns))
+			braid_region_source_gather(r->guests[k].source);
+	braid_endpoint_fetch();
+}
+
+/* Polls a guest if it is due. Returns enum braid_poll_result or the capture's error. */
 static int poll_guest(struct braid_recording *r, struct braid_record_guest *guest, u64 now_ns)
 {
 	u64 longest_ns, shortest_ns;
 	int ret;
 
-	if (guest->due_ns > now_ns + guest->rest_ns / 8)
+	if (!is_due(guest, now_ns))
 		return BRAID_POLL_IDLE;
 	ret = braid_region_source_poll(guest->source);
 	longest_ns = longest_rest_ns(r, guest);
@@ -71,6 +86,7 @@ static int poll_all(struct braid_recording *r)
 		return ret;
 	if (r->kvm_watch)
 		braid_kvm_watch_poll(r->kvm_watch);
+	gather(r, now_ns);
 	for (k = 0; k < r->nr_guests; k++) {
 		ret = poll_guest(r, &r->guests[k], now_ns);
 		if (ret < 0)

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "host_agent/transport/endpoint.h"
+#include "host_agent/transport/vm_memory.h"
 #include "host_agent/util/error.h"
 
 /* The last one takes all addresses. */
@@ -88,6 +89,17 @@ u64 braid_endpoint_unproven(const struct braid_endpoint *p)
 u64 braid_endpoint_rest_ns(const struct braid_endpoint *p)
 {
 	return p->ops->rest_ns ? p->ops->rest_ns(p) : 0;
+}
+
+void braid_endpoint_gather(struct braid_endpoint *p)
+{
+	if (p->ops->gather)
+		p->ops->gather(p);
+}
+
+void braid_endpoint_fetch(void)
+{
+	braid_vm_memory_fetch();
 }
 
 /* A file ------------------------------------------------------------------------------------ */

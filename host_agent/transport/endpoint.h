@@ -26,6 +26,7 @@ struct braid_endpoint_ops {
 	void (*settle)(struct braid_endpoint *p);	/* NULL: nothing is pending */
 	u64 (*unproven)(const struct braid_endpoint *p);	/* NULL: 0 */
 	u64 (*rest_ns)(const struct braid_endpoint *p);		/* NULL: 0 */
+	void (*gather)(struct braid_endpoint *p);		/* NULL: nothing */
 };
 
 /* Each kind begins with it. */
@@ -127,5 +128,17 @@ u64 braid_endpoint_unproven(const struct braid_endpoint *p);
  * Return: ns, short enough for what the guest writes now; 0: at any time.
  */
 u64 braid_endpoint_rest_ns(const struct braid_endpoint *p);
+
+/**
+ * braid_endpoint_gather - get ready to be served
+ * @p: the endpoint
+ *
+ * What many endpoints need for that is read by one braid_endpoint_fetch(), before any of them is
+ * served or closed.
+ */
+void braid_endpoint_gather(struct braid_endpoint *p);
+
+/** braid_endpoint_fetch - read what was gathered */
+void braid_endpoint_fetch(void);
 
 #endif /* BRAID_TRANSPORT_ENDPOINT_H */

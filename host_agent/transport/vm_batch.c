@@ -44,3 +44,10 @@ int braid_vm_batch_read(struct braid_vm_batch *b)
 	braid_fence();
 	return err;
 }
+
+void braid_vm_batch_gather(struct braid_vm_batch *b)
+{
+	if (!b->err)
+		braid_vm_memory_gather(b->vm, b->parts, b->nr, &b->err);
+	b->nr = 0;
+}

@@ -34,4 +34,11 @@ void braid_vm_batch_add_beacon(struct braid_vm_batch *b, void *to, u64 bytes);
  */
 int braid_vm_batch_read(struct braid_vm_batch *b);
 
+/**
+ * braid_vm_batch_gather - have the next braid_vm_memory_fetch() read what was added
+ *
+ * braid_vm_batch_read() returns the result.
+ */
+void braid_vm_batch_gather(struct braid_vm_batch *b);
+
 #endif /* BRAID_TRANSPORT_VM_BATCH_H */

@@ -103,6 +103,14 @@ static u64 vm_endpoint_unproven(const struct braid_endpoint *endpoint)
 	return p->mapping ? braid_vm_mirror_unproven(p->mirror) : 0;
 }
 
+static void vm_endpoint_gather(struct braid_endpoint *endpoint)
+{
+	struct vm_endpoint *p = (struct vm_endpoint *)endpoint;
+
+	if (p->mapping)
+		braid_vm_mirror_gather(p->mirror);
+}
+
 static u64 vm_endpoint_rest_ns(const struct braid_endpoint *endpoint)
 {
 	const struct vm_endpoint *p = (const struct vm_endpoint *)endpoint;
@@ -119,4 +127,5 @@ const struct braid_endpoint_ops braid_vm_endpoint_ops = {
 	.settle = vm_endpoint_settle,
 	.unproven = vm_endpoint_unproven,
 	.rest_ns = vm_endpoint_rest_ns,
+	.gather = vm_endpoint_gather,
 };

@@ -21,7 +21,7 @@
 #define PRESENT		(1ULL << 63)
 #define MOST_MAPPINGS	65536u
 #define ENTRIES		512u		/* of pagemap, at a time */
-#define AHEAD		64u		/* at least: it costs as much as one */
+#define AHEAD		16u		/* at least: it costs little more than one */
 
 /* Mappings that continue one another: QEMU's advice for a part splits one. */
 static bool vm_memory_continues(const struct braid_vm_mapping *a, const struct braid_vm_mapping *b)
@@ -231,32 +231,46 @@ static size_t vm_memory_append(struct iovec *vector, size_t nr, void *base, size
 	return nr + 1;
 }
 
-static int vm_memory_read_vector(const struct braid_vm_memory *vm,
-				 const struct braid_vm_part *parts, size_t nr)
-{
+/* A read of parts whose pages are present. */
+struct vm_vectors {
 	struct iovec local[BRAID_VM_READ_PARTS], remote[BRAID_VM_READ_PARTS];
-	size_t nr_local = 0, nr_remote = 0, bytes = 0, k;
-	struct vm_pages pages;
-	ssize_t got;
-	int err;
+	size_t nr_local, nr_remote, bytes;
+};
 
+static int vm_memory_prepare(const struct braid_vm_memory *vm, const struct braid_vm_part *parts,
+			     size_t nr, struct vm_vectors *v)
+{
+	struct vm_pages pages;
+	size_t k;
+	int err = 0;
+
+	v->nr_local = v->nr_remote = v->bytes = 0;
 	for (k = 0; k < nr; k++) {
-		nr_local = vm_memory_append(local, nr_local, parts[k].to, parts[k].bytes);
-		nr_remote = vm_memory_append(remote, nr_remote, (void *)parts[k].address,
-					     parts[k].bytes);
-		bytes += parts[k].bytes;
+		v->nr_local = vm_memory_append(v->local, v->nr_local, parts[k].to, parts[k].bytes);
+		v->nr_remote = vm_memory_append(v->remote, v->nr_remote, (void *)parts[k].address,
+						parts[k].bytes);
+		v->bytes += parts[k].bytes;
 	}
 	pages.first = pages.nr = 0;
 	pages.ahead = AHEAD;
-	for (k = 0; k < nr_remote; k++) {
-		err = vm_memory_look(vm, &pages, (u64)remote[k].iov_base, remote[k].iov_len);
-		if (err)
-			return err;
-	}
-	got = vm_memory_call(vm, local, nr_local, remote, nr_remote);
+	for (k = 0; k < v->nr_remote && !err; k++)
+		err = vm_memory_look(vm, &pages, (u64)v->remote[k].iov_base, v->remote[k].iov_len);
+	return err;
+}
+
+static int vm_memory_read_vector(const struct braid_vm_memory *vm,
+				 const struct braid_vm_part *parts, size_t nr)
+{
+	struct vm_vectors v;
+	int err = vm_memory_prepare(vm, parts, nr, &v);
+	ssize_t got;
+
+	if (err)
+		return err;
+	got = vm_memory_call(vm, v.local, v.nr_local, v.remote, v.nr_remote);
 	if (got < 0)
 		return got;
-	return (size_t)got == bytes ? 0 : -EFAULT;
+	return (size_t)got == v.bytes ? 0 : -EFAULT;
 }
 
 /* As many of the parts as one read takes, at least one; 0: the first is larger than that. */
@@ -299,6 +313,60 @@ int braid_vm_memory_parts(const struct braid_vm_memory *vm, const struct braid_v
 		n += !n;
 	}
 	return err;
+}
+
+/* Many at once --------------------------------------------------------------------------------- */
+
+static struct vm_gathered {
+	const struct braid_vm_memory *vm;
+	struct vm_vectors v;
+	int *err;
+} gathered[BRAID_VM_READS];
+static size_t nr_gathered, parts_gathered;
+
+void braid_vm_memory_gather(const struct braid_vm_memory *vm, const struct braid_vm_part *parts,
+			    size_t nr, int *err)
+{
+	struct vm_gathered *g;
+	size_t bytes = 0, k;
+
+	for (k = 0; k < nr; k++)
+		bytes += parts[k].bytes;
+	if (nr > BRAID_VM_READ_PARTS || bytes > BRAID_VM_READ_BYTES / BRAID_VM_READS) {
+		*err = braid_vm_memory_parts(vm, parts, nr);
+		return;
+	}
+	if (nr_gathered == BRAID_VM_READS || parts_gathered + nr > BRAID_VM_READS_PARTS)
+		braid_vm_memory_fetch();
+	g = &gathered[nr_gathered];
+	*err = vm_memory_prepare(vm, parts, nr, &g->v);
+	if (*err || !nr)
+		return;
+	g->vm = vm;
+	g->err = err;
+	nr_gathered++;
+	parts_gathered += g->v.nr_remote;
+}
+
+void braid_vm_memory_fetch(void)
+{
+	struct braid_vm_read reads[BRAID_VM_READS];
+	size_t nr = nr_gathered, k;
+
+	for (k = 0; k < nr; k++) {
+		const struct vm_gathered *g = &gathered[k];
+
+		reads[k] = (struct braid_vm_read){
+			g->vm->pid, g->v.local, g->v.remote, g->v.nr_local, g->v.nr_remote, 0,
+		};
+	}
+	if (nr)
+		braid_vm_reader_read_many(reads, nr);
+	for (k = 0; k < nr; k++)
+		*gathered[k].err = reads[k].got < 0 ? reads[k].got :
+				   !vm_memory_lives(gathered[k].vm) ? -ESRCH :
+				   (size_t)reads[k].got == gathered[k].v.bytes ? 0 : -EFAULT;
+	nr_gathered = parts_gathered = 0;
 }
 
 int braid_vm_memory_read(const struct braid_vm_memory *vm, u64 address, void *to, size_t bytes)

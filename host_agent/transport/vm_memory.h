@@ -91,6 +91,21 @@ int braid_vm_memory_parts(const struct braid_vm_memory *vm, const struct braid_v
 			  size_t nr);
 
 /**
+ * braid_vm_memory_gather - braid_vm_memory_parts(), at the next braid_vm_memory_fetch() at latest
+ * @vm: the memory; it stays open until then
+ * @parts: which; not used after this
+ * @nr: of them
+ * @err: 0; then set to the result: as that of braid_vm_memory_parts(), or -EAGAIN
+ *
+ * What was gathered of many processes is read at once, which costs little more than one of them.
+ */
+void braid_vm_memory_gather(const struct braid_vm_memory *vm, const struct braid_vm_part *parts,
+			    size_t nr, int *err);
+
+/** braid_vm_memory_fetch - read what was gathered */
+void braid_vm_memory_fetch(void);
+
+/**
  * braid_vm_memory_words - copy one word of each of many places
  * @vm: the memory
  * @addresses: multiples of 8

@@ -12,7 +12,7 @@
 #define DOWN_NS		1000000000ULL	/* a kernel that ends lives so long after it was LIVE */
 #define SETTLE_STEP_NS	1000000
 #define REST_MIN_NS	1000000ULL
-#define REST_MAX_NS	16000000ULL
+#define REST_MAX_NS	32000000ULL
 
 /* The head ------------------------------------------------------------------------------------- */
 
@@ -76,13 +76,29 @@ static bool vm_mirror_prove(struct braid_vm_mirror *m)
 	return any;
 }
 
-static bool vm_mirror_first_look(struct braid_vm_mirror *m)
+static void vm_mirror_add_look(struct braid_vm_mirror *m)
 {
 	size_t k;
 
 	vm_mirror_add_head(m, &m->now);
 	for (k = 0; k < m->nr_rings; k++)
 		braid_vm_ring_look(&m->rings[k].r, &m->batch);
+}
+
+void braid_vm_mirror_gather(struct braid_vm_mirror *m)
+{
+	if (m->mapping->gone || m->gathered)
+		return;
+	vm_mirror_add_look(m);
+	braid_vm_batch_gather(&m->batch);
+	m->gathered = true;
+}
+
+static bool vm_mirror_first_look(struct braid_vm_mirror *m)
+{
+	if (!m->gathered)
+		vm_mirror_add_look(m);
+	m->gathered = false;
 	if (!braid_vm_mirror_read(m, m->now_ns))
 		return false;
 	if (vm_mirror_is_same(m, &m->now))

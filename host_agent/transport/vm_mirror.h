@@ -56,9 +56,16 @@ void braid_vm_mirror_settle(struct braid_vm_mirror *m);
 u64 braid_vm_mirror_unproven(const struct braid_vm_mirror *m);
 
 /**
+ * braid_vm_mirror_gather - begin a turn, by what braid_vm_memory_fetch() reads
+ *
+ * After that braid_vm_mirror_pull() goes on with it.
+ */
+void braid_vm_mirror_gather(struct braid_vm_mirror *m);
+
+/**
  * braid_vm_mirror_rest_ns - how long the next turn can wait
  *
- * So long that a turn copies an eighth of a ring, or a quarter of what it can copy; at most 16 ms.
+ * So long that a turn copies an eighth of a ring, or a quarter of what it can copy; at most 32 ms.
  */
 u64 braid_vm_mirror_rest_ns(const struct braid_vm_mirror *m);
 

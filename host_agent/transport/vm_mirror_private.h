@@ -60,6 +60,7 @@ struct braid_vm_mirror {
 	u64 other_nonce, other_beat;	/* of the other region that the last one found */
 	u64 rest_ns;			/* until the next turn */
 	u64 cells_ns;			/* when clock cells were copied last */
+	bool gathered;			/* the first look was added to the batch, and read */
 	u64 turn, proven;		/* number of this turn; of the last one proven */
 };
 

@@ -28,6 +28,8 @@ bool braid_vm_mirror_read(struct braid_vm_mirror *m, u64 now_ns)
 		m->absent_ns = 0;
 		return true;
 	}
+	if (err == -EAGAIN)
+		return false;
 	if (err == -ESRCH) {
 		braid_vm_mirror_gone(m, "its VMM has ended");
 		m->mapping->taken_back = false;

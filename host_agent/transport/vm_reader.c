@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -25,22 +26,26 @@
 
 struct vm_request {
 	u32 number;
-	s32 pid;
 	u32 nr;
+	struct vm_job {
+		s32 pid;
+		u32 nr;		/* of the ranges that follow those of the job before */
+	} jobs[BRAID_VM_READS];
 	struct vm_range {
 		u64 address;
 		u64 bytes;
-	} ranges[BRAID_VM_READ_PARTS];
+	} ranges[BRAID_VM_READS_PARTS];	/* a message ends with the last one */
 };
 
 struct vm_answer {
 	u32 number;
-	s64 got;		/* bytes, or -errno */
+	s64 got[BRAID_VM_READS];	/* bytes, or -errno */
 };
 
 struct vm_shared {
 	u64 began_ns;		/* when the read that lasts began; 0: none does */
-	u8 bytes[BRAID_VM_READ_BYTES];
+	u64 job;		/* which one it is */
+	u8 bytes[BRAID_VM_READ_BYTES];	/* of the jobs, one after the other */
 };
 
 static int reader_fd = -1;	/* or -1: we read ourselves */
@@ -57,36 +62,58 @@ static u64 vm_reader_now_ns(void)
 
 /* The reader ----------------------------------------------------------------------------------- */
 
-static s64 vm_reader_serve(const struct vm_request *request)
+static s64 vm_reader_serve_one(const struct vm_job *job, const struct vm_range *ranges, u8 *to,
+			       u64 room)
 {
-	struct iovec local = { shared->bytes, 0 }, remote[BRAID_VM_READ_PARTS];
+	struct iovec local = { to, 0 }, remote[BRAID_VM_READ_PARTS];
 	ssize_t got;
 	u32 k;
 
-	for (k = 0; k < request->nr && k < BRAID_VM_READ_PARTS; k++) {
-		const struct vm_range *range = &request->ranges[k];
-
-		if (range->bytes > sizeof(shared->bytes) - local.iov_len)
+	for (k = 0; k < job->nr; k++) {
+		if (ranges[k].bytes > room - local.iov_len)
 			return -EINVAL;
-		remote[k] = (struct iovec){ (void *)range->address, range->bytes };
-		local.iov_len += range->bytes;
+		remote[k] = (struct iovec){ (void *)ranges[k].address, ranges[k].bytes };
+		local.iov_len += ranges[k].bytes;
 	}
 	braid_store_release(&shared->began_ns, vm_reader_now_ns());
-	got = process_vm_readv(request->pid, &local, 1, remote, k, 0);
+	got = process_vm_readv(job->pid, &local, 1, remote, k, 0);
 	got = got < 0 ? -errno : got;
 	braid_store_release(&shared->began_ns, 0);
 	return got;
 }
 
+static void vm_reader_serve(const struct vm_request *request, u32 nr_ranges,
+			    struct vm_answer *answer)
+{
+	u64 used = 0;
+	u32 k, at = 0;
+
+	for (k = 0; k < request->nr && k < BRAID_VM_READS; k++) {
+		const struct vm_job *job = &request->jobs[k];
+
+		if (job->nr > BRAID_VM_READ_PARTS || job->nr > nr_ranges - at)
+			return;
+		braid_store_release(&shared->job, k);
+		answer->got[k] = vm_reader_serve_one(job, request->ranges + at,
+						     shared->bytes + used,
+						     sizeof(shared->bytes) - used);
+		used += answer->got[k] > 0 ? answer->got[k] : 0;
+		at += job->nr;
+	}
+}
+
 static void vm_reader_run(int socket)
 {
-	struct vm_request request;
-	struct vm_answer answer;
+	const size_t head = offsetof(struct vm_request, ranges);
+	static struct vm_request request;
+	ssize_t n;
 
 	if (braid_confine(BRAID_CONFINE_READ_MEMORY, NULL))
 		return;
-	while (read(socket, &request, sizeof(request)) == sizeof(request)) {
-		answer = (struct vm_answer){ request.number, vm_reader_serve(&request) };
+	while ((n = read(socket, &request, sizeof(request))) >= (ssize_t)head) {
+		struct vm_answer answer = { .number = request.number };
+
+		vm_reader_serve(&request, (n - head) / sizeof(*request.ranges), &answer);
 		if (write(socket, &answer, sizeof(answer)) != sizeof(answer))
 			return;
 	}
@@ -152,11 +179,10 @@ int braid_vm_reader_start(void)
 /* The agent ------------------------------------------------------------------------------------ */
 
 /* The answer to this request; those to former ones, which came too late, are dropped. */
-static s64 vm_reader_await(u32 number)
+static int vm_reader_await(u32 number, struct vm_answer *answer)
 {
 	const u64 end_ns = vm_reader_now_ns() + DEADLINE_NS + 2 * WATCH_MS * 1000000ULL;
 	struct pollfd p = { .fd = reader_fd, .events = POLLIN };
-	struct vm_answer answer;
 	s64 left_ns;
 	int ready;
 
@@ -167,47 +193,88 @@ static s64 vm_reader_await(u32 number)
 			return -ETIMEDOUT;
 		if (ready < 0 && errno == EINTR)
 			continue;
-		if (read(reader_fd, &answer, sizeof(answer)) != sizeof(answer))
+		if (read(reader_fd, answer, sizeof(*answer)) != sizeof(*answer))
 			return -EIO;
-		if (answer.number == number)
-			return answer.got;
+		if (answer->number == number)
+			return 0;
 	}
 }
 
-static void vm_reader_scatter(const struct iovec *local, size_t nr, size_t bytes)
+static void vm_reader_scatter(const struct braid_vm_read *r, const u8 *from)
 {
-	const u8 *from = shared->bytes;
-	size_t k, n;
+	size_t k, n, bytes = r->got;
 
-	for (k = 0; k < nr && bytes; k++, from += n, bytes -= n) {
-		n = local[k].iov_len < bytes ? local[k].iov_len : bytes;
-		memcpy(local[k].iov_base, from, n);
+	for (k = 0; k < r->nr_local && bytes; k++, from += n, bytes -= n) {
+		n = r->local[k].iov_len < bytes ? r->local[k].iov_len : bytes;
+		memcpy(r->local[k].iov_base, from, n);
+	}
+}
+
+/* Return: bytes of the message. */
+static size_t vm_reader_request(struct vm_request *request, const struct braid_vm_read *reads,
+				size_t nr)
+{
+	u32 at = 0;
+	size_t k, i;
+
+	request->number = ++last_number;
+	request->nr = nr;
+	for (k = 0; k < nr; k++) {
+		request->jobs[k] = (struct vm_job){ reads[k].pid, reads[k].nr_remote };
+		for (i = 0; i < reads[k].nr_remote; i++)
+			request->ranges[at++] = (struct vm_range){
+				(u64)reads[k].remote[i].iov_base, reads[k].remote[i].iov_len,
+			};
+	}
+	return offsetof(struct vm_request, ranges) + at * sizeof(*request->ranges);
+}
+
+static void vm_reader_failed(struct braid_vm_read *reads, size_t nr, int err)
+{
+	const u64 hangs = braid_load_acquire(&shared->job);
+	size_t k;
+
+	for (k = 0; k < nr; k++)
+		reads[k].got = err == -ETIMEDOUT && k != hangs ? -EAGAIN : err;
+}
+
+void braid_vm_reader_read_many(struct braid_vm_read *reads, size_t nr)
+{
+	static struct vm_request request;
+	const u8 *from = shared ? shared->bytes : NULL;
+	struct vm_answer answer;
+	ssize_t bytes;
+	size_t k;
+	int err;
+
+	for (k = 0; reader_fd < 0 && k < nr; k++) {
+		reads[k].got = process_vm_readv(reads[k].pid, reads[k].local, reads[k].nr_local,
+						reads[k].remote, reads[k].nr_remote, 0);
+		reads[k].got = reads[k].got < 0 ? -errno : reads[k].got;
+	}
+	if (reader_fd < 0)
+		return;
+	bytes = vm_reader_request(&request, reads, nr);
+	err = write(reader_fd, &request, bytes) == bytes ?
+		      vm_reader_await(request.number, &answer) : -EIO;
+	if (err)
+		vm_reader_failed(reads, nr, err);
+	for (k = 0; k < nr && !err; k++) {
+		reads[k].got = answer.got[k];
+		if (reads[k].got > shared->bytes + sizeof(shared->bytes) - from)
+			reads[k].got = -EIO;
+		if (reads[k].got <= 0)
+			continue;
+		vm_reader_scatter(&reads[k], from);
+		from += reads[k].got;
 	}
 }
 
 ssize_t braid_vm_reader_read(pid_t pid, const struct iovec *local, size_t nr_local,
 			     const struct iovec *remote, size_t nr_remote)
 {
-	struct vm_request request;
-	ssize_t got;
-	size_t k;
+	struct braid_vm_read r = { pid, local, remote, nr_local, nr_remote, 0 };
 
-	if (reader_fd < 0) {
-		got = process_vm_readv(pid, local, nr_local, remote, nr_remote, 0);
-		return got < 0 ? -errno : got;
-	}
-	request.number = ++last_number;
-	request.pid = pid;
-	request.nr = nr_remote;
-	memset(request.ranges, 0, sizeof(request.ranges));
-	for (k = 0; k < nr_remote; k++)
-		request.ranges[k] = (struct vm_range){ (u64)remote[k].iov_base, remote[k].iov_len };
-	if (write(reader_fd, &request, sizeof(request)) != sizeof(request))
-		return -EIO;
-	got = vm_reader_await(request.number);
-	if (got > (ssize_t)sizeof(shared->bytes))
-		return -EIO;
-	if (got > 0)
-		vm_reader_scatter(local, nr_local, got);
-	return got;
+	braid_vm_reader_read_many(&r, 1);
+	return r.got;
 }

@@ -19,6 +19,16 @@
 
 #define BRAID_VM_READ_PARTS	64u
 #define BRAID_VM_READ_BYTES	(1u << 20)
+#define BRAID_VM_READS		32u	/* at a time */
+#define BRAID_VM_READS_PARTS	1024u	/* of all of them */
+
+/* As the arguments of process_vm_readv(), and what it returned. */
+struct braid_vm_read {
+	pid_t pid;
+	const struct iovec *local, *remote;
+	size_t nr_local, nr_remote;	/* BRAID_VM_READ_PARTS at most */
+	ssize_t got;			/* bytes; or -errno */
+};
 
 /**
  * braid_vm_reader_start - start the process that reads
@@ -28,6 +38,15 @@
  * Return: 0 or -errno with braid_fail().
  */
 int braid_vm_reader_start(void);
+
+/**
+ * braid_vm_reader_read_many - several process_vm_readv()
+ * @reads: BRAID_VM_READ_BYTES, and BRAID_VM_READS_PARTS parts elsewhere, at most in all
+ * @nr: BRAID_VM_READS at most
+ *
+ * If one does not end, its ->got is -ETIMEDOUT, and that of the others -EAGAIN.
+ */
+void braid_vm_reader_read_many(struct braid_vm_read *reads, size_t nr);
 
 /**
  * braid_vm_reader_read - process_vm_readv()

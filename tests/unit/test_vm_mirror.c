@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "host_agent/transport/vm_memory.h"
 #include "tests/unit/check.h"
 #include "tests/unit/need.h"
 #include "tests/unit/vm_follower.h"
@@ -52,6 +53,44 @@ static void waits_for_proof(void)
 	fake_guest_look(f.g);
 	braid_vm_mirror_pull(f.mirror);
 	CHECK_EQ(vm_follower_read(&f, 0, 1), 1);
+	CHECK_EQ(f.wrong + f.faults, 0);
+	vm_follower_detach(&f);
+	vm_follower_end(&f);
+}
+
+/* The first look of a turn is read beforehand: what is written after it is the next turn's. */
+static void looks_beforehand(void)
+{
+	struct vm_follower f;
+	u64 read = 0, written = 0;
+	int k;
+
+	vm_follower_begin(&f, region_path, &usual, NONCE);
+	vm_follower_attach(&f);
+	for (k = 0; k < 300; k++) {
+		fake_guest_write(f.g, k % 2, 40 + k % 5);
+		written += 40 + k % 5;
+		fake_guest_look(f.g);
+		if (k % 4)
+			braid_vm_mirror_gather(f.mirror);
+		if (k % 4 == 3) {
+			fake_guest_write(f.g, k % 2, 30);
+			written += 30;
+		}
+		braid_vm_memory_fetch();
+		if (k % 4 == 2) {
+			fake_guest_write(f.g, k % 2, 50);
+			written += 50;
+		}
+		braid_vm_mirror_pull(f.mirror);
+		read += vm_follower_read(&f, 0, 0) + vm_follower_read(&f, 0, 1);
+	}
+	for (k = 0; k < 4; k++) {
+		fake_guest_look(f.g);
+		braid_vm_mirror_pull(f.mirror);
+		read += vm_follower_read(&f, 0, 0) + vm_follower_read(&f, 0, 1);
+	}
+	CHECK_EQ(read, written);
 	CHECK_EQ(f.wrong + f.faults, 0);
 	vm_follower_detach(&f);
 	vm_follower_end(&f);
@@ -401,6 +440,7 @@ int main(void)
 	NEED(fd >= 0);
 	close(fd);
 	RUN(waits_for_proof);
+	RUN(looks_beforehand);
 	RUN(counts_laps);
 	RUN(follows_storms);
 	RUN(believes_no_reset);

@@ -155,6 +155,44 @@ static void a_read_that_hangs(void)
 	stop(good);
 }
 
+/* Of many reads at once, the one that hangs is named; the others can be tried again. */
+static void one_of_many_hangs(void)
+{
+	pid_t hanging = start(vmm_hangs), good = start(vmm_has_all);
+	const struct iovec remote[2] = { { memory, 8 }, { memory + 100, 8 } };
+	u8 bytes[3][16] = { { 0 } };
+	struct braid_vm_read reads[3];
+	struct iovec local[3];
+	int k, turn;
+
+	if (!hanging) {
+		printf("skip %s: no userfaultfd\n", __func__);
+		stop(good);
+		return;
+	}
+	for (turn = 0; turn < 2; turn++) {
+		for (k = 0; k < 3; k++) {
+			local[k] = (struct iovec){ bytes[k], 16 };
+			reads[k] = (struct braid_vm_read){
+				turn || k != 1 ? good : hanging, &local[k], remote, 1, 2, 0,
+			};
+		}
+		braid_vm_reader_read_many(reads, 3);
+		for (k = 0; k < 3; k++)
+			CHECK_EQ(reads[k].got, turn ? 16 : k == 1 ? -ETIMEDOUT : -EAGAIN);
+	}
+	for (k = 0; k < 48; k++)
+		CHECK_EQ(bytes[k / 16][k % 16], 0x5a);
+	reads[1].pid = 0x7fffffff;
+	reads[2].nr_remote = 1;
+	braid_vm_reader_read_many(reads, 3);
+	CHECK_EQ(reads[0].got, 16);
+	CHECK_EQ(reads[1].got, -ESRCH);
+	CHECK_EQ(reads[2].got, 8);
+	stop(hanging);
+	stop(good);
+}
+
 /* Many places that would hang cost one deadline, and their search says why it ended. */
 static void a_search_that_hangs(void)
 {
@@ -300,6 +338,7 @@ int main(void)
 	NEED(!braid_vm_reader_start());
 	RUN(the_reader_is_killed);
 	RUN(a_read_that_hangs);
+	RUN(one_of_many_hangs);
 	RUN(a_search_that_hangs);
 	RUN(a_number_is_reused);
 	return VERDICT();

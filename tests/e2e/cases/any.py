@@ -115,7 +115,8 @@ def any_record(ctx):
         stop_recorder(ctx, agent)
         sums = check_accounts(ctx, capture)
         check_storm(ctx, events_of(ctx, capture), guest.name, offered, sums["lost"])
-    ctx.check(resident_of(guest.pid) - resident < 1 << 20, "the VMM's memory has grown")
+    grown = resident_of(guest.pid) - resident
+    ctx.check(grown < 1 << 20, f"the VMM's memory has grown by {grown} bytes")
 
 
 @case("any-reset", usual=("6.12",), needs=NEEDS)
@@ -145,7 +146,7 @@ def any_reset(ctx):
     ctx.check(streams[1]["read"] > 0, "no event of the second boot")
 
 
-# What an agent says of a process' memory, by kernel.yama.ptrace_scope: as the process' user, and as root.
+# What an agent says by kernel.yama.ptrace_scope: as the process' user, and as root.
 WAITS = "waiting for the driver in pid:"
 YAMA = {
     0: (WAITS, WAITS),
@@ -157,7 +158,7 @@ YAMA = {
 
 @case("any-yama", usual=("6.12",), needs=("agent",))
 def any_yama(ctx):
-    """Whoever may not read a VMM's memory is told who may: the agent runs in a guest, whose kernel has yama."""
+    """Whoever may not read a VMM's memory is told who may: in a guest, whose kernel has yama."""
     guest = ctx.guest(shm=None, mem="512M", initrd=ctx.initrd(ctx.agent_path))
     guest.boot()
     if guest.sh("test -e /proc/sys/kernel/yama/ptrace_scope")[0]:
@@ -167,7 +168,8 @@ def any_yama(ctx):
     for scope, said in YAMA.items():
         guest.run(f"echo {scope} > /proc/sys/kernel/yama/ptrace_scope")
         for who, line in zip(("su user -c", "sh -c"), said):
-            _, output = guest.sh(f"{who} 'tracebraid record -t 0.2 -r pid:{vmm.pid} -o /tmp/$$.braid 2>&1'")
+            record = f"tracebraid record -t 0.2 -r pid:{vmm.pid} -o /tmp/$$.braid"
+            _, output = guest.sh(f"{who} '{record} 2>&1'")
             ctx.check(line in output, f"scope {scope}, {who}: {output}")
     vmm.kill()
 
