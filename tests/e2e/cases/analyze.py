@@ -386,12 +386,15 @@ def analyze_quota(ctx):
     load.kill()
 
     text = ctx.run_agent("analyze", "summary", capture).stdout
-    ctx.check(f"by the CPU quota of /{quota.path.name} (" in text, f"the summary does not name {quota.path}:\n{text}")
+    row, = analyze(ctx, capture, "summary")["guests"]
+    # On a busy machine there may be no idle time that would show it.
+    ctx.check(f"by the CPU quota of /{quota.path.name} (" in text or row["throttled_ppm"] < 10_000,
+              f"the summary does not name {quota.path}:\n{text}")
     ctx.check("counts as within bounds" in text, f"the summary does not say that this is not proven:\n{text}")
     idle, *waited = (after - before for before, after in zip(first[2], last[2]))
     # The kernel accounts for a wait when it is over: one may be missing or too much at each end.
     wait = max(row["duration_ns"] for row in analyze(ctx, capture, "steal")["longest"])
-    slack = throttled // 100 + wait
+    slack = throttled // 100 + max(wait, 1000 * PERIOD_US)
     idle_is_accounted = leaves_idle(ctx, capture, cpu)
     inner = taken(ctx, capture, len(threads), first[1], last[0])
     outer = taken(ctx, capture, len(threads), first[0], last[1])
@@ -405,7 +408,7 @@ def analyze_quota(ctx):
         ctx.check(least["stolen"] - least["irqs"] - slack <= waited[k] <= most["stolen"] + most["unknown"] + slack,
                   f"vCPU {k} was runnable for {waited[k]} ns: {least}, {most}")
         # A wait for an idle CPU is throttled, but for the switch to the thread at its end.
-        ctx.check(most["throttled"] >= most["nothing"] * 8 // 10, f"vCPU {k} waits for an idle CPU, not throttled: {most}")
+        ctx.check(most["throttled"] >= most["nothing"] * 8 // 10 - slack, f"vCPU {k} waits for an idle CPU, not throttled: {most}")
         if not idle_is_accounted:
             continue
         # An idle CPU is not idle by the kernel's account while it handles an interrupt, which a
