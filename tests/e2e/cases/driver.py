@@ -129,7 +129,7 @@ def driver_unload_under_load(ctx):
     guest = ctx.guest(patches_code=True)
     guest.boot()
     load = guest.bg(WORKLOAD)
-    for _ in range(3):
+    for _ in range(2):
         guest.insmod("tracebraid", "events=sched,irq,raw_syscalls,exceptions")
         guest.run("rmmod tracebraid")
     ctx.equal(load.status, None, "status of the workload")
