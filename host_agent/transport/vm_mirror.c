@@ -89,6 +89,7 @@ void braid_vm_mirror_gather(struct braid_vm_mirror *m)
 {
 	if (m->mapping->gone || m->gathered)
 		return;
+	m->look_ns = braid_vm_mirror_now_ns();
 	vm_mirror_add_look(m);
 	braid_vm_batch_gather(&m->batch);
 	m->gathered = true;
@@ -96,8 +97,10 @@ void braid_vm_mirror_gather(struct braid_vm_mirror *m)
 
 static bool vm_mirror_first_look(struct braid_vm_mirror *m)
 {
-	if (!m->gathered)
+	if (!m->gathered) {
+		m->look_ns = m->now_ns;
 		vm_mirror_add_look(m);
+	}
 	m->gathered = false;
 	if (!braid_vm_mirror_read(m, m->now_ns))
 		return false;
@@ -215,7 +218,7 @@ bool braid_vm_mirror_pull(struct braid_vm_mirror *m)
 	any |= vm_mirror_beats(m, now_ns);
 	any = any && vm_mirror_prove(m);
 	m->turn++;
-	m->looked_ns = now_ns;
+	m->looked_ns = m->look_ns;
 	m->begun_ns = m->begun_ns ? m->begun_ns : now_ns;
 	if (m->now.region.state == BRAID_STATE_LIVE)
 		m->live_ns = now_ns;

@@ -56,6 +56,7 @@ struct braid_vm_mirror {
 	u64 absent_ns;			/* since when it can't be read; 0: it can */
 	u64 comms_ns;			/* when the comms were copied last */
 	u64 now_ns;			/* of this turn */
+	u64 look_ns;			/* before its first look, which may have been gathered */
 	u64 seek_ns;			/* when the next search for another region is due */
 	u64 other_nonce, other_beat;	/* of the other region that the last one found */
 	u64 rest_ns;			/* until the next turn */

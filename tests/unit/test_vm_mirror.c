@@ -378,6 +378,11 @@ static void limits_poll_samples(void)
 	cells = braid_mapping_section(braid_vm_mirror_mapping(f.mirror), &f.sb, BRAID_SECTION_CLOCK);
 	fake_guest_start_process(f.g);
 	for (k = 0; k < 400; k++, seq = cells->poll_seq) {
+		if (k & 1) {	/* the first look is older than the turn */
+			braid_vm_mirror_gather(f.mirror);
+			braid_vm_memory_fetch();
+			usleep(4000);
+		}
 		braid_vm_mirror_pull(f.mirror);
 		true_ns = cells->poll_counter - FAKE_COUNTER_OFFSET;
 		usleep(k % 7 * 1000);
@@ -389,7 +394,7 @@ static void limits_poll_samples(void)
 			widest = true_ns - cells->poll_host_ns;
 	}
 	fake_guest_stop(f.g);
-	CHECK(limited > 100);
+	CHECK(limited > 10);
 	CHECK_EQ(wrong, 0);
 	printf("%llu poll samples, up to %llu ns after their limits\n", (unsigned long long)limited,
 	       (unsigned long long)widest);
@@ -397,6 +402,7 @@ static void limits_poll_samples(void)
 	/* Seen in the middle of the guest's turn: the sample is of the turn before. */
 	theirs = (void *)(f.g->base + f.sb.sections[BRAID_SECTION_CLOCK].offset);
 	box = (void *)(f.g->base + f.sb.sections[BRAID_SECTION_MAILBOX].offset);
+	usleep(1100000);	/* until the cells are due again */
 	before = theirs->poll_counter;
 	box->guest_heartbeat = fake_counter();
 	theirs->poll_seq += 2;
