@@ -27,11 +27,16 @@ static s64 cuts[MOST_CUTS];
 static size_t nr_cuts;
 
 static const char *const names[] = { "text", "json", "perfetto" };
-/* The thread sanitizer looks for races alone, for which one number of threads is enough. */
+/*
+ * The thread sanitizer looks for races alone: one number of threads is enough, and nothing is compared
+ * with the export of one walk.
+ */
 #ifdef __SANITIZE_THREAD__
 static const u32 cpus[] = { 3 };
+static const bool compares = false;
 #else
 static const u32 cpus[] = { 2, 3, 7 };
+static const bool compares = true;
 #endif
 
 /* Exports -------------------------------------------------------------------------------------- */
@@ -119,18 +124,23 @@ static u64 same_parts(const char *form, const struct braid_walk_options *options
 
 	snprintf(one, sizeof(one), "%s/one.%s", dir, form);
 	snprintf(more, sizeof(more), "%s/more.%s", dir, form);
-	a = export(form, one, options, 1, by_index);
-	CHECK_EQ(a.err, 0);
-	CHECK_EQ(a.totals.parts, 0);
+	if (compares) {
+		a = export(form, one, options, 1, by_index);
+		CHECK_EQ(a.err, 0);
+		CHECK_EQ(a.totals.parts, 0);
+	}
 	for (k = 0; k < NR(cpus); k++) {
 		b = export(form, more, options, cpus[k], by_index);
-		same_result(&a, &b);
-		if (bytes || k == turn % NR(cpus))
+		CHECK_EQ(b.err, 0);
+		if (compares)
+			same_result(&a, &b);
+		if (compares && (bytes || k == turn % NR(cpus)))
 			same_files(one, more);
 		remove_all(more);
 	}
 	turn += !bytes;
-	remove_all(one);
+	if (compares)
+		remove_all(one);
 	return b.totals.parts;
 }
 
