@@ -3,7 +3,7 @@
 
 FUZZ_CC		= clang-$(shell tests/packages.sh --clang)
 FUZZ_SECONDS	?= 60
-FUZZ_RUNS	?= 4000
+FUZZ_RUNS	?= 2000
 FUZZ_INPUTS	?= 10000000
 FUZZ_LEAST	?= 100000
 # libvirt's own macros cast functions, which clang 19 warns of; make_capture.c fills an ABI struct's array;
