@@ -50,6 +50,9 @@ int braid_vm_memory_open(struct braid_vm_memory *out, pid_t pid);
 /** braid_vm_memory_refused - the line for a -errno of a process: who could read it; returns @err */
 int braid_vm_memory_refused(pid_t pid, int err);
 
+/** braid_vm_memory_is_encrypted - whether a QEMU was started with a confidential guest */
+bool braid_vm_memory_is_encrypted(pid_t pid);
+
 /** braid_vm_memory_close - the reverse */
 void braid_vm_memory_close(struct braid_vm_memory *vm);
 

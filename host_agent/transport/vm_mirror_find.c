@@ -93,6 +93,9 @@ int braid_vm_mirror_find(struct braid_vm_mirror *m, const char *path)
 
 	if (nr < 0)
 		return nr;
+	if (!nr && braid_vm_memory_is_encrypted(m->vm.pid))
+		return braid_fail(-ENODATA, "%s: the guest's memory is encrypted: no region can be in it; give the VM an ivshmem device",
+				  path);
 	if (!nr)
 		return braid_fail(-ENODATA, "%s: no region in the guest's memory; load the driver in the guest%s",
 				  path, search.nr_incomplete ? ", whose memory is not complete here" : "");

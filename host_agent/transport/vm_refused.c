@@ -2,10 +2,12 @@
 /* Why a process' memory can't be read, and who could. */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "host_agent/transport/vm_memory.h"
+#include "host_agent/util/cleanup.h"
 #include "host_agent/util/error.h"
 
 /* The number behind a word of a file; -1: there is none. */
@@ -45,6 +47,26 @@ static const char *vm_refused_advice(pid_t pid)
 	if (scope > 0)
 		return "kernel.yama.ptrace_scope is not 0; run as root";
 	return "it is not dumpable (QEMU with -runas, for one); run as root";
+}
+
+bool braid_vm_memory_is_encrypted(pid_t pid)
+{
+	/* Of -machine, and of older QEMUs'; libvirt's launchSecurity becomes the former. */
+	static const char *const options[] = { "confidential-guest-support=", "memory-encryption=" };
+	braid_auto_free char *line = NULL;
+	char path[40];
+	size_t room = 0, k;
+	bool is = false;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/cmdline", (int)pid);
+	f = fopen(path, "r");
+	while (f && !is && getdelim(&line, &room, 0, f) > 0)
+		for (k = 0; k < sizeof(options) / sizeof(*options); k++)
+			is |= !!strstr(line, options[k]);
+	if (f)
+		fclose(f);
+	return is;
 }
 
 int braid_vm_memory_refused(pid_t pid, int err)

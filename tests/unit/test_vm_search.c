@@ -13,7 +13,9 @@
 #include <unistd.h>
 
 #include "host_agent/transport/beacon.h"
+#include "host_agent/transport/vm_mirror.h"
 #include "host_agent/transport/vm_search.h"
+#include "host_agent/util/error.h"
 #include "tests/unit/check.h"
 
 #define MIB		(1ULL << 20)
@@ -36,6 +38,8 @@ struct chunk {
 };
 
 static const struct chunk usual[] = { { 64 * MIB, STEP }, { 6 * MIB, STEP }, { 30 * MIB, STEP } };
+
+static const char *machine = "q35";	/* of the process' command line */
 
 /* KIND as vm_process.py has it, or "chance"; false: it can't have such memory here. */
 static bool vm_start(struct vm *vm, const char *kind)
@@ -60,7 +64,8 @@ static bool vm_start(struct vm *vm, const char *kind)
 		dup2(out[1], 1);
 		close(in[1]);
 		close(out[0]);
-		execlp("python3", "python3", "tests/unit/vm_process.py", kind, bytes, base, NULL);
+		execlp("python3", "python3", "tests/unit/vm_process.py", kind, bytes, base,
+		       "-machine", machine, NULL);
 		_exit(127);
 	}
 	close(in[0]);
@@ -490,6 +495,24 @@ static void changing_beacons(void)
 	vm_stop(&vm);
 }
 
+/* Where nothing is found because the guest's memory is encrypted, that is said. */
+static void encrypted_memory(void)
+{
+	struct braid_vm_mirror *mirror;
+	struct vm vm;
+	int k;
+
+	for (k = 0; k < 2; k++) {
+		machine = k ? "q35,confidential-guest-support=sev0" : "q35";
+		CHECK(vm_start(&vm, "anonymous"));
+		CHECK_EQ(braid_vm_mirror_open(&mirror, vm.pid, "pid:1"), -ENODATA);
+		CHECK(strstr(braid_failure(), k ? "the guest's memory is encrypted" :
+						  "load the driver in the guest"));
+		vm_stop(&vm);
+	}
+	machine = "q35";
+}
+
 static void process_ends(void)
 {
 	struct braid_vm_region regions[BRAID_VM_REGIONS];
@@ -523,6 +546,7 @@ int main(void)
 	RUN(forged_lists);
 	RUN(many_beacons);
 	RUN(changing_beacons);
+	RUN(encrypted_memory);
 	RUN(process_ends);
 	return VERDICT();
 }
