@@ -151,7 +151,7 @@ static bool braid_exchange_publish_poll(struct braid_clock_cells *cells)
 	u32 vcpu, flags;
 	bool changed;
 
-	braid_fence();		/* (K9) the counter is read after this turn's heartbeat was stored */
+	braid_fence();		/* (K9) after this turn's heartbeat was stored */
 	flags = braid_exchange_read_marked(&counter, &vcpu, &marker);
 	changed = flags && marked.seen && marker != marked.last;
 	braid_store(&cells->poll_seq, seq + 1);

@@ -25,8 +25,8 @@
 					   VCPU_THREADS; flags of a CLOCK_PAIR. 4: CLOCK_VM,
 					   BRAID_MARK_DISRUPTED. 5: COMPLETE, INDEX, INDEX_BLOCKS.
 					   6: numbers of a host's events in INDEX. 7: TYPES,
-					   BRAID_STREAM_VM, BRAID_END_DRIVER. 8: CGROUPS,
-					   THROTTLED */
+					   BRAID_STREAM_VM, BRAID_END_DRIVER, BRAID_CLOCK_READ. 8:
+					   CGROUPS, THROTTLED */
 
 enum braid_chunk_type {
 	BRAID_CHUNK_FILE = 1,		/* struct braid_chunk_file */
@@ -195,8 +195,10 @@ struct braid_clock_sample {
 /* The samples of a CLOCK_VCPU chunk were answered by one vCPU; those of CLOCK by any. */
 struct braid_chunk_clock_vcpu {
 	u32 vcpu;
-	u32 reserved0;
+	u32 flags;			/* BRAID_CLOCK_*; minor 7 */
 };
+
+#define BRAID_CLOCK_READ	(1u << 0)	/* the guest learned nothing of h1 */
 
 #define BRAID_OFFSET_LOST	255u	/* it was set too often to be followed */
 

@@ -215,13 +215,15 @@ static void text_kvm(struct braid_text *t, const struct clocks *c)
 
 static void text_exchange(struct braid_text *t, const struct clocks *c)
 {
+	const struct braid_clock_inputs *in = &c->stream->clock_inputs;
+
 	if (!c->has_exchange) {
 		braid_text_puts(t, "  exchange: unavailable: no round-trip samples\n");
 		return;
 	}
-	braid_text_printf(t, "  exchange: %zu round-trip sample%s, the shortest ",
-			  c->stream->clock_inputs.nr_round_trips,
-			  c->stream->clock_inputs.nr_round_trips == 1 ? "" : "s");
+	braid_text_printf(t, "  %s: %zu %ssample%s, the shortest ",
+			  braid_clock_kind_name(c->exchange.kind), in->nr_round_trips,
+			  in->reads ? "" : "round-trip ", in->nr_round_trips == 1 ? "" : "s");
 	put_ns(t, c->check.shortest_ns);
 	braid_text_printf(t, ", drift %+.3f ppm, ", braid_clock_drift(&c->exchange));
 	put_quality(t, &c->exchange_q);
@@ -239,7 +241,8 @@ static void text_unstable(struct braid_text *t, const struct braid_clock *clock)
 	braid_text_puts(t, "  " BRAID_LINE_UNSTABLE);
 	if (braid_clock_trusts_counter(clock))
 		braid_text_puts(t, BRAID_LINE_UNSTABLE_BOUNDS);
-	else if (clock->kind == BRAID_CLOCK_KVM || clock->kind == BRAID_CLOCK_EXCHANGE)
+	else if (clock->kind == BRAID_CLOCK_KVM || clock->kind == BRAID_CLOCK_EXCHANGE ||
+		 clock->kind == BRAID_CLOCK_READS)
 		braid_text_puts(t, "; the error bounds do not depend on that");
 	braid_text_putc(t, '\n');
 }
@@ -399,8 +402,11 @@ static void json_stream(struct braid_text *t, const struct clocks *c)
 		braid_text_putc(t, '}');
 	}
 	if (c->has_exchange) {
-		braid_text_printf(t, ",\"exchange\":{\"epochs\":%u,\"round_trips\":%zu",
-				  braid_clock_epochs(&c->exchange), s->clock_inputs.nr_round_trips);
+		braid_text_printf(t, ",\"%s\":{\"epochs\":%u,\"%s\":%zu",
+				  braid_clock_kind_name(c->exchange.kind),
+				  braid_clock_epochs(&c->exchange),
+				  s->clock_inputs.reads ? "samples" : "round_trips",
+				  s->clock_inputs.nr_round_trips);
 		json_ns(t, "shortest_ns", c->check.shortest_ns);
 		json_first_fix(t, s);
 		json_quality(t, &c->exchange_q);

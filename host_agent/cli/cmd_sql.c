@@ -26,8 +26,8 @@ static const struct braid_option options[] = {
 	{ 'o', "output", "OUT", BRAID_STRING(SQL, out),
 	  "write to OUT instead of standard output" },
 	{ 0, "clock-source", "SOURCE", BRAID_TAKE(braid_take_named, const char *, SQL, clock),
-	  "convert guests' times only by SOURCE: kvm, exchange, pairs, nominal or windows; auto "
-	  "(default) selects the best except windows. See tracebraid-report(1)",
+	  "convert guests' times only by SOURCE: kvm, exchange, pairs, nominal, windows or reads; "
+	  "auto (default) selects the best except windows. See tracebraid-report(1)",
 	  .values = BRAID_WORDS_SOURCE },
 	{ 0 },
 };

@@ -80,9 +80,9 @@ static int take_filter(const struct braid_option *o, void *to, const char *text)
 const struct braid_option braid_trace_common[] = {
 	BRAID_TRACE_OPTION("clock", braid_trace_take),
 	{ 0, "clock-source", "SOURCE", .take = take_clock_source, .help =
-	  "convert guests' times only by SOURCE: kvm, exchange, pairs, nominal or windows (the "
-	  "exchange, made tighter by the host's kvm_entry and kvm_exit events); auto (default) "
-	  "selects the best except windows", .values = BRAID_WORDS_SOURCE },
+	  "convert guests' times only by SOURCE: kvm, exchange, pairs, nominal, windows (the "
+	  "exchange or reads, made tighter by the host's kvm_entry and kvm_exit events) or reads; "
+	  "auto (default) selects the best except windows", .values = BRAID_WORDS_SOURCE },
 	BRAID_TRACE_OPTION("stream", braid_trace_take),
 	BRAID_TRACE_OPTION("cpu", braid_trace_take),
 	BRAID_TRACE_OPTION("buffer", braid_trace_take),

@@ -196,7 +196,7 @@ int braid_clock_fit(struct braid_clock *clock, const struct braid_clock_inputs *
 	int err;
 
 	memset(clock, 0, sizeof(*clock));
-	clock->kind = BRAID_CLOCK_EXCHANGE;
+	clock->kind = braid_clock_sampled(in);
 	clock->jittery = in->counter_type == BRAID_COUNTER_TSC_EMULATED;
 	clock->init_counter = in->init_counter;
 	set_nominal(clock, in->counter_hz ? in->counter_hz : rate_of(in),

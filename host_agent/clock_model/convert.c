@@ -18,6 +18,7 @@ const char *braid_clock_kind_name(enum braid_clock_kind kind)
 		[BRAID_CLOCK_PAIRS] = "pairs",
 		[BRAID_CLOCK_NOMINAL] = "nominal",
 		[BRAID_CLOCK_WINDOWS] = "windows",
+		[BRAID_CLOCK_READS] = "reads",
 		[BRAID_CLOCK_TRACE_CMD] = "trace-cmd",
 	};
 

@@ -193,7 +193,7 @@ int braid_clock_choose(struct braid_clock *clock, const struct braid_clock_input
 		return err;
 	}
 	/* Windows refine the exchange later, when events can be read. */
-	if (wanted == BRAID_CLOCK_KINDS || wanted == BRAID_CLOCK_EXCHANGE ||
+	if (wanted == BRAID_CLOCK_KINDS || wanted == braid_clock_sampled(in) ||
 	    wanted == BRAID_CLOCK_WINDOWS) {
 		err = braid_clock_fit(clock, in);
 		if (!err)

@@ -34,7 +34,8 @@ enum braid_clock_kind {
 	BRAID_CLOCK_PAIRS = 3,		/* by wall times in the stream */
 	BRAID_CLOCK_NOMINAL = 4,	/* by the frequency stated by the guest; bound unknown */
 	BRAID_CLOCK_WINDOWS = 5,	/* by the exchange, and by kvm_entry and kvm_exit */
-	BRAID_CLOCK_TRACE_CMD = 6,	/* by trace-cmd's file; there is no model of it */
+	BRAID_CLOCK_READS = 6,		/* by what looks at the guest's memory show */
+	BRAID_CLOCK_TRACE_CMD = 7,	/* by trace-cmd's file; there is no model of it */
 	BRAID_CLOCK_KINDS
 };
 
@@ -56,7 +57,10 @@ static inline s64 braid_clock_earliest(s64 ns, u64 bound_ns)
 	       __builtin_sub_overflow(ns, (s64)bound_ns, &difference) ? INT64_MIN : difference;
 }
 
-/** braid_clock_kind_name - "host", "kvm", "exchange", "pairs", "nominal", "windows", "trace-cmd" */
+/**
+ * braid_clock_kind_name - "host", "kvm", "exchange", "pairs", "nominal", "windows", "reads",
+ * "trace-cmd"
+ */
 const char *braid_clock_kind_name(enum braid_clock_kind kind);
 
 /* A value that crossed the region: h1 <= host time of counter <= h2. */
@@ -174,6 +178,7 @@ struct braid_clock_inputs {
 	u32 counter_type;		/* enum braid_counter_type */
 	u32 nr_vcpus;
 	u64 init_counter;		/* when the stream began; 0: not known */
+	bool reads;			/* its samples are of a guest that is only read */
 	const struct braid_round_trip *round_trips;	/* by era, then h1 */
 	size_t nr_round_trips;
 	const struct braid_clock_mark *marks;	/* by time */
@@ -184,6 +189,12 @@ struct braid_clock_inputs {
 	size_t nr_offsets;
 	const struct braid_clock *host;		/* of the host's counter; must outlive the clock; or NULL */
 };
+
+/** braid_clock_sampled - the kind of a clock that is made of samples alone */
+static inline enum braid_clock_kind braid_clock_sampled(const struct braid_clock_inputs *in)
+{
+	return in->reads ? BRAID_CLOCK_READS : BRAID_CLOCK_EXCHANGE;
+}
 
 /**
  * braid_breaks_merge - sort disruptions, and make one of those that overlap

@@ -16,7 +16,7 @@ enum braid_library_use {
 
 #define BRAID_LIBRARY_LIMITS	16u	/* a further bit: limits which events there are */
 
-#define BRAID_WORDS_SOURCE	"auto kvm exchange pairs nominal windows"	/* by enum braid_clock_kind */
+#define BRAID_WORDS_SOURCE	"auto kvm exchange pairs nominal windows reads"	/* by enum braid_clock_kind */
 
 /**
  * braid_library_option - find an option

@@ -33,6 +33,7 @@ struct braid_live_clock {
 	u64 begin_ns;
 	struct braid_round_trip poll;	/* the guest's last poll sample */
 	bool polled;
+	struct braid_round_trip narrow;	/* one way: the narrowest since put_ns; no vCPU: none */
 	u32 poll_seq;
 	struct braid_live_vmclock vmclock;
 	u32 wall_seq;

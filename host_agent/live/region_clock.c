@@ -10,6 +10,7 @@
 
 #define TAKE_ROUND_TRIPS	64
 #define POLL_PUT_NS	1000000000ULL	/* interval of ordinary poll samples in the capture */
+#define READ_PUT_NS	10000000000ULL	/* so long all of those that are the only samples */
 #define OFFSET_NS	1000000000ULL	/* interval for reading KVM's offsets */
 #define PAIR_NS		1000000000ULL
 #define VMCLOCK_NS	10000000000ULL	/* interval in the capture, where only the time goes on */
@@ -17,6 +18,7 @@
 #define MAX_TOUR	64		/* vCPUs probed one by one when KVM does not report their
 					   number */
 #define STILL_NS	70000000ULL	/* a running guest polls more than three times meanwhile */
+#define READ_STILL_NS	300000000ULL	/* likewise one that does not know of an agent */
 #define STEP_LEAST_NS	1000000		/* between two poll samples, beyond the counter's 2 % */
 
 /* Round-trip samples ------------------------------------------------------------------------- */
@@ -30,7 +32,10 @@ static int put_round_trips(struct braid_live_stream *s, const struct braid_round
 	int err = 0;
 
 	for (from = 0; from < nr && !err; from = to) {
-		struct braid_chunk_clock_vcpu head = { .vcpu = c[from].vcpu - 1 };
+		struct braid_chunk_clock_vcpu head = {
+			.vcpu = c[from].vcpu - 1,
+			.flags = s->mapping->one_way ? BRAID_CLOCK_READ : 0,
+		};
 
 		for (to = from; to < nr && to - from < TAKE_ROUND_TRIPS &&
 		     c[to].vcpu == c[from].vcpu; to++)
@@ -134,6 +139,31 @@ static int take_marker(struct braid_live_clock *clock, struct braid_live_stream 
 	return err ? err : 1;
 }
 
+/*
+ * Without an exchange the best limits of all samples make the bound. All go to the capture at
+ * first, then the narrowest of each interval.
+ */
+static int put_read(struct braid_live_clock *clock, struct braid_live_stream *s,
+		    const struct braid_round_trip *c)
+{
+	u64 now_ns = c->s.h2_ns;
+	int err = 0;
+
+	if (now_ns - clock->begin_ns < READ_PUT_NS) {
+		clock->put_ns = now_ns;
+		return put_round_trips(s, c, 1);
+	}
+	if (!clock->narrow.vcpu || c->s.h2_ns - c->s.h1_ns <
+				   clock->narrow.s.h2_ns - clock->narrow.s.h1_ns)
+		clock->narrow = *c;
+	if (now_ns - clock->put_ns >= POLL_PUT_NS) {
+		clock->put_ns = now_ns;
+		err = put_round_trips(s, &clock->narrow, 1);
+		clock->narrow.vcpu = 0;
+	}
+	return err;
+}
+
 int braid_live_clock_take_poll(struct braid_live_clock *clock, struct braid_live_stream *s)
 {
 	struct braid_clock_cells *cells =
@@ -154,7 +184,9 @@ int braid_live_clock_take_poll(struct braid_live_clock *clock, struct braid_live
 	step = disrupted || (clock->polled && stepped(s, last, &c));
 	if (step && !disrupted && clock->put_ns != last->s.h2_ns)
 		err = put_round_trips(s, last, 1);
-	if (!err && (step || c.s.h2_ns - clock->put_ns >= POLL_PUT_NS)) {
+	if (!err && !step && s->mapping->one_way) {
+		err = put_read(clock, s, &c);
+	} else if (!err && (step || c.s.h2_ns - clock->put_ns >= POLL_PUT_NS)) {
 		err = put_round_trips(s, &c, 1);
 		clock->put_ns = c.s.h2_ns;
 	}
@@ -360,7 +392,8 @@ static int open_kvm(struct braid_live_clock *clock, struct braid_live_stream *s)
 static int watch_pause(struct braid_live_clock *clock, struct braid_live_stream *s)
 {
 	u64 now_ns = braid_host_clock_ns();
-	bool still = clock->polled && now_ns - clock->poll.s.h2_ns > STILL_NS;
+	u64 limit_ns = s->mapping->one_way ? READ_STILL_NS : STILL_NS;
+	bool still = clock->polled && now_ns - clock->poll.s.h2_ns > limit_ns;
 	int err;
 
 	if (still && !clock->paused) {

@@ -156,6 +156,7 @@ int braid_capture_take_clock(struct braid_capture_stream *s, const struct braid_
 	case BRAID_CHUNK_CLOCK_VCPU:
 		if (!braid_view_take(v, &at, &head, sizeof(head)) || head.vcpu >= s->stream.nr_cpus)
 			return 0;
+		s->read |= head.flags & BRAID_CLOCK_READ;
 		return take_samples(&s->round_trips, &s->nr_round_trips, &s->round_trips_capacity,
 				    v, at, head.vcpu + 1);
 	case BRAID_CHUNK_CLOCK:
@@ -499,6 +500,7 @@ int braid_capture_fit_clock(struct braid_capture_stream *s)
 		.counter_type = s->stream.counter_type,
 		.nr_vcpus = s->stream.nr_cpus,
 		.init_counter = s->superblock.init_counter,
+		.reads = s->read,
 		.round_trips = s->round_trips,
 		.nr_round_trips = s->nr_round_trips,
 		.marks = s->marks,
@@ -568,7 +570,8 @@ int braid_stream_unrefine(struct braid_stream *stream)
 	if (s->nr_exchanged)
 		memcpy(s->round_trips, s->exchanged, s->nr_exchanged * sizeof(*s->round_trips));
 	s->nr_round_trips = s->nr_exchanged;
-	return fit_again(s, BRAID_CLOCK_EXCHANGE) ? braid_out_of_memory() : 0;
+	return fit_again(s, braid_clock_sampled(&s->stream.clock_inputs)) ?
+	       braid_out_of_memory() : 0;
 }
 
 void braid_capture_free_clock(struct braid_capture_stream *s)

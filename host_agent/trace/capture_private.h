@@ -95,6 +95,7 @@ struct braid_capture_stream {
 	u32 subbuf_bytes;			/* HOST */
 	struct braid_round_trip *round_trips;
 	size_t nr_round_trips, round_trips_capacity;
+	bool read;				/* some are of looks at a guest's memory */
 	struct braid_round_trip *exchanged;	/* NULL, or what they were before the clock was refined */
 	size_t nr_exchanged;
 	struct braid_clock_offset *offsets;

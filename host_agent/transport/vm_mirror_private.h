@@ -49,7 +49,7 @@ struct braid_vm_mirror {
 	struct braid_vm_head now, then;		/* at the first and the second look of a turn */
 	u64 beat;			/* as it was last seen, and when */
 	u64 beat_ns;
-	u64 unbeaten_ns;		/* the last look before it, which did not show it; 0: none */
+	u64 unbeaten_ns;		/* the last look that did not show it; 0: none */
 	u64 looked_ns;			/* the look before this one ... */
 	u64 begun_ns;			/* ... and the first one */
 	u64 live_ns;			/* when the region was last seen LIVE; 0: never */

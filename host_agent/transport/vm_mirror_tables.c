@@ -9,8 +9,8 @@
 
 #define COMMS_NS	50000000ULL	/* the table of comms is large, and changes often */
 #define CELLS_NS	1000000000ULL	/* clock cells change at each poll: at rest, a turn of their own */
-#define CELLS_SHARE	20	/* sooner at first: after that part of the time since the beginning ... */
-#define NARROW_NS	(1000000ULL * BRAID_POLL_MS)	/* ... if the poll sample would be narrower */
+#define CELLS_SHARE	20		/* sooner: after that part of the time till now ... */
+#define NARROW_NS	50000000ULL	/* ... if the poll sample is not wider */
 #define ABSENT_NS	2000000000ULL	/* pages that are not in memory for longer won't return */
 
 void braid_vm_mirror_gone(struct braid_vm_mirror *m, const char *why)

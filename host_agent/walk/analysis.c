@@ -284,7 +284,8 @@ static int refine(void *arg, struct braid_stream *stream, const struct braid_win
 	struct refinement *r = arg;
 	int err;
 
-	if (clock->kind != (r->number ? BRAID_CLOCK_WINDOWS : BRAID_CLOCK_EXCHANGE))
+	if (clock->kind != (r->number ? BRAID_CLOCK_WINDOWS :
+				       braid_clock_sampled(&stream->clock_inputs)))
 		return 0;
 	if (!why && !r->number && !found->outside && !found->nr_samples)
 		why = "kvm_entry and kvm_exit events do not make its bound smaller";
@@ -311,7 +312,8 @@ int braid_analysis_refine(struct braid_source *source, const struct braid_walk_o
 	size_t k;
 
 	for (k = 0; k < source->nr_streams; k++)
-		if (source->streams[k]->clock.kind == BRAID_CLOCK_EXCHANGE)
+		if (source->streams[k]->clock.kind == BRAID_CLOCK_EXCHANGE ||
+		    source->streams[k]->clock.kind == BRAID_CLOCK_READS)
 			snprintf(source->streams[k]->clock.reason,
 				 sizeof(source->streams[k]->clock.reason),
 				 "the host has no kvm_entry and kvm_exit events");

@@ -53,8 +53,8 @@ void tracebraid_free(char *text);
  * @trace: set on success
  * @paths: files: captures, and trace.dat files of trace-cmd: of the host, and of its guests
  * @nr: number of paths, at least 1
- * @clock_source: how guests' times are converted: "kvm", "exchange", "pairs", "nominal" or
- *	"windows"; NULL or "auto": the best that the captures have, never "windows"
+ * @clock_source: how guests' times are converted: "kvm", "exchange", "pairs", "nominal",
+ *	"windows" or "reads"; NULL or "auto": the best that the captures have, never "windows"
  * @warn: called with a line for each fault in a file, and for a file that was skipped; or NULL
  * @arg: passed to @warn
  *

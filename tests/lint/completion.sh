@@ -47,7 +47,7 @@ expect "snapshot" sn
 expect "--host --host-clock" record --host
 expect "-o -q -h --output --quiet --help" snapshot -
 expect "host realtime" report --clock ''
-expect "auto kvm exchange pairs nominal windows" merge --clock-source = ''
+expect "auto kvm exchange pairs nominal windows reads" merge --clock-source = ''
 expect "events exits" top -s e
 expect "states steal stalls" analyze st
 expect "snapshot" help sn

@@ -375,7 +375,8 @@ static void limits_poll_samples(void)
 	p.poll_ns = 5000000;
 	vm_follower_begin(&f, region_path, &p, NONCE);
 	vm_follower_attach(&f);
-	cells = braid_mapping_section(braid_vm_mirror_mapping(f.mirror), &f.sb, BRAID_SECTION_CLOCK);
+	cells = braid_mapping_section(braid_vm_mirror_mapping(f.mirror), &f.sb,
+				      BRAID_SECTION_CLOCK);
 	fake_guest_start_process(f.g);
 	for (k = 0; k < 400; k++, seq = cells->poll_seq) {
 		if (k & 1) {	/* the first look is older than the turn */

@@ -263,7 +263,7 @@ static void describe_clock(struct braid_perfetto_out *o, const struct braid_stre
 			braid_text_printf(t, " (%s)", s->clock.reason);
 		braid_text_printf(t, ", %u samples, %u epochs", s->clock.nr_samples,
 				  braid_clock_epochs(&s->clock));
-		if (s->clock.kind == BRAID_CLOCK_EXCHANGE)
+		if (s->clock.kind == BRAID_CLOCK_EXCHANGE || s->clock.kind == BRAID_CLOCK_READS)
 			braid_text_printf(t, ", drift %+.3f ppm", braid_clock_drift(&s->clock));
 	}
 	if (bound == BRAID_BOUND_UNKNOWN)

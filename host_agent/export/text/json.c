@@ -273,7 +273,7 @@ static void json_put_clock(struct braid_line_export *x, const struct braid_strea
 	braid_json_u64(t, ",\"samples\":", clock->nr_samples);
 	braid_json_u64(t, ",\"epochs\":", braid_clock_epochs(clock));
 	braid_json_u64(t, ",\"counter_hz\":", s->counter_hz);
-	if (clock->kind == BRAID_CLOCK_EXCHANGE)
+	if (clock->kind == BRAID_CLOCK_EXCHANGE || clock->kind == BRAID_CLOCK_READS)
 		braid_text_printf(t, ",\"drift_ppm\":%.6f", braid_clock_drift(clock));
 	braid_json_vcpus(t, s);
 }

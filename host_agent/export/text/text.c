@@ -74,7 +74,7 @@ static void text_put_clock(struct braid_line_export *x, const struct braid_strea
 	if (clock->nr_samples && clock->kind != BRAID_CLOCK_KVM)
 		braid_text_printf(t, ", %u round-trip sample%s", clock->nr_samples,
 				  clock->nr_samples == 1 ? "" : "s");
-	if (clock->kind == BRAID_CLOCK_EXCHANGE)
+	if (clock->kind == BRAID_CLOCK_EXCHANGE || clock->kind == BRAID_CLOCK_READS)
 		braid_text_printf(t, ", drift %+.3f ppm", braid_clock_drift(clock));
 	braid_text_puts(t, ", ");
 	put_bound(t, braid_walk_stream_bound(&x->walk, s));

@@ -4,6 +4,7 @@
 import json
 import os
 import re
+import time
 
 import beacons
 import kit
@@ -96,6 +97,17 @@ def any_device(ctx):
     ctx.equal(beacons.find(guest.pid), [], "beacons in the end")
 
 
+def check_times(ctx, lines, limits):
+    """The events of a storm are within their bounds of the host's time that it took."""
+    clock = next((line["clock"], line["bound_ns"]) for line in lines if line["type"] == "stream")
+    ctx.equal(clock[0], "reads", "the clock's source")
+    ctx.check(clock[1] and clock[1] < 20_000_000, f"the bound: {clock[1]}")
+    storms = [line for line in lines if line.get("event") == "storm"]
+    outside = [line for line in storms
+               if not limits[0] - line["bound_ns"] <= line["ns"] <= limits[1] + line["bound_ns"]]
+    ctx.equal(outside[:1], [], "an event outside of its bound")
+
+
 @case("any-record", usual=("6.12",), needs=NEEDS)
 def any_record(ctx):
     """A guest without a device is found and recorded by its name, by two agents at once: each event once, and what is lost counted."""
@@ -110,11 +122,15 @@ def any_record(ctx):
     captures = [ctx.dir / f"{n}.braid" for n in range(2)]
     agents = [start_recorder(ctx, "-r", where, "-o", capture, confirm=False)
               for where, capture in zip((guest.name, f"pid:{guest.pid},name={guest.name}"), captures)]
+    times = [time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW)]
     offered = storm(guest, 20000)
+    times.append(time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW))
+    time.sleep(3)
     for agent, capture in zip(agents, captures):
         stop_recorder(ctx, agent)
-        sums = check_accounts(ctx, capture)
-        check_storm(ctx, events_of(ctx, capture), guest.name, offered, sums["lost"])
+        sums, lines = check_accounts(ctx, capture), events_of(ctx, capture)
+        check_storm(ctx, lines, guest.name, offered, sums["lost"])
+        check_times(ctx, lines, times)
     grown = resident_of(guest.pid) - resident
     ctx.check(grown < 1 << 20, f"the VMM's memory has grown by {grown} bytes")
 
