@@ -95,10 +95,15 @@ static int handle_loss(struct braid_region_source *s, int err)
 	return failed;
 }
 
-/* What is only read can't be asked for events. */
+/* What is only read can't be asked for events: what to do in the guest. */
 static int note_one_way(struct braid_region_source *s)
 {
-	return braid_live_note(&s->stream, "its memory is only read: recorded are the events that are enabled in the guest");
+	const struct braid_pattern *first = s->stream.o.nr_patterns ? s->stream.o.patterns : NULL;
+
+	if (!first)
+		return braid_live_note(&s->stream, "its memory is only read: recorded are the events that are enabled in the guest");
+	return braid_live_note(&s->stream, "its memory is only read, and no event can be enabled from here: recorded are those that are enabled in the guest, as by 'modprobe tracebraid events=%s%s%s' or in debugfs",
+			       first->system, *first->event ? ":" : "", first->event);
 }
 
 static int start_stream(struct braid_region_source *s)

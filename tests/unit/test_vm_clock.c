@@ -26,15 +26,24 @@ static const struct fake_params usual = {
 	.poll_ns = 20000000,
 };
 
+static const struct braid_pattern sched = { .system = "sched" };
+static bool told;
+
+static void hear_enabling(struct session *s)
+{
+	told |= !!strstr(s->last_note, "no event can be enabled from here");
+}
+
 static void record(const char *region, const char *capture, u64 rate)
 {
 	struct fake_params p = usual;
-	struct session s = { 0 };
+	struct session s = { .pattern = &sched, .heard = hear_enabling };
 	struct own_memory memory;
 	char path[32];
 	u64 end_ns;
 
 	NEED(!braid_exchange_start(&s.exchange));
+	told = false;
 	p.rate = rate;
 	s.guest = fake_guest_new(region, &p);
 	own_memory_begin(&memory, s.guest, NONCE);
@@ -81,6 +90,7 @@ static void check_times(u64 rate)
 		}
 	}
 	CHECK(events > rate);
+	CHECK(told);
 	CHECK_EQ(outside, 0);
 	CHECK(worst < MOST_NS);
 	printf("%llu events, bound %llu us, at most %llu us\n", (unsigned long long)events,
