@@ -173,7 +173,8 @@ static void vm_search_regions(struct look *look, struct braid_vm_region *regions
 	struct braid_vm_search *search = look->search;
 	u32 k, tries = 0;
 
-	for (k = 0; k < search->nr_beacons && tries < BRAID_VM_REGIONS && !look->err; k++) {
+	for (k = 0; k < search->nr_beacons && tries < BRAID_VM_TRIES &&
+	     search->nr_regions < BRAID_VM_REGIONS && !look->err; k++) {
 		const struct seen *seen = &look->seen[k];
 
 		if (seen->index || vm_search_known(regions, search->nr_regions, seen->nonce))

@@ -27,7 +27,8 @@ struct braid_vm_search {
 };
 
 #define BRAID_VM_BEACONS	4096u	/* that a search takes note of */
-#define BRAID_VM_REGIONS	8u	/* that it looks for the chunks of; a guest has one */
+#define BRAID_VM_TRIES		64u	/* chunks 0 that it looks for the other chunks of */
+#define BRAID_VM_REGIONS	8u	/* complete ones that it reports; a guest has one */
 
 /**
  * braid_vm_search - find regions in a process' memory

@@ -40,6 +40,7 @@ struct chunk {
 static const struct chunk usual[] = { { 64 * MIB, STEP }, { 6 * MIB, STEP }, { 30 * MIB, STEP } };
 
 static const char *machine = "q35";	/* of the process' command line */
+static u64 vm_bytes = BYTES;
 
 /* KIND as vm_process.py has it, or "chance"; false: it can't have such memory here. */
 static bool vm_start(struct vm *vm, const char *kind)
@@ -53,7 +54,7 @@ static bool vm_start(struct vm *vm, const char *kind)
 	vm->base = (1ULL << 45) + (*kind == 's' || *kind == 'p' ? STEP - PAGE : chance ? 5 * PAGE : 0);
 	if (chance)
 		kind = "anonymous";
-	snprintf(bytes, sizeof(bytes), "%llu", BYTES);
+	snprintf(bytes, sizeof(bytes), "%" PRIu64, (uint64_t)vm_bytes);
 	snprintf(base, sizeof(base), "%" PRIu64, (uint64_t)vm->base);
 	if (pipe(in) || pipe(out))
 		exit(1);
@@ -338,6 +339,34 @@ static void stale_beacons(void)
 	vm_stop(&vm);
 }
 
+/* Each of many resets left the beacon of a chunk 0, before the one that is there. */
+static void many_stale_beacons(void)
+{
+	struct braid_vm_region regions[BRAID_VM_REGIONS];
+	struct braid_vm_search s;
+	struct braid_beacon b;
+	struct vm vm;
+	u32 k;
+
+	CHECK(vm_start(&vm, "anonymous"));
+	put_region(&vm, usual, 3, NONCE);
+	for (k = 0; k < 12; k++) {
+		struct chunk old[2] = { { (8 + 2 * k) * MIB, STEP }, { 80 * MIB, STEP } };
+
+		if (old[0].offset == usual[2].offset)
+			continue;
+		beacon_of(&b, old, 2, 0);
+		b.nonce = NONCE + 1 + k;
+		vm_write(&vm, old[0].offset, &b, sizeof(b));
+	}
+	s = search(&vm, regions);
+	CHECK_EQ(s.nr_regions, 1);
+	CHECK_EQ(s.nr_incomplete, 11);
+	if (s.nr_regions)
+		check_region(&vm, regions, usual, 3);
+	vm_stop(&vm);
+}
+
 /* Each word by itself, in chunk 0's beacon. */
 static void forged_words(void)
 {
@@ -432,7 +461,7 @@ static void many_beacons(void)
 	s = search(&vm, regions);
 	CHECK_EQ(s.nr_beacons, nr);
 	CHECK_EQ(s.nr_regions, 0);
-	CHECK_EQ(s.nr_incomplete, BRAID_VM_REGIONS);
+	CHECK_EQ(s.nr_incomplete, nr < BRAID_VM_TRIES ? nr : BRAID_VM_TRIES);
 	/* All of one region, and no chunk 0. */
 	for (k = 0; k < nr; k++) {
 		beacon_of(&b, chunks, BRAID_BEACON_CHUNKS, 5);
@@ -442,6 +471,37 @@ static void many_beacons(void)
 	CHECK_EQ(s.nr_beacons, nr);
 	CHECK_EQ(s.nr_regions + s.nr_incomplete, 0);
 	vm_stop(&vm);
+}
+
+/* More than a search takes note of, each a region of one chunk. */
+static void flood_of_beacons(void)
+{
+	static const struct chunk one[] = { { 0, STEP } };
+	struct braid_vm_region regions[BRAID_VM_REGIONS];
+	struct braid_vm_search s;
+	struct braid_beacon b;
+	struct vm vm;
+	u32 k, found = 0;
+
+	vm_bytes = (BRAID_VM_BEACONS + 100) * STEP;
+	CHECK(vm_start(&vm, "shared"));
+	beacon_of(&b, one, 1, 0);
+	for (k = 0; k < vm_bytes / STEP; k++) {
+		b.nonce = NONCE + k;
+		b.address = b.chunks[0].address = GUEST + k * STEP;
+		vm_write(&vm, k * STEP, &b, sizeof(b));
+	}
+	put_region(&vm, usual, 3, NONCE - 1);
+	s = search(&vm, regions);
+	CHECK_EQ(s.nr_beacons, BRAID_VM_BEACONS);
+	CHECK_EQ(s.nr_regions, BRAID_VM_REGIONS);
+	for (k = 0; k < s.nr_regions; k++) {
+		CHECK_EQ(regions[k].nr_chunks, regions[k].nonce == NONCE - 1 ? 3 : 1);
+		found += regions[k].nonce == NONCE - 1;
+	}
+	CHECK(found <= 1);
+	vm_stop(&vm);
+	vm_bytes = BYTES;
 }
 
 static bool stop_changing;
@@ -542,9 +602,11 @@ int main(void)
 	RUN(huge_pages);
 	RUN(small_chunks);
 	RUN(stale_beacons);
+	RUN(many_stale_beacons);
 	RUN(forged_words);
 	RUN(forged_lists);
 	RUN(many_beacons);
+	RUN(flood_of_beacons);
 	RUN(changing_beacons);
 	RUN(encrypted_memory);
 	RUN(process_ends);
