@@ -65,7 +65,7 @@ static int has_region(pid_t pid)
 		return err == -ENOMEM ? err : 0;
 	err = braid_vm_search(&memory, regions, &search);
 	braid_vm_memory_close(&memory);
-	return err ? err : search.nr_regions > 0;
+	return err == -ENOMEM ? err : !err && search.nr_regions;
 }
 
 static int memories_begin_guest(struct braid_recording *r, const struct braid_vm *vm,
