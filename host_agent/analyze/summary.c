@@ -246,6 +246,41 @@ static bool is_bare(const struct summary *x, const struct braid_stream *guest)
 	       !x->o.one_task && (!x->o.stream || braid_stream_is(guest, x->o.stream));
 }
 
+/* What hosts lost to their own hosts, or BRAID_CELL_NONE. */
+static s64 host_steal_ns(const struct summary *x)
+{
+	s64 ns = BRAID_CELL_NONE;
+	size_t k;
+
+	for (k = 0; k < x->s->source->nr_streams; k++) {
+		const struct braid_stream *of = x->s->source->streams[k];
+
+		if (of->steal_last.host_ns > of->steal_first.host_ns &&
+		    of->steal_last.steal_ns >= of->steal_first.steal_ns)
+			ns = (ns == BRAID_CELL_NONE ? 0 : ns) +
+			     (s64)(of->steal_last.steal_ns - of->steal_first.steal_ns);
+	}
+	return ns;
+}
+
+static void write_host_steal(const struct summary *x, struct braid_text *out)
+{
+	s64 ns = host_steal_ns(x);
+	char took[24];
+
+	if (x->o.form == BRAID_TABLE_JSON) {
+		braid_text_puts(out, ",\"host_steal_ns\":");
+		if (ns == BRAID_CELL_NONE)
+			braid_text_puts(out, "null");
+		else
+			braid_text_printf(out, "%lld", (long long)ns);
+	} else if (x->o.form == BRAID_TABLE_TEXT && ns > 0) {
+		braid_duration_text(ns, took);
+		braid_text_printf(out, "# the host is a virtual machine: by its /proc/stat, its own host took %s from its CPUs, which appears as running\n",
+				  took);
+	}
+}
+
 static void summary_write(void *state, struct braid_text *out)
 {
 	struct summary *x = state;
@@ -264,6 +299,7 @@ static void summary_write(void *state, struct braid_text *out)
 		put_next(x, &row, &next);
 	}
 	braid_certainty_write(x->s, &x->o, out);
+	write_host_steal(x, out);
 	braid_steal_recorder_write(x->steal, out);
 	if (x->o.form == BRAID_TABLE_JSON)
 		braid_text_putc(out, ',');

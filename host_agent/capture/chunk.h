@@ -26,7 +26,7 @@
 					   BRAID_MARK_DISRUPTED. 5: COMPLETE, INDEX, INDEX_BLOCKS.
 					   6: numbers of a host's events in INDEX. 7: TYPES,
 					   BRAID_STREAM_VM, BRAID_END_DRIVER, BRAID_CLOCK_READ. 8:
-					   CGROUPS, THROTTLED */
+					   CGROUPS, THROTTLED, HOST_STEAL */
 
 enum braid_chunk_type {
 	BRAID_CHUNK_FILE = 1,		/* struct braid_chunk_file */
@@ -67,6 +67,7 @@ enum braid_chunk_type {
 	BRAID_CHUNK_TYPES = 30,		/* struct braid_chunk_types, then types of a ring's pages */
 	BRAID_CHUNK_CGROUPS = 31,	/* struct braid_cgroup[]: of a guest's vCPUs */
 	BRAID_CHUNK_THROTTLED = 32,	/* struct braid_throttled[]: of a guest's */
+	BRAID_CHUNK_HOST_STEAL = 33,	/* struct braid_host_steal; of a host: at its start, and end */
 };
 
 struct braid_chunk {
@@ -300,6 +301,12 @@ struct braid_throttled {
 	u64 from_ns;
 	u64 to_ns;
 	u64 ns;
+};
+
+/* What /proc/stat says that the host's own host took from it, if it is a virtual machine itself. */
+struct braid_host_steal {
+	u64 host_ns;
+	u64 steal_ns;			/* of all its CPUs, since its boot */
 };
 
 /* System of the host's events that are moments of quotas, by our own probes; our PID follows */

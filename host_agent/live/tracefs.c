@@ -100,6 +100,23 @@ const char *braid_tracefs_source_stats(const struct braid_tracefs_source *s)
 	return s->stats;
 }
 
+/* What the host's own host took from all its CPUs, if it is known. */
+static int put_steal(struct braid_tracefs_source *s)
+{
+	struct braid_host_steal now = { .host_ns = braid_host_clock_ns() };
+	FILE *f = s->o.flight ? NULL : fopen("/proc/stat", "re");
+	unsigned long long ticks = 0;
+	long hz = sysconf(_SC_CLK_TCK);
+	int got = f ? fscanf(f, "cpu %*u %*u %*u %*u %*u %*u %*u %llu", &ticks) : 0;
+
+	if (f)
+		fclose(f);
+	if (got != 1 || hz <= 0)
+		return 0;
+	now.steal_ns = ticks * (1000000000ULL / hz);
+	return braid_host_emit(s, BRAID_CHUNK_HOST_STEAL, &now, sizeof(now), NULL, 0);
+}
+
 static int cannot_switch(void)
 {
 	return braid_fail(-EIO, "the host cannot be recorded: tracing cannot be turned on or off: %s",
@@ -113,6 +130,8 @@ int braid_tracefs_source_start(struct braid_tracefs_source *s)
 	if (s->o.held && tracefs_trace_off(s->instance) < 0)
 		return cannot_switch();
 	err = braid_host_enable_events(s);
+	if (!err)
+		err = put_steal(s);
 	/* After the events: a name that changes now is seen by both. */
 	return err || s->o.held ? err : braid_host_send_comms(s, true);
 }
@@ -261,6 +280,8 @@ int braid_tracefs_source_finish(struct braid_tracefs_source *s)
 		ret = put_accounting(s, &s->cpus[k]);
 	if (ret >= 0)
 		ret = braid_host_send_comms(s, true);
+	if (ret >= 0)
+		ret = put_steal(s);
 	end.host_ns = braid_host_clock_ns();
 	if (ret >= 0)
 		ret = braid_host_emit(s, BRAID_CHUNK_STREAM_END, &end, sizeof(end), NULL, 0);

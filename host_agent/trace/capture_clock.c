@@ -89,35 +89,6 @@ static int take_threads(struct braid_capture_stream *s, const struct braid_chunk
 	return err;
 }
 
-static int take_cgroups(struct braid_capture_stream *s, const struct braid_chunk_view *v)
-{
-	struct braid_stream *to = &s->stream;
-	struct braid_cgroup row;
-	int err = 0;
-	u32 at = 0;
-
-	while (!err && to->nr_cgroups < BRAID_MAX_TABLE &&
-	       braid_view_take(v, &at, &row, sizeof(row))) {
-		row.path[sizeof(row.path) - 1] = 0;
-		braid_text_clean(row.path);
-		err = braid_array_push(to->cgroups, to->nr_cgroups, s->cgroups_capacity, row);
-	}
-	return err;
-}
-
-static int take_throttled(struct braid_capture_stream *s, const struct braid_chunk_view *v)
-{
-	struct braid_stream *to = &s->stream;
-	struct braid_throttled row;
-	int err = 0;
-	u32 at = 0;
-
-	while (!err && to->nr_throttled < BRAID_MAX_TABLE &&
-	       braid_view_take(v, &at, &row, sizeof(row)))
-		err = braid_array_push(to->throttled, to->nr_throttled, s->throttled_capacity, row);
-	return err;
-}
-
 /* Disruptions are kept apart: a pause is two marks in a row. */
 static int take_marks(struct braid_capture_stream *s, const struct braid_chunk_view *v)
 {
@@ -175,10 +146,6 @@ int braid_capture_take_clock(struct braid_capture_stream *s, const struct braid_
 		return take_untimed(s, v);
 	case BRAID_CHUNK_VCPU_THREADS:
 		return take_threads(s, v);
-	case BRAID_CHUNK_CGROUPS:
-		return take_cgroups(s, v);
-	case BRAID_CHUNK_THROTTLED:
-		return take_throttled(s, v);
 	}
 	return 0;
 }

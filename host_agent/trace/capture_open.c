@@ -75,8 +75,6 @@ int braid_capture_take_chunk(struct braid_capture_source *cs, const struct braid
 	case BRAID_CHUNK_CLOCK_PAIR:
 	case BRAID_CHUNK_VCPUS:
 	case BRAID_CHUNK_VCPU_THREADS:
-	case BRAID_CHUNK_CGROUPS:
-	case BRAID_CHUNK_THROTTLED:
 		return braid_capture_take_clock(s, v);
 	case BRAID_CHUNK_RING_END:
 		return braid_capture_take_ring_end(s, v);
@@ -88,7 +86,7 @@ int braid_capture_take_chunk(struct braid_capture_source *cs, const struct braid
 	case BRAID_CHUNK_NOTE:
 		return braid_capture_take_note(s, v);
 	}
-	return 0;	/* of a later minor version */
+	return braid_capture_take_quota(s, v);	/* or it is of a later minor version */
 }
 
 /* Accounting that is still missing is not a fault of these. */

@@ -308,6 +308,9 @@ int braid_capture_add_note(struct braid_capture_stream *s, u64 host_ns, const ch
 int braid_capture_take_clock(struct braid_capture_stream *s, const struct braid_chunk_view *v);
 int braid_capture_take_host_clock(struct braid_capture_source *cs, const struct braid_chunk_view *v);
 
+/* capture_quota.c: chunks about CPU time that was held back; others are left out. Likewise. */
+int braid_capture_take_quota(struct braid_capture_stream *s, const struct braid_chunk_view *v);
+
 /* Fits the host's clocks, which must be first; and a stream's. Return: 0 or -ENOMEM. */
 int braid_capture_fit_host(struct braid_capture_source *cs);
 int braid_capture_fit_clock(struct braid_capture_stream *s);

@@ -177,6 +177,7 @@ struct braid_stream {
 	size_t nr_cgroups;		/* 0: it is not known which quotas its vCPUs have */
 	struct braid_throttled *throttled;	/* by id, then from_ns */
 	size_t nr_throttled;
+	struct braid_host_steal steal_first, steal_last;	/* of a host; host_ns 0: not known */
 	u64 bound_ns;		/* worst within what the samples cover */
 	struct braid_buffer_info buffers[BRAID_MAX_BUFFERS];
 	u32 nr_buffers;		/* 0: a host's that tracebraid recorded */

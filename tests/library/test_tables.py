@@ -50,7 +50,7 @@ ALONE = {
     ("stalls", "stalls", "tid"): "tables have vCPUs, not their threads",
     ("exits", "", "near_change_ns"): "it is about the bounds of single events",
     ("*", "*", "p50_ns"): "the lower edge of a slot", ("*", "*", "p99_ns"): "likewise",
-    ("*", "", "missing"): "sentences", ("*", "", "within_bound_ns"): "of ends of spans, which may be joined in rows",
+    ("summary", "", "host_steal_ns"): "it is of the host, not of its vCPUs", ("*", "", "missing"): "sentences", ("*", "", "within_bound_ns"): "of ends of spans, which may be joined in rows",
     ("*", "", "proven_ns"): "likewise", ("*", "", "recorder_ns"): "its culprits are compared",
     ("*", "exits", "level"): "compared where it is known",
 }

@@ -228,6 +228,20 @@ static void analyses(void)
 	text_has(analyze_text("summary", BRAID_TABLE_JSON, false), "\"throttled_ppm\":null,", NULL);
 }
 
+/* Of a host that is a virtual machine itself: what was taken from it, if that is known. */
+static void steal_of_the_host(void)
+{
+	waits();
+	text_has(analyze_text("summary", BRAID_TABLE_JSON, false), "\"host_steal_ns\":null,", NULL);
+	memory_host.steal_first = (struct braid_host_steal){ .host_ns = 900, .steal_ns = 50 };
+	memory_host.steal_last = (struct braid_host_steal){ .host_ns = 5000, .steal_ns = 1250 };
+	text_has(analyze_text("summary", BRAID_TABLE_JSON, false), "\"host_steal_ns\":1200,", NULL);
+	text_has(analyze_text("summary", BRAID_TABLE_TEXT, false),
+		 "# the host is a virtual machine: by its /proc/stat, its own host took 1.200 µs", NULL);
+	memory_host.steal_last.steal_ns = 50;
+	text_has(analyze_text("summary", BRAID_TABLE_JSON, false), "\"host_steal_ns\":0,", NULL);
+}
+
 int main(void)
 {
 	RUN(intervals);
@@ -236,6 +250,7 @@ int main(void)
 	RUN(threads);
 	RUN(cgroups_of_a_time);
 	RUN(analyses);
+	RUN(steal_of_the_host);
 	span_free();
 	return VERDICT();
 }

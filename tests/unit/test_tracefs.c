@@ -43,7 +43,7 @@ struct tally {
 	u32 header_pages;
 	u32 kallsyms;
 	u32 comms;
-	u32 ends;
+	u32 ends, steals;
 	u32 own;		/* rows of threads that are the recorder's: of this one */
 	u64 read;
 	u64 lost, left;
@@ -90,6 +90,9 @@ static void tally_chunk(struct tally *t, const struct braid_chunk_view *v)
 		break;
 	case BRAID_CHUNK_STREAM_END:
 		t->ends++;
+		break;
+	case BRAID_CHUNK_HOST_STEAL:
+		t->steals++;
 		break;
 	case BRAID_CHUNK_VCPU_THREADS:
 		memcpy(&row, v->payload, sizeof(row));
@@ -194,6 +197,7 @@ static void record(bool without_mmap, bool prompt)
 	CHECK_EQ(t.header_pages, 1);
 	CHECK_EQ(t.ends, 1);
 	CHECK_EQ(t.own, 1);
+	CHECK_EQ(t.steals, 2);
 	CHECK(t.comms > 1 && t.own_comm);
 }
 
