@@ -101,11 +101,11 @@ def check_times(ctx, lines, limits):
     """The events of a storm are within their bounds of the host's time that it took."""
     clock = next((line["clock"], line["bound_ns"]) for line in lines if line["type"] == "stream")
     ctx.equal(clock[0], "reads", "the clock's source")
-    ctx.check(clock[1] and clock[1] < 20_000_000, f"the bound: {clock[1]}")
+    ctx.check(clock[1], "there is no bound")  # at the ends it depends on what the first looks happened to show
     storms = [line for line in lines if line.get("event") == "storm"]
     outside = [line for line in storms
                if not limits[0] - line["bound_ns"] <= line["ns"] <= limits[1] + line["bound_ns"]]
-    ctx.equal(outside[:1], [], "an event outside of its bound")
+    ctx.equal((bool(storms), outside[:1]), (True, []), "events of the storm, and one outside of its bound")
 
 
 @case("any-record", usual=("6.12",), needs=NEEDS)
