@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "host_agent/record/private.h"
+#include "host_agent/transport/endpoint.h"
 #include "host_agent/util/array.h"
 #include "host_agent/util/error.h"
 
@@ -159,10 +160,42 @@ int braid_record_take_domains(struct braid_recording *r)
 	return r->nr_guests || r->o.host != BRAID_HOST_NO ? 0 : braid_fail(-ENOENT, "no region found, and libvirt is unavailable; name one with -r");
 }
 
+/* A domain whose memory is read, and in which no driver has been loaded; NULL: none. */
+static struct braid_record_guest *find_waiting(struct braid_recording *r, const char *domain)
+{
+	struct braid_record_guest *guest = find_domain(r, domain);
+
+	return guest && guest->source && braid_endpoint_has_scheme(guest->path) &&
+	       !braid_region_source_status(guest->source).nr_streams ? guest : NULL;
+}
+
+/* A waiting domain waits at another place. Return: 0, or -errno with braid_fail(): it stays. */
+static int move_guest(struct braid_recording *r, struct braid_record_guest *guest,
+		      const char *path)
+{
+	struct braid_record_guest to = *guest;
+	int err;
+
+	strcpy(to.path, path);
+	to.source = NULL;
+	err = braid_record_open_guest(r, &to);
+	if (err)
+		return err;
+	braid_wait_forget(&guest->wait);
+	braid_region_source_close(guest->source);
+	to.wait = BRAID_WAIT_GUEST_NONE;
+	to.due_ns = 0;
+	*guest = to;
+	braid_record_say(r, guest->name, "recorded from now on");
+	return 0;
+}
+
 /* A guest added during the recording. One that can't be recorded is skipped. */
 static void begin_guest(struct braid_recording *r, const struct braid_domain_change *change)
 {
-	int ret = domains_add_guest(r, change);
+	struct braid_record_guest *waiting = find_path(r, change->path) ? NULL :
+					     find_waiting(r, change->name);
+	int ret = waiting ? move_guest(r, waiting, change->path) : domains_add_guest(r, change);
 
 	if (ret > 0) {
 		struct braid_record_guest *guest = &r->guests[r->nr_guests - 1];
