@@ -60,6 +60,7 @@ struct braid_region_status {
 	u32 stream;		/* the last one's number; 0: none yet */
 	u32 nr_streams;
 	pid_t qemu_pid;		/* 0: not known now */
+	u64 incarnation;	/* of the region that is recorded; 0: none is */
 	u64 begun_ns;		/* when the first stream began; 0: none yet */
 	u64 events;		/* written to the capture */
 	u64 lost;		/* between them, by the guests' counts */

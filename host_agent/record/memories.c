@@ -53,19 +53,41 @@ static bool is_recorded(const struct braid_recording *r, const struct braid_vm *
 	return false;
 }
 
-/* A VM that may not be read is none of ours. Return: whether there is one; -ENOMEM. */
-static int has_region(pid_t pid)
+/*
+ * Whether it is the copy of a region that is recorded elsewhere. While a guest is migrated, pages
+ * of different times arrive in the destination, and no heartbeat there proves anything.
+ */
+static bool is_copy(const struct braid_recording *r, const struct braid_vm_memory *memory,
+		    const struct braid_vm_region *region)
+{
+	struct braid_superblock sb;
+	size_t k;
+
+	if (braid_vm_region_read(memory, region, 0, &sb, sizeof(sb)))
+		return true;
+	for (k = 0; k < r->nr_guests; k++)
+		if (braid_region_source_status(r->guests[k].source).incarnation == sb.incarnation)
+			return true;
+	return false;
+}
+
+/* A VM that may not be read is none of ours. Return: whether one is to be recorded; -ENOMEM. */
+static int has_region(const struct braid_recording *r, pid_t pid)
 {
 	struct braid_vm_region regions[BRAID_VM_REGIONS];
 	struct braid_vm_search search;
 	struct braid_vm_memory memory;
 	int err = braid_vm_memory_open(&memory, pid);
+	bool found = false;
+	u32 k;
 
 	if (err)
 		return err == -ENOMEM ? err : 0;
 	err = braid_vm_search(&memory, regions, &search);
+	for (k = 0; !err && k < search.nr_regions && !found; k++)
+		found = !is_copy(r, &memory, &regions[k]);
 	braid_vm_memory_close(&memory);
-	return err == -ENOMEM ? err : !err && search.nr_regions;
+	return err == -ENOMEM ? err : found;
 }
 
 static int memories_begin_guest(struct braid_recording *r, const struct braid_vm *vm,
@@ -112,7 +134,7 @@ static int search_next(struct braid_recording *r)
 		snprintf(path, sizeof(path), BRAID_VM_SCHEME "%d", (int)vm->pid);
 		if (is_recorded(r, vm, path))
 			continue;
-		ret = has_region(vm->pid);
+		ret = has_region(r, vm->pid);
 		return ret > 0 ? memories_begin_guest(r, vm, path) : ret;
 	}
 	return 0;
