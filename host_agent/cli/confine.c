@@ -11,6 +11,7 @@
 #include "host_agent/cli/cli.h"
 #include "host_agent/discover/discover.h"
 #include "host_agent/trace/trace_dat_ids.h"
+#include "host_agent/transport/vm_mirror.h"
 #include "host_agent/transport/vm_reader.h"
 #include "host_agent/util/cleanup.h"
 #include "host_agent/util/error.h"
@@ -135,14 +136,22 @@ int braid_cli_confine_to(const char *out, char *const *paths, size_t nr)
 int braid_cli_target(char *const *word, char path[256])
 {
 	struct braid_named named = { .word = *word };
-	bool capture = braid_is_capture(*word);
+	bool capture = braid_is_capture(*word), read_only;
 	int err = capture ? braid_cli_confine_to(NULL, word, 1) :
 			    braid_cli_confine(BRAID_CONFINE_INSPECT, NULL);
 
 	if (err || capture)
 		return err ? err : BRAID_TARGET_CAPTURE;
-	err = braid_resolve(&named, 1);
-	if (!err)
-		strcpy(path, named.path);
-	return err;
+	read_only = !strncmp(*word, BRAID_VM_SCHEME, strlen(BRAID_VM_SCHEME));
+	if (!read_only) {
+		err = braid_resolve(&named, 1);
+		if (err)
+			return err;
+		read_only = !strncmp(named.path, BRAID_VM_SCHEME, strlen(BRAID_VM_SCHEME));
+	}
+	if (read_only)
+		return braid_fail(-EOPNOTSUPP, "%s: this region is in the guest's own memory, which is only read: 'tracebraid recover %s' makes a capture of it, 'tracebraid record -r %s' records it",
+				  *word, *word, *word);
+	strcpy(path, named.path);
+	return 0;
 }

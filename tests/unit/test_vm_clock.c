@@ -110,10 +110,20 @@ static void of_a_guest_at_rest(void)
 	check_times(10);
 }
 
+/* They look at a region in place, and say what does that here. */
+static void commands_refuse(void)
+{
+	CHECK_EQ(RUN_COMMAND(braid_cmd_stat, "stat", "pid:1"), EXIT_FAILURE);
+	CHECK(strstr(printed, "'tracebraid recover pid:1'"));
+	CHECK_EQ(RUN_COMMAND(braid_cmd_verify, "verify", "pid:1"), EXIT_FAILURE);
+	CHECK(strstr(printed, "'tracebraid recover pid:1'"));
+}
+
 int main(void)
 {
 	scratch(".");
 	RUN(of_a_busy_guest);
 	RUN(of_a_guest_at_rest);
+	RUN(commands_refuse);
 	return VERDICT();
 }
