@@ -63,23 +63,7 @@ int braid_throttle_begin(struct braid_states *s)
 	return err;
 }
 
-/* All vCPUs: there are few edges, and any of them may be in the cgroup. */
-int braid_throttle_pass(struct braid_states *s, const struct braid_edge *edge)
-{
-	int err = 0;
-	u32 k;
-
-	if (edge->kind == BRAID_EDGE_QUOTA_BEGINS)
-		s->quotas[edge->which].nr_intervals++;
-	else
-		s->quotas[edge->which].nr_intervals--;
-	for (k = 0; k < s->nr_vcpus && !err; k++)
-		if (s->vcpus[k].thread == BRAID_THREAD_WAITS)
-			err = braid_vcpu_refresh(s, &s->vcpus[k], edge->due_ns, 0);
-	return err;
-}
-
-/* Moments ------------------------------------------------------------------------------------ */
+/* Waiting vCPUs ------------------------------------------------------------------------------ */
 
 /* Return: 0 or the op's error. */
 static int refresh_list(struct braid_states *s, u32 first, s64 ns)
@@ -102,6 +86,23 @@ static int throttle_refresh(struct braid_states *s, u32 cpu, s64 ns)
 	err = refresh_list(s, s->cpus[cpu].first_waiter, ns);
 	return err ? err : refresh_list(s, s->cpus[cpu].first_behind, ns);
 }
+
+/* An interval: of those that wait on any CPU. */
+int braid_throttle_pass(struct braid_states *s, const struct braid_edge *edge)
+{
+	int err = 0;
+	u32 cpu;
+
+	if (edge->kind == BRAID_EDGE_QUOTA_BEGINS)
+		s->quotas[edge->which].nr_intervals++;
+	else
+		s->quotas[edge->which].nr_intervals--;
+	for (cpu = s->first_cpu; cpu != BRAID_NO_CPU && !err; cpu = s->cpus[cpu].next_touched)
+		err = throttle_refresh(s, cpu, edge->due_ns);
+	return err;
+}
+
+/* Moments ------------------------------------------------------------------------------------ */
 
 static size_t find_queue(const struct braid_states *s, u64 address)
 {
