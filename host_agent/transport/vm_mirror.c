@@ -12,7 +12,7 @@
 #define DOWN_NS		1000000000ULL	/* a kernel that ends lives so long after it was LIVE */
 #define SETTLE_STEP_NS	1000000
 #define REST_MIN_NS	1000000ULL
-#define REST_MAX_NS	32000000ULL
+#define REST_MAX_NS	16000000ULL	/* a clock is bounded by how far looks are apart */
 
 /* The head ------------------------------------------------------------------------------------- */
 

@@ -132,7 +132,8 @@ def any_record(ctx):
         check_storm(ctx, lines, guest.name, offered, sums["lost"])
         check_times(ctx, lines, times)
     grown = resident_of(guest.pid) - resident
-    ctx.check(grown < 1 << 20, f"the VMM's memory has grown by {grown} bytes")
+    # The emulator and its guest take some, too; the 300 MiB that the guest never touched show.
+    ctx.check(grown < 64 << 20, f"the VMM's memory has grown by {grown} bytes")
 
 
 @case("any-reset", usual=("6.12",), needs=NEEDS)
