@@ -87,14 +87,14 @@ programs: agent library $(addprefix $(B)/,live_region make_big_capture make_host
 
 check-all:
 	@tests/parts.sh check-lint check-unit fuzz-short '-j$(NPROC) programs' 'check-library + model-short + check-kunit + check-html' \
-		check-e2e 'check-e2e KERNELS=arm64 CASE="driver-load record" + check-bench + dkms-short + check-kernel-tree'
+		check-e2e 'check-e2e KERNELS=arm64 CASE="driver-load record" + check-bench + dkms-short'
 
 # Every kernel that there is, and the whole `make check` on both releases: hours.
 check-matrix:
 	@tests/packages.sh build ccache forms library driver guests libvirt tests kunit
 	@tests/parts.sh 'check-lint KERNELS=all' check-kunit \
 		$(patsubst %,'check-kunit SERIES=%',$(filter-out $(shell tests/packages.sh --source),6.12) newest) \
-		'check-e2e KERNELS=all' check-dkms check-arm64 check-releases
+		'check-e2e KERNELS=all' check-dkms check-kernel-tree check-arm64 check-releases
 
 # The README's two commands as a newcomer runs them, on minimal machines: the last commit, nothing installed.
 RELEASES	:= bookworm trixie
