@@ -247,6 +247,11 @@ static void make_timed_capture(const char *path, u32 type, bool by_kvm)
 		struct braid_clock_sample samples[2];
 	} round_trips = { .head.vcpu = 1 };
 	struct braid_vcpu_thread threads[] = { { 0, 77, 0 }, { 1, 78, 5 } };
+	struct braid_cgroup cgroups[] = {
+		{ .id = 3, .tid = 77, .path = "/machine" },
+		{ .id = 4, .tid = 78, .from_ns = SYNTH_START_NS + 900, .path = "/machine/guest" },
+	};
+	struct braid_throttled times[] = { { 3, SYNTH_START_NS, SYNTH_START_NS + 300000, 7 } };
 	struct braid_capture_writer *w = synth_capture(path);
 	struct synth_guest g;
 	struct braid_chunk_complete complete;
@@ -259,6 +264,8 @@ static void make_timed_capture(const char *path, u32 type, bool by_kvm)
 	g.sb.counter_type = type;
 	synth_begin(w, &g, 1);
 	NEED(!braid_capture_put(w, BRAID_CHUNK_VCPU_THREADS, 1, NULL, 0, threads, sizeof(threads)));
+	NEED(!braid_capture_put(w, BRAID_CHUNK_CGROUPS, 1, NULL, 0, cgroups, sizeof(cgroups)));
+	NEED(!braid_capture_put(w, BRAID_CHUNK_THROTTLED, 1, NULL, 0, times, sizeof(times)));
 	put_clock_chunks(w, by_kvm);
 	for (k = 0; k < 12; k++) {
 		g.now += 100000;
