@@ -249,12 +249,17 @@ static void record_show_put_events(const struct braid_recording *r)
 {
 	const struct braid_pattern *p = r->o.events.items;
 	struct braid_region_status status;
-	bool any = false, some = false;
+	bool any = false, some = false, read = false;
 	size_t k;
 
 	for (k = 0; k < r->nr_guests; k++) {
 		status = braid_region_source_status(r->guests[k].source);
-		some |= status.phase == BRAID_PHASE_RECORDING;
+		some |= status.phase == BRAID_PHASE_RECORDING && !status.only_read;
+		read |= status.only_read;
+	}
+	if (read && !some && r->o.events.nr) {
+		fputs(" the events that are enabled in the guest", stderr);
+		return;
 	}
 	for (k = 0; k < r->o.events.nr; k++) {
 		if (some && !is_confirmed(r, k))

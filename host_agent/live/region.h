@@ -54,6 +54,7 @@ struct braid_region_status {
 	enum braid_region_phase phase;
 	bool armed;		/* the guest has answered to all enables, or will not */
 	bool disarmed;		/* likewise to the disable */
+	bool only_read;		/* no event can be enabled in it from here */
 	bool silent;		/* its heartbeat has stopped */
 	bool unconfirmed;	/* it did not confirm all of its events when it was to, or till the stop */
 	char name[64];

@@ -13,6 +13,7 @@ struct braid_region_status braid_region_source_status(const struct braid_region_
 		.armed = idle || s->control.reported_timeout,
 		.disarmed = s->control.disarming && idle &&
 			    (!recording || braid_live_clock_idle(&s->clock, &s->stream)),
+		.only_read = recording && s->stream.mapping->one_way,
 		.silent = recording && s->stream.silent,
 		.unconfirmed = s->control.unconfirmed || s->control.was_unconfirmed,
 		.stream = s->stream.number,
@@ -94,7 +95,8 @@ int braid_region_source_check(struct braid_region_source *s, size_t index)
 	if (braid_directory_load(&copy, s->stream.mapping, &s->stream.sb, 0))
 		return 0;
 	if (!braid_pattern_count(pattern, &copy))
-		ret = braid_directory_suggest(&copy, pattern, s->stream.name);
+		ret = braid_directory_suggest(&copy, pattern,
+					      *s->stream.name ? s->stream.name : "the guest");
 	braid_directory_free(&copy);
 	return ret;
 }

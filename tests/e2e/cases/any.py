@@ -123,6 +123,8 @@ def any_record(ctx):
     agents = [start_recorder(ctx, "-r", where, "-o", capture, confirm=False)
               for where, capture in zip((guest.name, f"pid:{guest.pid},name={guest.name}"), captures)]
     times = [time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW)]
+    for agent in agents:
+        ctx.check("; the events that are enabled in the guest" in agent.output(), f"what is recorded: {agent.output()}")
     offered = storm(guest, 20000)
     times.append(time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW))
     time.sleep(3)
