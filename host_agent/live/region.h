@@ -142,7 +142,8 @@ int braid_region_source_finish(struct braid_region_source *s);
  * stream
  * @s: a source with o.flight; its capture has none of the stream yet
  *
- * At once, without waiting for the guest, which continues. The events are consumed from the rings.
+ * At once: the guest continues, and is not waited for, but for the next sign of life of one that is
+ * only read. The events are consumed from the rings.
  *
  * Return: 0, also when the rings are empty; -errno with braid_fail(): out of memory.
  */

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Flight recorders: fake guests whose rings are watched, and read completely for a snapshot. */
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "host_agent/capture/capture.h"
@@ -13,11 +10,11 @@
 #include "host_agent/live/tracefs_private.h"
 #include "host_agent/trace/source.h"
 #include "host_agent/trace/vcpu.h"
-#include "host_agent/transport/request.h"
 #include "host_agent/util/error.h"
 #include "tests/unit/check.h"
 #include "tests/unit/fake_guest.h"
 #include "tests/unit/need.h"
+#include "tests/unit/own_memory.h"
 #include "tests/unit/scratch.h"
 
 #define MIB		(1u << 20)
@@ -486,80 +483,36 @@ static void continues_after_a_failed_snapshot(void)
 	fake_guest_free(g);
 }
 
-/* Requests ------------------------------------------------------------------------------------- */
-
-/* In a process of its own: a request as by `tracebraid snapshot`. The exit status is its result. */
-static pid_t ask(const char *path, bool pipe_instead)
+/* What is only read is kept aside until it is proven. */
+static void takes_what_is_proven_later(void)
 {
-	char line[BRAID_REQUEST_LINE_BYTES];
-	pid_t parent = getpid(), pid = fork();
-	int fd, file, ends[2], err;
+	struct flight f = { 0 };
+	struct fake_params p = usual;
+	struct own_memory memory;
+	struct fake_guest *g;
+	char path[32], *file = region_path;
 
-	if (pid)
-		return pid;
-	fd = braid_request_connect(parent);
-	file = pipe_instead && !pipe(ends) ? ends[1] :
-		       open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-	err = fd < 0 ? fd : braid_request_ask(fd, file, path, line);
-	_exit(err ? 1 : strcmp(line, "done") ? 2 : 0);
-}
-
-static int status_of(pid_t pid)
-{
-	int status;
-
-	NEED(waitpid(pid, &status, 0) == pid);
-	return WEXITSTATUS(status);
-}
-
-static void answers_requests(void)
-{
-	struct braid_request_endpoint p;
-	struct braid_request request;
-	pid_t pid;
-	int fd;
-
-	NEED(!braid_request_open(&p));
-	CHECK_EQ(braid_request_poll(&p, &request), 0);
-	pid = ask(capture_paths[0], false);
-	while (!braid_request_poll(&p, &request))
-		;
-	CHECK(!strcmp(request.path, capture_paths[0]));
-	CHECK_EQ(write(request.fd, "x", 1), 1);
-	close(request.fd);
-	braid_request_answer(&p, 0, "done");
-	CHECK_EQ(status_of(pid), 0);
-
-	pid = ask(capture_paths[0], false);
-	while (!braid_request_poll(&p, &request))
-		;
-	close(request.fd);
-	braid_request_answer(&p, -ENOSPC, "the disk is full");
-	CHECK_EQ(status_of(pid), 1);
-
-	/* A pipe could block the agent. */
-	pid = ask(capture_paths[0], true);
-	while (waitpid(pid, NULL, WNOHANG) == 0)
-		CHECK_EQ(braid_request_poll(&p, &request), 0);
-
-	/* A silent client delays others only for a moment. */
-	fd = braid_request_connect(getpid());
-	NEED(fd >= 0);
-	CHECK_EQ(braid_request_poll(&p, &request), 0);
-	pid = ask(capture_paths[0], false);
-	while (!braid_request_poll(&p, &request))
-		;
-	close(request.fd);
-	braid_request_answer(&p, 0, "done");
-	CHECK_EQ(status_of(pid), 0);
-	close(fd);
-	braid_request_close(&p);
-	CHECK(braid_request_connect(getpid()) < 0);
+	p.bytes = OWN_CHUNK_ROOM;
+	p.poll_ns = 20000000;
+	g = fake_guest_new(region_path, &p);
+	own_memory_begin(&memory, g, 0x51525354);
+	fake_guest_start_process(g);
+	snprintf(path, sizeof(path), "pid:%d", memory.pid);
+	region_path = path;
+	begin(&f, NULL);
+	region_path = file;
+	braid_store_release(&g->ctl->burst, 300);
+	while (braid_load_acquire(&g->ctl->burst_done) != 300)
+		turn(&f);
+	take(&f, capture_paths[0]);
+	CHECK_EQ(found_in(1).events, 600);
+	end(&f);
+	fake_guest_free(g);
+	own_memory_end(&memory);
 }
 
 int main(void)
 {
-	setenv("XDG_RUNTIME_DIR", scratch("."), 1);
 	region_path = scratch("region");
 	capture_paths[0] = scratch("0.braid");
 	capture_paths[1] = scratch("1.braid");
@@ -567,12 +520,12 @@ int main(void)
 	RUN(takes_from_a_running_guest);
 	RUN(releases_a_guest_after_a_snapshot);
 	RUN(reports_buffers_that_stop);
+	RUN(takes_what_is_proven_later);
 	RUN(notices_events);
 	RUN(names_host_events);
 	RUN(notices_each_event_once);
 	RUN(keeps_within_bounds);
 	RUN(keeps_within_bounds_of_many);
 	RUN(continues_after_a_failed_snapshot);
-	RUN(answers_requests);
 	return VERDICT();
 }
