@@ -175,12 +175,15 @@ static void foreign_files(void)
 	fake_guest_free(s);
 }
 
-/* Whether the list's line of a region says that. Regions of others may be there, too. */
+/*
+ * Whether the list's line of a region says that. Regions of others may be there, too; they widen the
+ * columns, and the path may then have a line of its own, which begins with a blank.
+ */
 static bool listed_as(const char *path, const char *state)
 {
 	char line[512], *end = strstr(printed, path), *start = end;
 
-	while (start && start > printed && start[-1] != '\n')
+	while (start && start > printed && (start[-1] != '\n' || *start == ' '))
 		start--;
 	snprintf(line, sizeof(line), "%.*s", end ? (int)(end - start) : 0, start ? start : "");
 	return strstr(line, state);
