@@ -86,6 +86,15 @@ bool braid_is_capture(const char *path);
 #define BRAID_TARGET_CAPTURE	1
 
 /**
+ * braid_cli_needs_mapping - refuse a region in a guest's own memory, which cannot be mapped
+ * @word: as the user named it
+ * @path: as braid_resolve() found it
+ *
+ * Return: 0; or -EOPNOTSUPP with braid_fail(), which says what reads it.
+ */
+int braid_cli_needs_mapping(const char *word, const char *path);
+
+/**
  * braid_cli_target - confine a command that reads one capture or one region, and find which
  * @word: a file, or a region as braid_resolve() takes it; a capture takes precedence
  * @path: set to the region's

@@ -140,6 +140,8 @@ static int add_region(struct request *q, const char *argument)
 	if (!err)
 		err = braid_resolve(&named, 1);
 	if (!err)
+		err = braid_cli_needs_mapping(word, path);
+	if (!err)
 		err = braid_discover(&found, &nr, &path, 1, 0, NULL);
 	if (!err && found->state == BRAID_DRIVER_UNREADABLE)
 		err = braid_fail(found->error, "%s", found->why);

@@ -133,25 +133,29 @@ int braid_cli_confine_to(const char *out, char *const *paths, size_t nr)
 	return err ? err : braid_cli_confine(writes ? BRAID_CONFINE_CONVERT : BRAID_CONFINE_FILES, NULL);
 }
 
+int braid_cli_needs_mapping(const char *word, const char *path)
+{
+	if (strncmp(path, BRAID_VM_SCHEME, strlen(BRAID_VM_SCHEME)))
+		return 0;
+	return braid_fail(-EOPNOTSUPP, "%s: this region is in the guest's own memory, which is only read: 'tracebraid recover %s' makes a capture of it, 'tracebraid record -r %s' records it",
+			  word, word, word);
+}
+
 int braid_cli_target(char *const *word, char path[256])
 {
 	struct braid_named named = { .word = *word };
-	bool capture = braid_is_capture(*word), read_only;
+	bool capture = braid_is_capture(*word);
 	int err = capture ? braid_cli_confine_to(NULL, word, 1) :
 			    braid_cli_confine(BRAID_CONFINE_INSPECT, NULL);
 
 	if (err || capture)
 		return err ? err : BRAID_TARGET_CAPTURE;
-	read_only = !strncmp(*word, BRAID_VM_SCHEME, strlen(BRAID_VM_SCHEME));
-	if (!read_only) {
-		err = braid_resolve(&named, 1);
-		if (err)
-			return err;
-		read_only = !strncmp(named.path, BRAID_VM_SCHEME, strlen(BRAID_VM_SCHEME));
-	}
-	if (read_only)
-		return braid_fail(-EOPNOTSUPP, "%s: this region is in the guest's own memory, which is only read: 'tracebraid recover %s' makes a capture of it, 'tracebraid record -r %s' records it",
-				  *word, *word, *word);
+	err = braid_resolve(&named, 1);
+	if (err)
+		return err;
+	err = braid_cli_needs_mapping(*word, named.path);
+	if (err)
+		return err;
 	strcpy(path, named.path);
 	return 0;
 }

@@ -245,6 +245,7 @@ static bool probe_memory(struct braid_found *f, pid_t pid)
 	int err = braid_vm_mirror_open(&mirror, pid, f->path);
 
 	f->qemu_pid = pid;
+	f->marked = true;	/* a driver needs no file for it */
 	if (err == -ENODATA) {
 		f->state = BRAID_DRIVER_NONE;
 		return false;

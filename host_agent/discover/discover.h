@@ -217,8 +217,9 @@ struct braid_named {
  * @named: the words
  * @nr: their number
  *
- * A word with a slash is a path. Any other is a name given by the host: QEMU's, the file's in
- * /dev/shm or in this folder, that of a domain set up by attach; else a guest's own name.
+ * A word with a slash is a path, and pid:PID is the memory of a process. Any other is a name given
+ * by the host: QEMU's, the file's in /dev/shm or in this folder, that of a domain set up by attach;
+ * else a guest's own name.
  *
  * Return: 0, or -errno with braid_fail(): -ENOENT: none found; -EPERM: it is untrusted;
  * -ENOTUNIQ: there are several.

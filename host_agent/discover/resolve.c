@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "host_agent/discover/libvirt_private.h"
+#include "host_agent/transport/vm_mirror.h"
 #include "host_agent/util/cleanup.h"
 #include "host_agent/util/error.h"
 #include "host_agent/util/folder.h"
@@ -136,7 +137,7 @@ int braid_resolve(struct braid_named *named, size_t nr)
 
 		if (strlen(l.word) >= sizeof(named[k].path))
 			return braid_fail(-ENAMETOOLONG, "%s: the name is too long", l.word);
-		if (strchr(l.word, '/')) {
+		if (strchr(l.word, '/') || !strncmp(l.word, BRAID_VM_SCHEME, strlen(BRAID_VM_SCHEME))) {
 			strcpy(named[k].path, l.word);
 			continue;
 		}

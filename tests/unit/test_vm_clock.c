@@ -117,6 +117,26 @@ static void commands_refuse(void)
 	CHECK(strstr(printed, "'tracebraid recover pid:1'"));
 	CHECK_EQ(RUN_COMMAND(braid_cmd_verify, "verify", "pid:1"), EXIT_FAILURE);
 	CHECK(strstr(printed, "'tracebraid recover pid:1'"));
+	CHECK_EQ(RUN_COMMAND(braid_cmd_top, "top", "-r", "pid:1"), EXIT_FAILURE);
+	CHECK(strstr(printed, "'tracebraid recover pid:1'"));
+}
+
+static void is_listed(void)
+{
+	struct own_memory memory;
+	struct fake_guest *g = fake_guest_new(scratch("region"), &usual);
+	char path[32];
+
+	own_memory_begin(&memory, g, NONCE);
+	fake_guest_start_process(g);
+	snprintf(path, sizeof(path), "pid:%d", memory.pid);
+	CHECK_EQ(RUN_COMMAND(braid_cmd_list, "list", path), EXIT_SUCCESS);
+	CHECK(strstr(printed, "live") && strstr(printed, path));
+	fake_guest_free(g);
+	own_memory_clear(&memory);
+	CHECK_EQ(RUN_COMMAND(braid_cmd_list, "list", path), EXIT_SUCCESS);
+	CHECK(strstr(printed, "no driver") && !strstr(printed, "tracebraid create"));
+	own_memory_end(&memory);
 }
 
 int main(void)
@@ -125,5 +145,6 @@ int main(void)
 	RUN(of_a_busy_guest);
 	RUN(of_a_guest_at_rest);
 	RUN(commands_refuse);
+	RUN(is_listed);
 	return VERDICT();
 }
