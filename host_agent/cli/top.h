@@ -42,7 +42,7 @@ struct braid_top_guest {
 	u64 seen_ns;			/* when the former moved last */
 	u64 sampled_ns;			/* 0: no sample of this incarnation */
 	pid_t qemu_pid;
-	bool bare;			/* a VM without a region: no path, no events */
+	bool bare;			/* a VM without a region that is mapped: no path */
 	struct braid_kvm_vm *vm;	/* NULL: no data from KVM */
 	u64 exits;
 	bool exits_known;

@@ -9,6 +9,7 @@
 #include "host_agent/cli/top.h"
 #include "host_agent/clock_sync/host.h"
 #include "host_agent/discover/libvirt.h"
+#include "host_agent/transport/endpoint.h"
 #include "host_agent/util/array.h"
 #include "host_agent/util/error.h"
 #include "host_agent/util/text.h"
@@ -94,7 +95,7 @@ static void drop(struct braid_top_guest *g)
 	free(g->vcpus);
 }
 
-/* VMs without a region: those that are gone, or have one now, leave the list. */
+/* VMs without a mapped region: those that are gone, or have one now, leave the list. */
 static int scan_vms(struct braid_top *top)
 {
 	size_t k, kept = 0;
@@ -126,6 +127,23 @@ static int scan_vms(struct braid_top *top)
 	return err;
 }
 
+/* A region in a guest's own memory is not mapped: its guest is shown as a VM, with the driver's state. */
+static void take_states(struct braid_top *top, const struct braid_found *found, size_t nr)
+{
+	struct braid_top_guest *g;
+	size_t k;
+
+	for (k = 0; k < top->nr; k++)
+		if (top->guests[k].bare)
+			top->guests[k].state = BRAID_DRIVER_NONE;
+	for (k = 0; k < nr; k++) {
+		g = braid_endpoint_has_scheme(found[k].path) ?
+			    find_process(top, found[k].qemu_pid, true) : NULL;
+		if (g)
+			g->state = found[k].state;
+	}
+}
+
 /* Updates the known guests by discovery; adds others if all are selected. */
 static int scan(struct braid_top *top)
 {
@@ -140,7 +158,8 @@ static int scan(struct braid_top *top)
 		paths[k] = top->guests[k].path;	/* VMs are there only if all are wanted */
 	err = braid_discover(&found, &nr, top->all ? NULL : paths, top->nr, 0, NULL);
 	for (k = 0; k < nr && !err && top->all; k++)
-		if (found[k].state != BRAID_DRIVER_UNREADABLE)
+		if (found[k].state != BRAID_DRIVER_UNREADABLE &&
+		    !braid_endpoint_has_scheme(found[k].path))
 			err = braid_top_add(top, found[k].path, NULL);
 	for (k = 0; k < nr && !err; k++) {
 		for (i = 0; i < top->nr; i++) {
@@ -154,9 +173,13 @@ static int scan(struct braid_top *top)
 			find_threads(g);
 		}
 	}
+	if (!err && top->all)
+		err = scan_vms(top);
+	if (!err)
+		take_states(top, found, nr);
 	free(paths);
 	free(found);
-	return err || !top->all ? err : scan_vms(top);
+	return err;
 }
 
 /* A guest's rings ---------------------------------------------------------------------------- */

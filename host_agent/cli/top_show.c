@@ -292,7 +292,7 @@ static void top_show_put_guest(struct braid_text *t, const struct braid_top_gues
 	braid_text_putc(t, '{');
 	braid_text_member(t, "guest", g->name);
 	if (g->bare)
-		braid_text_printf(t, "\"qemu_pid\":%d,", (int)g->qemu_pid);
+		braid_text_printf(t, ",\"qemu_pid\":%d", (int)g->qemu_pid);
 	else
 		braid_text_member(t, "region", g->path);
 	braid_text_member(t, "driver", braid_driver_state_name(g->state));

@@ -118,6 +118,9 @@ def any_record(ctx):
     listed = {found.get("region"): found for found in json.loads(ctx.run_agent("list", "--json").stdout)}
     region = listed[f"pid:{guest.pid}"]
     ctx.equal((region["guest"], region["driver"]), (guest.name, "live"), "name and state of the region")
+    sample = ctx.run_agent("top", "--all", "-n", "1", "--json").stdout.splitlines()[-1]
+    shown = [one for one in json.loads(sample)["guests"] if one["guest"] == guest.name]
+    ctx.equal([(one["driver"], one.get("qemu_pid")) for one in shown], [("live", guest.pid)], "what top shows of it")
     resident = resident_of(guest.pid)
     captures = [ctx.dir / f"{n}.braid" for n in range(2)]
     agents = [start_recorder(ctx, "-r", where, "-o", capture, confirm=False)
