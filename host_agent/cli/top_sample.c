@@ -127,7 +127,7 @@ static int scan_vms(struct braid_top *top)
 	return err;
 }
 
-/* A region in a guest's own memory is not mapped: its guest is shown as a VM, with the driver's state. */
+/* A region in a guest's own memory is not mapped: its guest is a VM with the driver's state. */
 static void take_states(struct braid_top *top, const struct braid_found *found, size_t nr)
 {
 	struct braid_top_guest *g;

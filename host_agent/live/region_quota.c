@@ -14,7 +14,6 @@
 #define READ_NS		100000000ULL
 #define LOOK_NS		2000000000ULL
 #define LONGEST_NS	1000000000ULL	/* that a throttled time may have begun before a reading */
-#define MAX_GROUPS	64u		/* of a guest: with a quota; further ones are ignored */
 #define MAX_LEVELS	32u		/* of a thread's cgroup */
 
 struct group {
@@ -34,31 +33,30 @@ struct braid_live_quota {
 	struct braid_cgroups of;
 	bool any;		/* there is a hierarchy */
 	u64 due_ns, look_ns, looked_ns;
-	struct group groups[MAX_GROUPS];
-	size_t nr_groups;
+	struct group *groups;		/* with a quota: libvirt makes one for each vCPU */
+	size_t nr_groups, groups_capacity;
 	struct member *members;
 	size_t nr_members, capacity;
 };
 
-/* The group, followed from now on; NULL: there are too many. */
-static struct group *group_of(struct braid_live_quota *q, u64 id, const char *path, u64 now_ns)
+/* The group's number, followed from now on; -ENOMEM. */
+static ssize_t group_of(struct braid_live_quota *q, u64 id, const char *path, u64 now_ns)
 {
-	struct group *group;
+	struct group group = { .id = id, .read_ns = now_ns };
 	size_t k;
 
 	for (k = 0; k < q->nr_groups; k++)
 		if (q->groups[k].id == id)
-			return &q->groups[k];
-	if (q->nr_groups == MAX_GROUPS)
-		return NULL;
-	group = &q->groups[q->nr_groups++];
-	*group = (struct group){
-		.id = id, .read_ns = now_ns, .stat = braid_cgroup_stat(&q->of, path),
-	};
-	snprintf(group->path, sizeof(group->path), "%s", path);
-	if (!braid_cgroup_throttled(group->stat, &group->throttled_ns))
-		group->throttled_ns = UINT64_MAX;
-	return group;
+			return k;
+	group.stat = braid_cgroup_stat(&q->of, path);
+	snprintf(group.path, sizeof(group.path), "%s", path);
+	if (!braid_cgroup_throttled(group.stat, &group.throttled_ns))
+		group.throttled_ns = UINT64_MAX;
+	if (!braid_array_push(q->groups, q->nr_groups, q->groups_capacity, group))
+		return k;
+	if (group.stat >= 0)
+		close(group.stat);
+	return -ENOMEM;
 }
 
 static struct member *member_of(struct braid_live_quota *q, pid_t tid)
@@ -73,18 +71,19 @@ static struct member *member_of(struct braid_live_quota *q, pid_t tid)
 	       &q->members[q->nr_members - 1];
 }
 
-/* The cgroup and those above it that have a quota. Return: their number. */
-static size_t find_quotas(struct braid_live_quota *q, char *path, u64 now_ns,
-			  const struct group *found[MAX_LEVELS])
+/* The cgroup and those above it that have a quota. Return: how many; -ENOMEM. */
+static ssize_t find_quotas(struct braid_live_quota *q, char *path, u64 now_ns,
+			   ssize_t found[MAX_LEVELS])
 {
-	size_t nr = 0;
+	ssize_t nr = 0;
 	char *end;
 	u64 id;
 
-	for (; *path && nr < MAX_LEVELS; *end = 0) {
+	for (; *path && nr < (ssize_t)MAX_LEVELS; *end = 0) {
 		if (braid_cgroup_has_quota(&q->of, path, &id)) {
 			found[nr] = group_of(q, id, path, now_ns);
-			nr += !!found[nr];
+			if (found[nr++] < 0)
+				return -ENOMEM;
 		}
 		end = strrchr(path, '/');
 		if (!end)
@@ -93,12 +92,13 @@ static size_t find_quotas(struct braid_live_quota *q, char *path, u64 now_ns,
 	return nr;
 }
 
-static bool is_as_before(const struct member *member, const struct group *const *found, size_t nr)
+static bool is_as_before(const struct braid_live_quota *q, const struct member *member,
+			 const ssize_t *found, size_t nr)
 {
 	size_t k;
 
 	for (k = 0; k < nr && member->nr == nr; k++)
-		if (member->ids[k] != found[k]->id)
+		if (member->ids[k] != q->groups[found[k]].id)
 			return false;
 	return member->nr == nr;
 }
@@ -115,18 +115,19 @@ static void quota_copy_path(char to[sizeof(((struct braid_cgroup *)0)->path)], c
 static int look_at(struct braid_live_quota *q, struct braid_live_stream *s, pid_t tid, u64 now_ns)
 {
 	struct braid_cgroup rows[MAX_LEVELS];
-	const struct group *found[MAX_LEVELS];
+	ssize_t found[MAX_LEVELS], got;
 	char path[BRAID_CGROUP_PATH];
 	struct member *member;
 	size_t nr, k;
 
 	if (braid_cgroup_of_thread(&q->of, tid, path))
 		return 0;
-	nr = find_quotas(q, path, now_ns, found);
+	got = find_quotas(q, path, now_ns, found);
 	member = member_of(q, tid);
-	if (!member)
+	if (got < 0 || !member)
 		return braid_out_of_memory();
-	if (is_as_before(member, found, nr))
+	nr = got;
+	if (is_as_before(q, member, found, nr))
 		return 0;
 	memset(rows, 0, sizeof(rows));
 	for (k = 0; k < nr || !k; k++) {
@@ -134,8 +135,8 @@ static int look_at(struct braid_live_quota *q, struct braid_live_stream *s, pid_
 		rows[k].from_ns = member->nr == SIZE_MAX ? 0 : q->looked_ns;
 		if (k == nr)
 			break;
-		rows[k].id = member->ids[k] = found[k]->id;
-		quota_copy_path(rows[k].path, found[k]->path);
+		rows[k].id = member->ids[k] = q->groups[found[k]].id;
+		quota_copy_path(rows[k].path, q->groups[found[k]].path);
 	}
 	member->nr = nr;
 	return braid_live_emit(s, BRAID_CHUNK_CGROUPS, NULL, 0, rows,
@@ -207,7 +208,9 @@ void braid_live_quota_free(struct braid_live_quota *q)
 	for (k = 0; q && k < q->nr_groups; k++)
 		if (q->groups[k].stat >= 0)
 			close(q->groups[k].stat);
-	if (q)
+	if (q) {
+		free(q->groups);
 		free(q->members);
+	}
 	free(q);
 }

@@ -4,11 +4,11 @@
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "host_agent/transport/endpoint.h"
 #include "host_agent/transport/vm_mirror.h"
 #include "host_agent/util/error.h"
+#include "host_agent/util/monotonic.h"
 
 #define LEAST_NS	500000000ULL	/* from one search to the next ... */
 #define SHARE		200		/* ... or so many times as long as it took */
@@ -21,14 +21,6 @@ struct vm_endpoint {
 	struct braid_mapping *mapping;	/* of the mirror, until it is closed */
 	u64 due_ns;			/* of the next search */
 };
-
-static u64 vm_endpoint_now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC_RAW, &t);
-	return (u64)t.tv_sec * 1000000000 + t.tv_nsec;
-}
 
 static int vm_endpoint_open(struct braid_endpoint **out, const char *address)
 {
@@ -62,7 +54,7 @@ static void vm_endpoint_close(struct braid_endpoint *endpoint)
 static int vm_endpoint_map(struct braid_endpoint *endpoint, struct braid_mapping **out)
 {
 	struct vm_endpoint *p = (struct vm_endpoint *)endpoint;
-	u64 now_ns = vm_endpoint_now_ns(), end_ns;
+	u64 now_ns = braid_monotonic_ns(), end_ns;
 	int err;
 
 	if (now_ns < p->due_ns)
@@ -70,7 +62,7 @@ static int vm_endpoint_map(struct braid_endpoint *endpoint, struct braid_mapping
 	braid_vm_mirror_close(p->mirror);
 	p->mirror = NULL;
 	err = braid_vm_mirror_open(&p->mirror, p->pid, p->path);
-	end_ns = vm_endpoint_now_ns();
+	end_ns = braid_monotonic_ns();
 	p->due_ns = end_ns + SHARE * (end_ns - now_ns);
 	if (p->due_ns < end_ns + LEAST_NS)
 		p->due_ns = end_ns + LEAST_NS;

@@ -9,6 +9,7 @@
 
 #include "host_agent/transport/vm_mirror_private.h"
 #include "host_agent/util/error.h"
+#include "host_agent/util/monotonic.h"
 #include "shared/region.h"
 
 #define STEP_NS		1000000
@@ -17,10 +18,7 @@
 
 u64 braid_vm_mirror_now_ns(void)
 {
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC_RAW, &t);
-	return (u64)t.tv_sec * 1000000000 + t.tv_nsec;
+	return braid_clock_read_ns(CLOCK_MONOTONIC_RAW);
 }
 
 static u64 vm_find_load_beat(struct braid_vm_mirror *m, const struct braid_superblock *sb)

@@ -12,13 +12,13 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "host_agent/transport/vm_reader.h"
 #include "host_agent/util/confine.h"
 #include "host_agent/util/error.h"
 #include "host_agent/util/helper.h"
+#include "host_agent/util/monotonic.h"
 #include "shared/platform.h"
 
 #define DEADLINE_NS	1000000000ULL	/* a page that is swapped in takes less */
@@ -52,14 +52,6 @@ static int reader_fd = -1;	/* or -1: we read ourselves */
 static struct vm_shared *shared;
 static u32 last_number;
 
-static u64 vm_reader_now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (u64)t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
 /* The reader ----------------------------------------------------------------------------------- */
 
 static s64 vm_reader_serve_one(const struct vm_job *job, const struct vm_range *ranges, u8 *to,
@@ -75,7 +67,7 @@ static s64 vm_reader_serve_one(const struct vm_job *job, const struct vm_range *
 		remote[k] = (struct iovec){ (void *)ranges[k].address, ranges[k].bytes };
 		local.iov_len += ranges[k].bytes;
 	}
-	braid_store_release(&shared->began_ns, vm_reader_now_ns());
+	braid_store_release(&shared->began_ns, braid_monotonic_ns());
 	got = process_vm_readv(job->pid, &local, 1, remote, k, 0);
 	got = got < 0 ? -errno : got;
 	braid_store_release(&shared->began_ns, 0);
@@ -142,7 +134,7 @@ static bool vm_reader_watch(pid_t child)
 
 	while (p.fd >= 0 && !poll(&p, 1, WATCH_MS)) {
 		began_ns = braid_load_acquire(&shared->began_ns);
-		if (!began_ns || vm_reader_now_ns() - began_ns < DEADLINE_NS)
+		if (!began_ns || braid_monotonic_ns() - began_ns < DEADLINE_NS)
 			continue;
 		kill(child, SIGKILL);
 	}
@@ -181,13 +173,13 @@ int braid_vm_reader_start(void)
 /* The answer to this request; those to former ones, which came too late, are dropped. */
 static int vm_reader_await(u32 number, struct vm_answer *answer)
 {
-	const u64 end_ns = vm_reader_now_ns() + DEADLINE_NS + 2 * WATCH_MS * 1000000ULL;
+	const u64 end_ns = braid_monotonic_ns() + DEADLINE_NS + 2 * WATCH_MS * 1000000ULL;
 	struct pollfd p = { .fd = reader_fd, .events = POLLIN };
 	s64 left_ns;
 	int ready;
 
 	for (;;) {
-		left_ns = end_ns - vm_reader_now_ns();
+		left_ns = end_ns - braid_monotonic_ns();
 		ready = left_ns > 0 ? poll(&p, 1, left_ns / 1000000 + 1) : 0;
 		if (!ready)
 			return -ETIMEDOUT;
