@@ -210,7 +210,7 @@ static void braid_memory_wake(void)
 	mutex_unlock(&lock);
 }
 
-/* As a device that sleeps: the guest may wake on another host, and its counter begins anew. */
+/* As for a device: the guest may resume on another host, where its counter starts again. */
 static int braid_memory_sleeps(struct notifier_block *block, unsigned long action, void *unused)
 {
 	switch (action) {

@@ -13,7 +13,7 @@
 struct braid_histogram {
 	u32 counts[BRAID_HISTOGRAM_SLOTS];
 	u64 nr;
-	u64 longest_ns;		/* 0 if there is none */
+	u64 longest_ns;		/* 0 if nothing was added */
 	s64 longest_at_ns;	/* when it began; of equal ones the earliest */
 };
 

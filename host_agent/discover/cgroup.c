@@ -59,9 +59,17 @@ static ssize_t cgroup_read(const char *path, char text[FILE_BYTES])
 	return got;
 }
 
+static int cgroup_file(const struct braid_cgroups *of, const char *path, const char *name,
+		       char file[1024])
+{
+	int bytes = snprintf(file, 1024, "%s%s%s%s", of->mount, path, *name ? "/" : "", name);
+
+	return bytes < 1024 ? 0 : -ENAMETOOLONG;
+}
+
 int braid_cgroup_of_thread(const struct braid_cgroups *of, pid_t tid, char path[BRAID_CGROUP_PATH])
 {
-	char file[64], text[FILE_BYTES], *line, *next, *controllers, *at;
+	char file[1024], text[FILE_BYTES], *line, *next, *controllers, *at;
 	ssize_t got;
 
 	snprintf(file, sizeof(file), "/proc/%d/cgroup", (int)tid);
@@ -80,17 +88,9 @@ int braid_cgroup_of_thread(const struct braid_cgroups *of, pid_t tid, char path[
 		if (strstr(at, "/..") || strlen(at) >= BRAID_CGROUP_PATH)
 			return -ENOENT;
 		strcpy(path, strcmp(at, "/") ? at : "");
-		return 0;
+		return cgroup_file(of, path, "", file) || access(file, F_OK) ? -ENOENT : 0;
 	}
 	return got < 0 ? (int)got : -ENOENT;
-}
-
-static int cgroup_file(const struct braid_cgroups *of, const char *path, const char *name,
-		       char file[1024])
-{
-	int bytes = snprintf(file, 1024, "%s%s%s%s", of->mount, path, *name ? "/" : "", name);
-
-	return bytes < 1024 ? 0 : -ENAMETOOLONG;
 }
 
 bool braid_cgroup_has_quota(const struct braid_cgroups *of, const char *path, u64 *id)

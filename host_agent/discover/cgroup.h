@@ -16,7 +16,7 @@ struct braid_cgroups {
 	bool is_v2;
 };
 
-/** braid_cgroups_find - this machine's. Return: false: there is none */
+/** braid_cgroups_find - find the mounted hierarchy. Return: false if none is mounted */
 bool braid_cgroups_find(struct braid_cgroups *of);
 
 /**
@@ -25,7 +25,7 @@ bool braid_cgroups_find(struct braid_cgroups *of);
  * @tid: of any thread
  * @path: set on success: below the mount; "" is the root
  *
- * Return: 0, or -errno; -ENOENT: it is not below our own root, or is longer.
+ * Return: 0, or -errno; -ENOENT: its folder is not below the mount, or its path is longer.
  */
 int braid_cgroup_of_thread(const struct braid_cgroups *of, pid_t tid, char path[BRAID_CGROUP_PATH]);
 

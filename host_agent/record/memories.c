@@ -71,7 +71,7 @@ static bool is_copy(const struct braid_recording *r, const struct braid_vm_memor
 	return false;
 }
 
-/* A VM that may not be read is none of ours. Return: whether one is to be recorded; -ENOMEM. */
+/* Return: whether a VM has a region to record; 0 also if its memory cannot be read; -ENOMEM. */
 static int has_region(const struct braid_recording *r, pid_t pid)
 {
 	struct braid_vm_region regions[BRAID_VM_REGIONS];

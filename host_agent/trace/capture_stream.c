@@ -115,8 +115,8 @@ static const char *read_superblock(const struct braid_chunk_view *v, struct brai
 }
 
 /*
- * A VM's process, as far as a superblock tells incarnations apart. NULL or the reason why there is
- * none.
+ * Sets what identifies a VM in place of an incarnation: its process. Return: NULL, or why it is not
+ * valid.
  */
 static const char *read_process(const struct braid_chunk_view *v, struct braid_superblock *sb)
 {

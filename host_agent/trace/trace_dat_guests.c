@@ -17,7 +17,7 @@ static struct braid_dat_guest *listed(const struct braid_trace_dat *host,
 	return NULL;
 }
 
-/* A guest's is the peer of its host's. One that is itself a guest's is nobody's host. */
+/* A guest's file names the trace of its host as its peer. A guest's file is not a host's. */
 static bool is_host_of(const struct braid_trace_dat *host, const struct braid_trace_dat *guest)
 {
 	return host != guest && !host->of_guest &&

@@ -144,8 +144,8 @@ static const char *differ(const struct braid_dat_shifts *cpu)
 
 /*
  * trace-cmd places a guest's counter by KVM's own offset, which is exact, or by an exchange of
- * messages, whose error it does not save. The file tells them apart by the flag to interpolate,
- * which only the exchange sets; KVM's are of the counter alone.
+ * messages, whose error it does not save. Only an exchange sets the flag to interpolate; KVM's
+ * offsets are of the counter alone.
  */
 const char *braid_dat_judge_shifts(const struct braid_trace_dat *dat, bool counter, bool *exact)
 {

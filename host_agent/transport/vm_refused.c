@@ -10,7 +10,7 @@
 #include "host_agent/util/cleanup.h"
 #include "host_agent/util/error.h"
 
-/* The number behind a word of a file; -1: there is none. */
+/* The number that follows a word in a file; -1: not found. */
 static long vm_refused_number(const char *path, const char *word)
 {
 	char line[128];
