@@ -4,7 +4,7 @@
  * when these were throttled.
  *
  * - A thread's cgroups are looked at every two seconds: a row says since when it has them, which is
- *   since the look before.
+ *   since the look before; a quota that is gone counts until the look that shows it.
  * - cpu.stat is read ten times a second, of cgroups with a quota only. It counts a throttled time
  *   when that is over, so the interval of a row begins before the reading before.
  * - Without a hierarchy of cgroups that has the cpu controller, nothing is written: unknown.

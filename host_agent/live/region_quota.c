@@ -103,6 +103,21 @@ static bool is_as_before(const struct braid_live_quota *q, const struct member *
 	return member->nr == nr;
 }
 
+/* Whether quotas have only gone. */
+static bool is_less(const struct braid_live_quota *q, const struct member *member,
+		    const ssize_t *found, size_t nr)
+{
+	size_t k, j;
+
+	for (k = 0; k < nr; k++) {
+		for (j = 0; j < member->nr && member->ids[j] != q->groups[found[k]].id; j++)
+			;
+		if (j == member->nr)
+			return false;
+	}
+	return true;
+}
+
 /* The end of a long path. */
 static void quota_copy_path(char to[sizeof(((struct braid_cgroup *)0)->path)], const char *path)
 {
@@ -115,6 +130,7 @@ static void quota_copy_path(char to[sizeof(((struct braid_cgroup *)0)->path)], c
 static int look_at(struct braid_live_quota *q, struct braid_live_stream *s, pid_t tid, u64 now_ns)
 {
 	struct braid_cgroup rows[MAX_LEVELS];
+	u64 from_ns = 0;
 	ssize_t found[MAX_LEVELS], got;
 	char path[BRAID_CGROUP_PATH];
 	struct member *member;
@@ -129,10 +145,12 @@ static int look_at(struct braid_live_quota *q, struct braid_live_stream *s, pid_
 	nr = got;
 	if (is_as_before(q, member, found, nr))
 		return 0;
+	if (member->nr != SIZE_MAX)
+		from_ns = is_less(q, member, found, nr) ? now_ns : q->looked_ns;
 	memset(rows, 0, sizeof(rows));
 	for (k = 0; k < nr || !k; k++) {
 		rows[k].tid = tid;
-		rows[k].from_ns = member->nr == SIZE_MAX ? 0 : q->looked_ns;
+		rows[k].from_ns = from_ns;
 		if (k == nr)
 			break;
 		rows[k].id = member->ids[k] = q->groups[found[k]].id;
