@@ -5,6 +5,7 @@ import contextlib
 import dataclasses
 import importlib.util
 import lzma
+import os
 import pathlib
 import shutil
 import time
@@ -163,6 +164,10 @@ class Context:
                 self.initrd()
         shm = self.dir / f"{name}.shm" if shm is True else shm
         return self.adopt(Guest(name, kernel=self.kernel, initrd=initrd, shm=shm, rundir=self.dir / name, **options))
+
+    def found_guest(self, what="guest", **options):
+        """A Guest that the agent finds by its name among all of this machine's: no other case, kernel or run has that name."""
+        return self.guest(f"{self.dir.name}-{what}-{os.getpid()}", **options)
 
     def adopt(self, guest):
         """Manages a guest that the case made itself like one from guest(); returns it."""

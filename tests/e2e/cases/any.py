@@ -111,7 +111,7 @@ def check_times(ctx, lines, limits):
 @case("any-record", usual=("6.12",), needs=NEEDS)
 def any_record(ctx):
     """A guest without a device is found and recorded by its name, by two agents at once: each event once, and what is lost counted."""
-    guest = ctx.guest("any-record", shm=None, mem="512M")  # no other case's name: it is looked for
+    guest = ctx.found_guest(shm=None, mem="512M")
     guest.boot()
     load(guest, "events=storm")
     guest.run(f"echo 1 > {TREE}/events/storm/enable")
@@ -130,7 +130,6 @@ def any_record(ctx):
         ctx.check("; the events that are enabled in the guest" in agent.output(), f"what is recorded: {agent.output()}")
     offered = storm(guest, 20000)
     times.append(time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW))
-    time.sleep(3)
     for agent, capture in zip(agents, captures):
         stop_recorder(ctx, agent)
         sums, lines = check_accounts(ctx, capture), events_of(ctx, capture)
@@ -144,7 +143,7 @@ def any_record(ctx):
 @case("any-reset", usual=("6.12",), needs=NEEDS)
 def any_reset(ctx):
     """A guest is reset while it writes: all that is in the capture is what it wrote, and the next boot is recorded, too."""
-    guest = ctx.guest("any-reset", shm=None, mem="512M")  # likewise
+    guest = ctx.found_guest(shm=None, mem="512M")
     guest.boot()
     load(guest, "memory_mb=4")
     guest.run(f"echo 1 > {TREE}/events/storm/enable")
@@ -206,7 +205,7 @@ def recorded(ctx, guest, capture, offered):
 @case("any-hung", usual=("6.12",), needs=NEEDS, allow=(r"Kernel panic", r"sysrq"))
 def any_hung(ctx):
     """A guest is stopped while it writes, goes on, and hangs for good: recover has it all, and the recording what was proven."""
-    guest = ctx.guest("any-hung", shm=None, mem="512M")
+    guest = ctx.found_guest(shm=None, mem="512M")
     guest.boot()
     load(guest)
     guest.run(f"echo 1 > {TREE}/events/storm/enable")
@@ -239,7 +238,7 @@ def any_hung(ctx):
 @case("any-unload", usual=("6.12",), needs=(*NEEDS, "module:buffers"))
 def any_unload(ctx):
     """Buffers come and go, and the driver is unloaded and loaded again, while the guest is recorded: two streams, accounts complete."""
-    guest = ctx.guest("any-unload", shm=None, mem="512M")
+    guest = ctx.found_guest(shm=None, mem="512M")
     guest.boot()
     load(guest)
     guest.run(f"echo 1 > {TREE}/events/storm/enable")
@@ -282,8 +281,8 @@ def memory_of(pid):
 def any_plain(ctx):
     """Of a plain `-m 1G`, and of memory in a file, no more memory is used by searches and reading, nor fewer huge pages."""
     backend = "-object", "memory-backend-memfd,id=ram,size=1G,share=on", "-machine", "memory-backend=ram"
-    for name, options in (("any-plain", ()), ("any-memfd", backend)):
-        guest = ctx.guest(name, shm=None, mem="1G", qemu_args=options)
+    for what, options in (("plain", ()), ("memfd", backend)):
+        guest = ctx.found_guest(what, shm=None, mem="1G", qemu_args=options)
         guest.boot()
         load(guest)
         guest.run(f"echo 1 > {TREE}/events/storm/enable")
@@ -291,14 +290,14 @@ def any_plain(ctx):
         before = memory_of(guest.pid)
         ctx.check(f"pid:{guest.pid}" in ctx.run_agent("list").stdout, "the region was not found")
         ctx.run_agent("recover", f"pid:{guest.pid}", "-o", ctx.dir / "recovered.braid")
-        capture = ctx.dir / f"{name}.braid"
-        agent = start_recorder(ctx, "-r", name, "-o", capture, confirm=False)
+        capture = ctx.dir / f"{what}.braid"
+        agent = start_recorder(ctx, "-r", guest.name, "-o", capture, confirm=False)
         first = kit.offered_by(guest)
         offered = storm(guest, 2000) - first
         stop_recorder(ctx, agent)
         after = memory_of(guest.pid)
-        for what, size in before.items():
-            ctx.check(after[what] - size < 2 << 20, f"{name}: {what}: {size} before, {after[what]} after")
+        for kind, size in before.items():
+            ctx.check(after[kind] - size < 2 << 20, f"{what}: {kind}: {size} before, {after[kind]} after")
         sums = check_accounts(ctx, capture)
-        ctx.equal(len(kit.intact_storm(ctx, events_of(ctx, capture), name)) + sums["lost"], offered, f"{name}: events")
+        ctx.equal(len(kit.intact_storm(ctx, events_of(ctx, capture), guest.name)) + sums["lost"], offered, f"{what}: events")
         guest.kill()
