@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Until when a guest lived that was reset, or whose driver or VMM ended. */
+/* Until when a guest lived that was reset, or whose driver or VMM ended, or was traced by trace-cmd. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,17 +10,21 @@
 /*
  * That a guest was reset is seen only when its next driver begins: seconds later. The tasks of the
  * old boot ended with it, so they end here with its last sign of life: an event, or an answer
- * about its clock.
+ * about its clock. trace-cmd does not say when it stopped tracing a guest, seconds before its host:
+ * of that, too, only the last event is known.
  */
 static bool ends(const struct braid_stream *guest)
 {
-	return guest->kind == BRAID_STREAM_GUEST && guest->end_reason &&
-	       guest->end_reason != BRAID_END_STOPPED && braid_states_takes(guest->end_ns);
+	if (guest->kind != BRAID_STREAM_GUEST)
+		return false;
+	return *guest->trace_clock || (guest->end_reason && guest->end_reason != BRAID_END_STOPPED &&
+				       braid_states_takes(guest->end_ns));
 }
 
 /* Events of a ring. Return: 0, or -errno with braid_fail(). */
 static int find_last(struct braid_ring *ring, s64 *last_ns)
 {
+	s64 until_ns = ring->stream->end_ns ? (s64)ring->stream->end_ns : INT64_MAX;
 	const struct braid_item *item = &ring->item;
 	int ret = braid_ring_next(ring);
 
@@ -29,7 +33,7 @@ static int find_last(struct braid_ring *ring, s64 *last_ns)
 	for (; ret > 0; ret = braid_ring_next(ring))
 		if (item->kind == BRAID_ITEM_EVENT && item->sure &&
 		    item->bound_ns != BRAID_BOUND_UNKNOWN && item->host_ns > *last_ns &&
-		    item->host_ns <= (s64)ring->stream->end_ns)
+		    item->host_ns <= until_ns)
 			*last_ns = item->host_ns;
 	return ret;
 }

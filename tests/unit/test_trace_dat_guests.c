@@ -385,6 +385,22 @@ static void commands(void)
 	free(shell_output("rm -rf %s.*", host_path));
 }
 
+/* trace-cmd stops tracing a guest before its host: that the guest is silent then is no stall. */
+static void stalls(void)
+{
+	struct synth_dat host = usual_host;
+
+	host.step *= 100;
+	synth_trace_dat(host_path, &host);
+	synth_trace_dat(guest_path, &usual_guest);
+	CHECK(succeeds(RUN_COMMAND(braid_cmd_analyze, "analyze", "stalls", host_path, guest_path)));
+	CHECK(has(printed, "web1/vCPU 1"));
+	CHECK(!strstr(printed, "recorded no event for 1"));
+	CHECK(succeeds(RUN_COMMAND(braid_cmd_analyze, "analyze", "summary", "--json", host_path,
+				   guest_path)));
+	CHECK(has(printed, "\"worst_stall_ns\":6667,"));
+}
+
 /* "[CPU] SECONDS.NS text" of the events of guests. */
 #define TICKS	"sed -n 's/.*\\(\\[0[0-9]*\\]\\) *\\([0-9]*[.][0-9]*\\): tick: *\\(number.*\\)/\\1 \\2 \\3/p'"
 
@@ -447,6 +463,7 @@ int main(void)
 	RUN(as_trace_cmd_reads);
 	RUN(damaged);
 	RUN(commands);
+	RUN(stalls);
 	RUN(our_own);
 	unlink(host_path);
 	unlink(guest_path);
