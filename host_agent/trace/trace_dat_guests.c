@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Guests that `trace-cmd record -A` recorded beside their host: ties their files to the host's. */
+#include <stdio.h>
 #include <string.h>
 
 #include "host_agent/trace/trace_dat.h"
@@ -36,13 +37,39 @@ static bool runs_all(const struct braid_dat_guest *guest)
 	return guest->nr_threads > 1;
 }
 
+static const char *base_of(const struct braid_trace_dat *dat)
+{
+	const char *slash = strrchr(dat->path, '/');
+
+	return slash ? slash + 1 : dat->path;
+}
+
+/*
+ * trace-cmd lists a guest that was given by its vsock CID by that number, or without a name. The
+ * file has the name: "trace-NAME.dat" beside "trace.dat".
+ */
+static void name_guest(struct braid_trace_dat *dat, const struct braid_trace_dat *host,
+		       const char *name)
+{
+	const char *of_host = base_of(host), *of_guest = base_of(dat);
+	size_t stem = strlen(of_host), n = strlen(of_guest);
+	char own[sizeof(dat->path)] = "";
+
+	stem -= stem > 4 && !strcmp(of_host + stem - 4, ".dat") ? 4 : 0;
+	if (n > stem + 5 && !strncmp(of_guest, of_host, stem) && of_guest[stem] == '-' &&
+	    !strcmp(of_guest + n - 4, ".dat"))
+		snprintf(own, sizeof(own), "%.*s", (int)(n - stem - 5), of_guest + stem + 1);
+	if (name[strspn(name, "0123456789")] || !*own)
+		snprintf(own, sizeof(own), "%s", name);
+	if (*own)
+		braid_dat_name_stream(dat, own);
+}
+
 /* Takes over what the host's file says of it. */
 static void describe(struct braid_trace_dat *dat, struct braid_dat_guest *guest)
 {
 	struct braid_stream *s = &dat->stream->stream;
 
-	if (*guest->name)
-		braid_dat_name_stream(dat, guest->name);
 	if (s->nr_cpus < guest->nr_threads)
 		s->nr_cpus = guest->nr_threads;
 	if (s->threads)
@@ -66,6 +93,7 @@ static int tie(struct braid_trace_dat *dat, struct braid_trace_dat *host)
 		return braid_dat_broken(dat, "it has too many CPUs");
 	dat->host = host;
 	s->kind = BRAID_STREAM_GUEST;
+	name_guest(dat, host, guest ? guest->name : "");
 	if (guest)
 		describe(dat, guest);
 	/* Its stamps become the host's, so the host's rate and offset apply. */

@@ -211,6 +211,43 @@ static void ties(void)
 	free(text);
 }
 
+/* Where the list has a vsock CID, or nothing, the file has the name: "trace-NAME.dat". */
+static void names(void)
+{
+	static const struct {
+		const char *listed, *file, *name;
+	} kinds[] = {
+		{ "web1", "a-other.dat", "# web1: Linux 6.1.9" },
+		{ "", "a-web2.dat", "# web2: Linux 6.1.9" },
+		{ "3", "a-web3.dat", "# web3: Linux 6.1.9" },
+		{ NULL, "a-web4.dat", "# web4: Linux 6.1.9" },
+		{ "3", "b-web5.dat", "# 3: Linux 6.1.9" },
+		{ "", "b-web6.dat", "# b-web6.dat: Linux 6.1.9" },
+		{ "", "a-.dat", "# a-.dat: Linux 6.1.9" },
+		{ "3", "a.dat-web7", "# 3: Linux 6.1.9" },
+	};
+	struct synth_dat host = usual_host;
+	char folder[] = "/tmp/braid-names-XXXXXX", of_host[64], of_guest[64], *text;
+	char *files[] = { of_host, of_guest };
+	struct braid_walk_totals totals;
+	size_t k;
+
+	NEED(mkdtemp(folder));
+	snprintf(of_host, sizeof(of_host), "%s/a.dat", folder);
+	for (k = 0; k < sizeof(kinds) / sizeof(*kinds); k++) {
+		host.guest = kinds[k].listed;
+		snprintf(of_guest, sizeof(of_guest), "%s/%s", folder, kinds[k].file);
+		synth_trace_dat(of_host, &host);
+		synth_trace_dat(of_guest, &usual_guest);
+		text = report_of(files, 2, &totals);
+		CHECK(has(text, kinds[k].name));
+		free(text);
+		unlink(of_guest);
+	}
+	unlink(of_host);
+	rmdir(folder);
+}
+
 static void refusals(void)
 {
 	struct synth_dat host = usual_host, guest = usual_guest;
@@ -458,6 +495,7 @@ int main(void)
 	RUN(threads);
 	RUN(bounds);
 	RUN(ties);
+	RUN(names);
 	RUN(refusals);
 	RUN(with_a_capture);
 	RUN(as_trace_cmd_reads);
