@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Until when a guest lived that was reset, or whose driver or VMM ended, or was traced by trace-cmd. */
+/* Until when a guest lived that was reset, whose driver or VMM ended, or that trace-cmd traced. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,8 +17,10 @@ static bool ends(const struct braid_stream *guest)
 {
 	if (guest->kind != BRAID_STREAM_GUEST)
 		return false;
-	return *guest->trace_clock || (guest->end_reason && guest->end_reason != BRAID_END_STOPPED &&
-				       braid_states_takes(guest->end_ns));
+	if (*guest->trace_clock)
+		return true;
+	return guest->end_reason && guest->end_reason != BRAID_END_STOPPED &&
+	       braid_states_takes(guest->end_ns);
 }
 
 /* Events of a ring. Return: 0, or -errno with braid_fail(). */
