@@ -45,7 +45,8 @@ static bool vm_mirror_is_same(const struct braid_vm_mirror *m, const struct brai
 
 /*
  * Whether the guest's poll thread has run since the last look. The heartbeat is its counter: what a
- * new kernel writes over it is hardly ever a little more than it was.
+ * new kernel writes over it is hardly ever a little more than it was, and in a snapshot that is
+ * restored it is less. Nothing then says when it was stored.
  */
 static bool vm_mirror_beats(struct braid_vm_mirror *m, u64 now_ns)
 {
@@ -56,7 +57,7 @@ static bool vm_mirror_beats(struct braid_vm_mirror *m, u64 now_ns)
 	if (!steps)
 		return false;
 	box->guest_heartbeat = m->now.beat;
-	m->unbeaten_ns = m->looked_ns;
+	m->unbeaten_ns = steps <= most ? m->looked_ns : 0;
 	m->beat = m->now.beat;
 	m->beat_ns = now_ns;
 	return steps <= most;

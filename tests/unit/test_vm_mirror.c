@@ -410,6 +410,24 @@ static void limits_poll_samples(void)
 	braid_vm_mirror_pull(f.mirror);
 	CHECK_EQ(cells->poll_counter, before);
 	CHECK_EQ(cells->poll_host_ns, 0);
+
+	/* A snapshot is restored: its heartbeat, and its poll sample, are older than the last look. */
+	usleep(1100000);
+	box->guest_heartbeat = before - 600000000;
+	theirs->poll_counter = before - 599990000;
+	theirs->poll_seq += 2;
+	braid_vm_mirror_pull(f.mirror);
+	CHECK_EQ(cells->poll_counter, theirs->poll_counter);
+	CHECK_EQ(cells->poll_host_ns, 0);
+	usleep(1100000);	/* and what is seen of the guest's next turn has a limit again */
+	box->guest_heartbeat += 20000000;
+	braid_vm_mirror_pull(f.mirror);
+	theirs->poll_counter = box->guest_heartbeat + 1000;
+	theirs->poll_seq += 2;
+	usleep(1100000);
+	braid_vm_mirror_pull(f.mirror);
+	CHECK_EQ(cells->poll_counter, theirs->poll_counter);
+	CHECK(cells->poll_host_ns);
 	vm_follower_detach(&f);
 	vm_follower_end(&f);
 }
