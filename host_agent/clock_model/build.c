@@ -43,7 +43,7 @@ static void set_nominal(struct braid_clock *clock, u64 counter_hz, u64 counter,
 	clock->nominal.ref_counter = counter;
 }
 
-/* Steps that no pause and no disruption explains: of all vCPUs together, or of each. */
+/* Steps that samples show, and no pause and no disruption explains: of all vCPUs, or of each. */
 static size_t count_steps(const struct braid_clock *clock)
 {
 	size_t steps = 0, k;
@@ -52,6 +52,7 @@ static size_t count_steps(const struct braid_clock *clock)
 	for (t = 0; t < clock->nr_tracks; t++)
 		for (k = 1; !clock->tracks[t].shared && k < clock->tracks[t].nr_epochs; k++)
 			steps += clock->tracks[t].epochs[k].cause != BRAID_EPOCH_PAUSED &&
+				 clock->tracks[t].epochs[k].cause != BRAID_EPOCH_UNSEEN &&
 				 !clock->tracks[t].epochs[k].disrupted &&
 				 (clock->tracks[t].epochs[k].nr_lines ||
 				  clock->tracks[t].epochs[k].gains);

@@ -44,8 +44,8 @@ static bool of_either(const struct braid_clock *clock, const struct braid_stretc
 {
 	const struct braid_clock_sample *s = &stretch->samples[index].s;
 
-	if (stretch->disrupted)
-		return false;	/* each sample's era is known */
+	if (stretch->disrupted || stretch->unseen)
+		return false;	/* each sample's side is known */
 	if (stretch->mark)	/* the model may well be the same one */
 		return index < stretch->first && s->h2_ns > stretch->mark[1].from_ns;
 	return braid_epoch_explains(clock, index < stretch->first ? e : before, s);
@@ -104,6 +104,11 @@ static void name_cause(const struct braid_clock *clock, const struct braid_stret
 		e->cause = BRAID_EPOCH_JUMPED;
 	else
 		e->cause = BRAID_EPOCH_RATE;
+	e->parted = stretch->disrupted || stretch->unseen;
+	if (stretch->unseen && !sure && e->cause != BRAID_EPOCH_WENT_BACK) {
+		e->cause = BRAID_EPOCH_UNSEEN;
+		e->step_ns = 0;
+	}
 	if (stretch->disrupted) {
 		e->disrupted = true;
 		if (e->cause == BRAID_EPOCH_RATE || (e->cause != BRAID_EPOCH_WENT_BACK && !sure))
@@ -144,6 +149,7 @@ void braid_stretch_begin(struct braid_stretch *stretch, size_t index,
 	stretch->end = index + 1;
 	stretch->mark = mark;
 	stretch->disrupted = disruption;
+	stretch->unseen = false;
 	if (disruption)
 		stretch->disruption = *disruption;
 }

@@ -20,6 +20,8 @@
 #define TIGHT_NS	20000	/* a sample this narrow shows how far it jittery */
 #define MAX_CORNERS	256
 #define NS_PER_SECOND	1e9
+#define SIGHT_NS	3e8	/* a guest that is only read is seen several times meanwhile, at first */
+#define STEP_NS		1e6	/* that samples of such a guest need not show */
 
 /* Small against every sample's width; keeps a set that is a mere line alive. */
 #define TOUCH_NS	1e-3
@@ -348,10 +350,10 @@ static bool is_sure(const struct builder *b, size_t k, const struct braid_clock_
 
 	if (!braid_sample_sane(s))
 		return false;
-	if (k && !e->disrupted && (s64)s->h1_ns < e->begun_ns &&
+	if (k && !e->parted && (s64)s->h1_ns < e->begun_ns &&
 	    braid_epoch_explains(b->clock, e - 1, s))
 		return false;
-	return k + 1 == b->track->nr_epochs || e[1].disrupted || (s64)s->h2_ns <= e[1].from_ns ||
+	return k + 1 == b->track->nr_epochs || e[1].parted || (s64)s->h2_ns <= e[1].from_ns ||
 	       !braid_epoch_explains(b->clock, e + 1, s);
 }
 
@@ -397,6 +399,25 @@ static const struct braid_clock_mark *pause_before(const struct builder *b,
 	return pause;
 }
 
+/*
+ * Whether so long nothing was seen of the counter that the set's lines, known from what little was
+ * seen before, have a step in it for another slope. Samples that are narrow beside it would show
+ * that soon; those of a guest that is only read are wide.
+ */
+static bool was_unseen(const struct builder *b, const struct braid_clock_sample *s)
+{
+	double last = seconds_since(b->clock, b->first.counter, b->last_counter);
+	double x = seconds_since(b->clock, b->first.counter, s->counter);
+	double low, high, wide;
+
+	if ((x - last) * NS_PER_SECOND < SIGHT_NS)
+		return false;
+	range_at(&b->set, last, &low, &high);
+	wide = high - low;
+	range_at(&b->set, x, &low, &high);
+	return high - low > 2 * wide + STEP_NS;
+}
+
 int braid_line_track(struct braid_clock *clock, struct braid_clock_track *track,
 		    const struct braid_clock_inputs *in, const struct braid_round_trip *samples,
 		    size_t nr)
@@ -405,7 +426,7 @@ int braid_line_track(struct braid_clock *clock, struct braid_clock_track *track,
 	const struct braid_clock_mark *pause;
 	struct braid_clock_mark disruption;
 	size_t k, mark = 0;
-	bool broken;
+	bool broken, unseen;
 	u32 era = 0;
 	int err;
 
@@ -423,7 +444,9 @@ int braid_line_track(struct braid_clock *clock, struct braid_clock_track *track,
 			begin_epoch(&b, k, NULL, NULL);
 			continue;
 		}
-		if (!broken && !pause && (cut_by_sample(&b, s) || (!b.gave_up && loosen(&b, k)))) {
+		unseen = in->reads && !broken && !pause && was_unseen(&b, s);
+		if (!broken && !pause && !unseen &&
+		    (cut_by_sample(&b, s) || (!b.gave_up && loosen(&b, k)))) {
 			if ((s64)(s->counter - b.last_counter) > 0)
 				b.last_counter = s->counter;
 			b.stretch.end = k + 1;
@@ -439,6 +462,7 @@ int braid_line_track(struct braid_clock *clock, struct braid_clock_track *track,
 		if (err)
 			return err;
 		begin_epoch(&b, k, pause, broken ? &disruption : NULL);
+		b.stretch.unseen = unseen;
 	}
 	err = b.nr_samples ? end_epoch(&b) : 0;
 	for (k = 0; k < track->nr_epochs && track->nr_epochs > 1 && !err; k++)

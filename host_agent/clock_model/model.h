@@ -28,6 +28,7 @@ struct braid_stretch {
 	const struct braid_clock_mark *mark;	/* the pause that it began with; or NULL */
 	bool disrupted;			/* it began with: */
 	struct braid_clock_mark disruption;
+	bool unseen;			/* it began after a time without samples */
 };
 
 /* What an epoch's model is: mathematics alone. */

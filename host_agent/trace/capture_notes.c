@@ -118,6 +118,9 @@ static void put_cause(struct braid_text *t, const struct braid_clock_epoch *e, c
 	case BRAID_EPOCH_OFFSET:
 		braid_text_puts(t, "KVM set another offset");
 		return;
+	case BRAID_EPOCH_UNSEEN:
+		braid_text_printf(t, "nothing was seen of %s", what);
+		return;
 	case BRAID_EPOCH_PAUSED:
 		braid_text_puts(t, "the guest was paused for ");
 		put_duration(t, (u64)e->begun_ns - (u64)e->from_ns);

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Disruptions that the hypervisor reports: no model spans one, however small the counter's step. */
+/*
+ * Disruptions that the hypervisor reports, and times without samples: no model spans one, however
+ * small the counter's step.
+ */
 #include <string.h>
 
 #include "tests/unit/check.h"
@@ -15,6 +18,7 @@
 #define GUEST_HZ	2100000000ULL
 #define POLL_NS		(50 * MILLI)		/* between two poll samples, which are as wide */
 #define MAX_SAMPLES	2000u
+#define LOOK_NS		MILLI			/* between two looks at a guest that is only read */
 
 static struct truth counter;
 static struct braid_round_trip samples[MAX_SAMPLES];
@@ -187,6 +191,85 @@ static void plain_step(void)
 	}
 }
 
+/* Looks at a guest that is only read: a sample reaches from the look before to the one after. */
+static void look(u64 from_ns, u64 ns)
+{
+	u64 end_ns = from_ns + ns;
+
+	for (; from_ns < end_ns; from_ns += LOOK_NS)
+		sample(from_ns, from_ns + truth_below(LOOK_NS), from_ns + LOOK_NS, 1);
+}
+
+/*
+ * Nothing is seen of a guest for a time, as if it or the agent stood still. No wide sample after
+ * that shows a step that is less than the 2 % by which the rate may be off. @before_ns, @after_ns: of looks
+ */
+static void step_unseen(u64 before_ns, u64 unseen_ns, s64 step_ns, u64 after_ns)
+{
+	const u64 back_ns = BREAK_NS + unseen_ns / 2;
+	const struct braid_clock_epoch *e;
+	struct braid_clock_inputs in;
+	struct braid_clock_time t;
+	struct braid_clock clock;
+
+	memset(&counter, 0, sizeof(counter));
+	truth_step(&counter, 0, 1LL << 40, RATE);
+	truth_step(&counter, BREAK_NS, (s64)((double)step_ns * RATE), RATE);
+	nr_samples = nr_breaks = 0;
+	look(BREAK_NS - unseen_ns / 2 - before_ns, before_ns);
+	look(back_ns, after_ns);
+	in = inputs(1, NULL);
+	in.reads = true;
+	NEED(!braid_clock_fit(&clock, &in));
+	NEED(clock.tracks->nr_epochs == 2);
+	e = &clock.tracks->epochs[1];
+	if (!step_ns || !e->step_ns)	/* else both models exclude each other */
+		CHECK_EQ(e->cause, BRAID_EPOCH_UNSEEN);
+	CHECK(!e->disrupted);
+	CHECK(e->from_ns <= (s64)BREAK_NS && e->begun_ns == (s64)(back_ns + LOOK_NS));
+	CHECK_EQ(wrong(&clock, BREAK_NS - unseen_ns / 2 - before_ns, back_ns + after_ns), 0);
+	t = braid_clock_convert(&clock, 0, truth_counter(&counter, back_ns + after_ns / 2),
+				back_ns + after_ns, 0);
+	CHECK_EQ(t.epoch, 1);
+	CHECK(t.bound_ns < 2 * LOOK_NS);
+	braid_clock_free(&clock);
+}
+
+static void unseen_steps(void)
+{
+	static const u64 unseen_ns[] = { SECOND / 2, 2 * SECOND, 8 * SECOND };
+	size_t k;
+	s64 step_ns;
+
+	for (k = 0; k < sizeof(unseen_ns) / sizeof(*unseen_ns); k++) {
+		step_ns = (s64)unseen_ns[k] / 60;
+		step_unseen(20 * MILLI, unseen_ns[k], 0, 50 * MILLI);
+		step_unseen(20 * MILLI, unseen_ns[k], step_ns, 50 * MILLI);
+		step_unseen(20 * MILLI, unseen_ns[k], -step_ns, 50 * MILLI);
+		step_unseen(LOOK_NS, unseen_ns[k], step_ns, 20 * MILLI);
+		step_unseen(20 * MILLI, unseen_ns[k], -step_ns, 5 * MILLI);
+	}
+}
+
+/* What was seen before is enough for a step to show. */
+static void seen_well(void)
+{
+	struct braid_clock_inputs in;
+	struct braid_clock clock;
+
+	memset(&counter, 0, sizeof(counter));
+	truth_step(&counter, 0, 1LL << 40, RATE);
+	nr_samples = nr_breaks = 0;
+	look(BEGIN_NS, SECOND);
+	look(BEGIN_NS + 3 * SECOND, 20 * MILLI);
+	in = inputs(1, NULL);
+	in.reads = true;
+	NEED(!braid_clock_fit(&clock, &in));
+	CHECK_EQ(clock.tracks->nr_epochs, 1);
+	CHECK_EQ(wrong(&clock, BEGIN_NS, BEGIN_NS + 3 * SECOND), 0);
+	braid_clock_free(&clock);
+}
+
 /* Two vCPUs whose counters differ: the one that was not visited since has no bound. */
 static void unvisited_vcpu(void)
 {
@@ -291,6 +374,8 @@ int main(void)
 	RUN(by_line);
 	RUN(by_emulated_counter);
 	RUN(plain_step);
+	RUN(unseen_steps);
+	RUN(seen_well);
 	RUN(unvisited_vcpu);
 	RUN(by_offset);
 	RUN(merges_breaks);
