@@ -20,7 +20,7 @@
 #define TIGHT_NS	20000	/* a sample this narrow shows how far it jittery */
 #define MAX_CORNERS	256
 #define NS_PER_SECOND	1e9
-#define SIGHT_NS	3e8	/* a guest that is only read is seen several times meanwhile, at first */
+#define SIGHT_NS	3e8	/* at first a guest that is only read is seen several times */
 #define STEP_NS		1e6	/* that samples of such a guest need not show */
 
 /* Small against every sample's width; keeps a set that is a mere line alive. */

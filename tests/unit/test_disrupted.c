@@ -202,7 +202,8 @@ static void look(u64 from_ns, u64 ns)
 
 /*
  * Nothing is seen of a guest for a time, as if it or the agent stood still. No wide sample after
- * that shows a step that is less than the 2 % by which the rate may be off. @before_ns, @after_ns: of looks
+ * that shows a step that is less than the 2 % by which the rate may be off.
+ * @before_ns, @after_ns: of looks
  */
 static void step_unseen(u64 before_ns, u64 unseen_ns, s64 step_ns, u64 after_ns)
 {

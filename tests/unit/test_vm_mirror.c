@@ -365,9 +365,8 @@ static void stands_absent_pages(void)
 static void limits_poll_samples(void)
 {
 	struct fake_params p = usual;
-	struct braid_clock_cells *cells, *theirs;
-	struct braid_mailbox *box;
-	u64 limited = 0, wrong = 0, widest = 0, true_ns, before;
+	struct braid_clock_cells *cells;
+	u64 limited = 0, wrong = 0, widest = 0, true_ns;
 	struct vm_follower f;
 	u32 seq = 0;
 	int k;
@@ -399,6 +398,24 @@ static void limits_poll_samples(void)
 	CHECK_EQ(wrong, 0);
 	printf("%llu poll samples, up to %llu ns after their limits\n", (unsigned long long)limited,
 	       (unsigned long long)widest);
+	vm_follower_detach(&f);
+	vm_follower_end(&f);
+}
+
+/* Turns of a guest that stands still, step by step. */
+static void limits_single_poll_samples(void)
+{
+	struct braid_clock_cells *cells, *theirs;
+	struct braid_mailbox *box;
+	struct vm_follower f;
+	u64 before;
+
+	vm_follower_begin(&f, region_path, &usual, NONCE);
+	vm_follower_attach(&f);
+	cells = braid_mapping_section(braid_vm_mirror_mapping(f.mirror), &f.sb,
+				      BRAID_SECTION_CLOCK);
+	fake_guest_look(f.g);
+	braid_vm_mirror_pull(f.mirror);
 
 	/* Seen in the middle of the guest's turn: the sample is of the turn before. */
 	theirs = (void *)(f.g->base + f.sb.sections[BRAID_SECTION_CLOCK].offset);
@@ -411,7 +428,7 @@ static void limits_poll_samples(void)
 	CHECK_EQ(cells->poll_counter, before);
 	CHECK_EQ(cells->poll_host_ns, 0);
 
-	/* A snapshot is restored: its heartbeat, and its poll sample, are older than the last look. */
+	/* A snapshot is restored: what it brings back is older than the last look. */
 	usleep(1100000);
 	box->guest_heartbeat = before - 600000000;
 	theirs->poll_counter = before - 599990000;
@@ -476,6 +493,7 @@ int main(void)
 	RUN(finds_the_next_kernel);
 	RUN(stands_absent_pages);
 	RUN(limits_poll_samples);
+	RUN(limits_single_poll_samples);
 	RUN(sees_its_process_end);
 	unlink(region_path);
 	return VERDICT();
