@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * A capture without a file. Per stream it keeps the chunks with time, names and notes for later files,
- * within bounds for any duration: the newest samples and some of all earlier ones; of everything
- * else the newest. For a while its chunks also go to a file.
+ * A capture without a file. Per stream it keeps the chunks with time, names and notes for later
+ * files, within bounds for any duration: the newest samples and some of all earlier ones; of
+ * everything else the newest, and what holds until it changes apart from what comes often. For a
+ * while its chunks also go to a file.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -30,7 +31,8 @@ struct history_chunk {
 enum history_class {
 	HISTORY_PAST = 0,		/* some earlier samples, spread over the whole time */
 	HISTORY_SAMPLES = 1,	/* one more or less changes a bound, never its validity */
-	HISTORY_REST = 2,		/* the oldest goes first, as if the recording had begun later */
+	HISTORY_STANDING = 2,	/* holds until the next one, however long: few */
+	HISTORY_REST = 3,		/* the oldest goes first, as if the recording had begun later */
 	HISTORY_CLASSES,
 	HISTORY_NOT,
 };
@@ -92,10 +94,11 @@ static enum history_class class_of(u16 type)
 	case BRAID_CHUNK_HOST_CLOCK:
 		return HISTORY_SAMPLES;
 	case BRAID_CHUNK_CLOCK_OFFSET:
-	case BRAID_CHUNK_CLOCK_MARK:
-	case BRAID_CHUNK_CLOCK_VM:
 	case BRAID_CHUNK_VCPU_THREADS:
 	case BRAID_CHUNK_CGROUPS:
+		return HISTORY_STANDING;
+	case BRAID_CHUNK_CLOCK_MARK:
+	case BRAID_CHUNK_CLOCK_VM:
 	case BRAID_CHUNK_THROTTLED:
 	case BRAID_CHUNK_COMMS:
 	case BRAID_CHUNK_NOTE:

@@ -413,6 +413,30 @@ static void keeps_within_bounds(void)
 	CHECK_EQ(braid_capture_finish(w), 0);
 }
 
+/* What was written once holds for as long as it did not change, whatever else comes. */
+static void keeps_what_holds(void)
+{
+	static const u16 types[] = {
+		BRAID_CHUNK_CLOCK_OFFSET, BRAID_CHUNK_VCPU_THREADS, BRAID_CHUNK_CGROUPS,
+	};
+	static const u16 frequent[] = { BRAID_CHUNK_COMMS, BRAID_CHUNK_THROTTLED };
+	struct braid_clock_sample one = { .counter = 5 };
+	struct braid_capture_writer *w;
+	u64 k, first, last;
+	size_t t;
+
+	for (t = 0; t < sizeof(types) / sizeof(types[0]); t++) {
+		w = history_with(types[t], 1);
+		for (k = 0; k < 200000; k++)
+			CHECK_EQ(braid_capture_put(w, frequent[k & 1], 7, NULL, 0, &one,
+						   sizeof(one)), 0);
+		replayed(w, &first, &last);
+		CHECK_EQ(first, 1);
+		CHECK_EQ(last, 5);
+		CHECK_EQ(braid_capture_finish(w), 0);
+	}
+}
+
 /* Many guests share the memory limit. */
 static void keeps_within_bounds_of_many(void)
 {
@@ -525,6 +549,7 @@ int main(void)
 	RUN(names_host_events);
 	RUN(notices_each_event_once);
 	RUN(keeps_within_bounds);
+	RUN(keeps_what_holds);
 	RUN(keeps_within_bounds_of_many);
 	RUN(continues_after_a_failed_snapshot);
 	return VERDICT();
