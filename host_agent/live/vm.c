@@ -18,7 +18,9 @@ struct vm {
 	struct braid_vm is;
 	struct braid_live_stream stream;	/* number 0: none, or it has ended */
 	struct braid_live_threads threads;
+	u32 nr_cpus;
 	bool had_driver;
+	bool taken;				/* it is in the snapshot that is being made */
 };
 
 struct braid_vm_sources {
@@ -95,20 +97,29 @@ static void name_stream(const struct braid_vm_sources *s, struct vm *vm,
 		snprintf(vm->stream.name, sizeof(vm->stream.name), "%s", vm->is.name);
 }
 
-static int vm_begin(struct braid_vm_sources *s, struct vm *vm)
+static int put_stream(struct vm *vm)
 {
 	struct braid_chunk_vm chunk = { .pid = vm->is.pid, .start_ticks = vm->is.start_ticks };
-	struct braid_chunk_stream head = { .kind = BRAID_STREAM_VM };
+	struct braid_chunk_stream head = {
+		.kind = BRAID_STREAM_VM, .nr_cpus = vm->nr_cpus, .host_ns = vm->stream.found_ns,
+	};
+
+	memcpy(head.name, vm->stream.name, sizeof(head.name));
+	vm->taken = true;
+	return braid_live_emit(&vm->stream, BRAID_CHUNK_STREAM, &head, sizeof(head), &chunk,
+			       sizeof(chunk));
+}
+
+static int vm_begin(struct braid_vm_sources *s, struct vm *vm)
+{
 	struct braid_qemu_threads threads;
 	int err;
 
 	braid_vcpu_threads(vm->is.pid, &threads);
-	head.nr_cpus = threads.nr;
-	head.host_ns = braid_live_now_ns(&vm->stream);
-	memcpy(head.name, vm->stream.name, sizeof(head.name));
+	vm->nr_cpus = threads.nr;
+	vm->stream.found_ns = braid_live_now_ns(&vm->stream);
 	vm->stream.number = s->o.sink->next_stream++;
-	err = braid_live_emit(&vm->stream, BRAID_CHUNK_STREAM, &head, sizeof(head), &chunk,
-			      sizeof(chunk));
+	err = put_stream(vm);
 	return err ? err : braid_live_threads_begin(&vm->threads, &vm->stream);
 }
 
@@ -260,6 +271,37 @@ int braid_vm_sources_finish(struct braid_vm_sources *s, struct braid_vm_taken *t
 	for (k = 0; k < s->nr && !err; k++)
 		if (s->all[k]->stream.number)
 			err = vm_end(s->all[k], BRAID_END_STOPPED, now_ns);
+	return err;
+}
+
+int braid_vm_sources_take(struct braid_vm_sources *s)
+{
+	size_t k;
+	int err = 0;
+
+	for (k = 0; k < s->nr && !err; k++) {
+		s->all[k]->taken = false;
+		if (!s->all[k]->stream.number || braid_capture_tee_failed(s->o.sink->capture))
+			continue;
+		err = put_stream(s->all[k]);
+		braid_capture_replay(s->o.sink->capture, s->all[k]->stream.number);
+	}
+	return err;
+}
+
+int braid_vm_sources_took(struct braid_vm_sources *s, struct braid_capture_writer *to)
+{
+	struct braid_chunk_stream_end end = {
+		.reason = BRAID_END_STOPPED, .host_ns = braid_host_clock_ns(),
+	};
+	size_t k;
+	int err = 0;
+
+	for (k = 0; k < s->nr && !err; k++)
+		if (s->all[k]->stream.number && s->all[k]->taken)
+			err = braid_capture_put(to, BRAID_CHUNK_STREAM_END,
+						s->all[k]->stream.number, &end, sizeof(end), NULL,
+						0);
 	return err;
 }
 

@@ -57,6 +57,23 @@ int braid_vm_sources_poll(struct braid_vm_sources *s, struct braid_vm_taken *tak
  */
 int braid_vm_sources_finish(struct braid_vm_sources *s, struct braid_vm_taken *taken, size_t nr);
 
+/**
+ * braid_vm_sources_take - write the streams, as they were till now, to a snapshot: the file that
+ * the sink's capture also writes to
+ *
+ * Return: as braid_vm_sources_poll()
+ */
+int braid_vm_sources_take(struct braid_vm_sources *s);
+
+/**
+ * braid_vm_sources_took - the streams' ends in a snapshot
+ * @s: the source
+ * @to: its file
+ *
+ * Return: 0, or the error of the file
+ */
+int braid_vm_sources_took(struct braid_vm_sources *s, struct braid_capture_writer *to);
+
 /** braid_vm_sources_number - how many streams there are now */
 size_t braid_vm_sources_number(const struct braid_vm_sources *s);
 

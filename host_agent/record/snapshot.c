@@ -65,6 +65,8 @@ static int snapshot_take_all(struct braid_recording *r)
 	braid_capture_replay(r->sink.capture, 0);
 	for (k = 0; k < r->nr_guests && !err && !braid_capture_tee_failed(r->sink.capture); k++)
 		err = braid_region_source_take(r->guests[k].source);
+	if (r->vms && !err)
+		err = braid_vm_sources_take(r->vms);
 	if (r->host_source && !err && !braid_capture_tee_failed(r->sink.capture))
 		host_err = braid_tracefs_source_take(r->host_source);
 	if (host_err)
@@ -135,6 +137,8 @@ static int snapshot_finish(struct braid_recording *r)
 
 	for (k = 0; k < r->nr_guests && !err; k++)
 		err = braid_region_source_took(r->guests[k].source, f->out);
+	if (r->vms && !err)
+		err = braid_vm_sources_took(r->vms, f->out);
 	if (r->host_source && !err)
 		err = braid_tracefs_source_took(r->host_source, f->out);
 	keep_failure(err, line);

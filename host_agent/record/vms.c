@@ -18,8 +18,7 @@ int braid_record_open_vms(struct braid_recording *r)
 	bool named = r->o.nr_given || r->o.domains.nr;
 
 	/* Without the host's events nothing could be said of them. */
-	if (!r->host_source || r->o.flight.wanted || r->o.clock_only ||
-	    (named && !r->o.domains.all))
+	if (!r->host_source || r->o.clock_only || (named && !r->o.domains.all))
 		return 0;
 	return braid_vm_sources_open(&r->vms, &o);
 }

@@ -11,6 +11,7 @@
 #include "host_agent/clock_sync/host.h"
 #include "host_agent/discover/vms.h"
 #include "host_agent/live/vm.h"
+#include "host_agent/trace/source.h"
 #include "tests/unit/check.h"
 #include "tests/unit/make_capture.h"
 #include "tests/unit/need.h"
@@ -187,6 +188,83 @@ static void names(void)
 	end(host);
 }
 
+/* Flight recorders: nothing is written until a snapshot is taken; each one has all of them. */
+static struct braid_capture_writer *begin_snapshot(struct recording *r)
+{
+	struct braid_capture_writer *out = synth_capture(path);
+
+	NEED(!braid_capture_tee(r->sink.capture, out));
+	NEED(!braid_vm_sources_take(r->sources));
+	return out;
+}
+
+static void finish_snapshot(struct recording *r, struct braid_capture_writer *out)
+{
+	NEED(!braid_vm_sources_took(r->sources, out));
+	NEED(!braid_capture_tee(r->sink.capture, NULL));
+	NEED(!braid_capture_finish(out));
+}
+
+static void poll_again(struct recording *r)
+{
+	u64 start_ns = braid_host_clock_ns();
+
+	while (braid_host_clock_ns() - start_ns < 1100000000)
+		NEED(!braid_vm_sources_poll(r->sources, NULL, 0));
+}
+
+static void vcpus_of(const char *name, pid_t pid)
+{
+	struct braid_source *source;
+	const struct braid_stream *s = NULL;
+	char *names[] = { path };
+	size_t k;
+
+	NEED(!braid_source_open_captures(&source, names, 1, NULL));
+	for (k = 0; k < source->nr_streams; k++)
+		if (!strcmp(source->streams[k]->name, name))
+			s = source->streams[k];
+	CHECK_EQ(source->faults, 0);
+	CHECK(s && s->kind == BRAID_STREAM_VM && s->pid == pid && s->nr_threads == 2);
+	braid_source_free(source);
+}
+
+static void snapshots(void)
+{
+	pid_t stays = start("qemu-system-fake", "stays"), goes = start("qemu-system-fake", "goes");
+	pid_t comes;
+	struct braid_capture_writer *out;
+	struct recording r = { .sink = { .next_stream = 1 } };
+	struct braid_vm_options o = { .sink = &r.sink };
+
+	NEED(!braid_capture_create_history(&r.sink.capture));
+	NEED(!braid_vm_sources_open(&r.sources, &o));
+	NEED(!braid_vm_sources_poll(r.sources, NULL, 0));
+	finish_snapshot(&r, begin_snapshot(&r));
+	recorded("stays", "recording stopped");
+	recorded("goes", "recording stopped");
+	vcpus_of("stays", stays);
+	/* What changes while a snapshot is made is in it. */
+	out = begin_snapshot(&r);
+	end(goes);
+	comes = start("qemu-system-fake", "comes");
+	poll_again(&r);
+	finish_snapshot(&r, out);
+	recorded("stays", "recording stopped");
+	recorded("goes", "VM ended");
+	recorded("comes", "recording stopped");
+	vcpus_of("comes", comes);
+	finish_snapshot(&r, begin_snapshot(&r));
+	recorded("goes", NULL);
+	vcpus_of("stays", stays);
+	vcpus_of("comes", comes);
+	NEED(!braid_vm_sources_finish(r.sources, NULL, 0));
+	braid_vm_sources_close(r.sources);
+	NEED(!braid_capture_finish(r.sink.capture));
+	end(stays);
+	end(comes);
+}
+
 int main(int argc, char **argv)
 {
 	if (argc > 3 && !strcmp(argv[1], "-name"))
@@ -195,6 +273,7 @@ int main(int argc, char **argv)
 	RUN(found_and_gone);
 	RUN(ends);
 	RUN(names);
+	RUN(snapshots);
 	unlink(path);
 	return VERDICT();
 }
