@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -62,8 +63,10 @@ static void files(void)
 	close(fd);
 }
 
-/* A busy process of a new cgroup with a quota; 0: none can be made here. */
-static pid_t busy_in(const char *folder, bool is_v2)
+#define MANY	70u	/* cgroups: libvirt makes one for each vCPU */
+
+/* A process of a new cgroup with a quota, busy or asleep; 0: none can be made here. */
+static pid_t process_in(const char *folder, bool is_v2, bool busy)
 {
 	char text[32];
 	pid_t pid;
@@ -73,78 +76,116 @@ static pid_t busy_in(const char *folder, bool is_v2)
 	put(folder, is_v2 ? "cpu.max" : "cpu.cfs_quota_us", is_v2 ? "10000 100000" : "10000");
 	pid = fork();
 	NEED(pid >= 0);
+	if (!pid)
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
 	while (!pid)
-		;
+		if (!busy)
+			pause();
 	snprintf(text, sizeof(text), "%d\n", pid);
 	put(folder, "cgroup.procs", text);
 	return pid;
 }
 
-static void follow(pid_t pid, const char *capture)
+static void end(pid_t pid, const char *folder)
+{
+	u32 k;
+
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	for (k = 0; k < 100 && rmdir(folder); k++)
+		nanosleep(&(struct timespec){ .tv_nsec = 10000000 }, NULL);
+}
+
+/* The threads of a VM's vCPUs. */
+static void follow(const pid_t *pids, u32 nr, const char *capture)
 {
 	struct braid_live_sink sink = { .capture = synth_capture(capture) };
 	struct braid_live_stream s = { .number = VM, .o.sink = &sink };
-	struct braid_chunk_stream head = { .kind = BRAID_STREAM_VM, .name = "vm", .nr_cpus = 1 };
-	struct braid_chunk_vm vm = { .pid = pid };
-	struct braid_vcpu_thread thread = { .tid = pid };
+	struct braid_chunk_stream head = { .kind = BRAID_STREAM_VM, .name = "vm", .nr_cpus = nr };
+	struct braid_chunk_vm vm = { .pid = pids[0] };
+	struct braid_vcpu_thread threads[MANY] = { 0 };
 	struct braid_live_quota *quota = NULL;
 	u32 k;
 
+	for (k = 0; k < nr; k++)
+		threads[k] = (struct braid_vcpu_thread){ .vcpu = k, .tid = pids[k] };
 	NEED(!braid_live_emit(&s, BRAID_CHUNK_STREAM, &head, sizeof(head), &vm, sizeof(vm)));
-	NEED(!braid_live_emit(&s, BRAID_CHUNK_VCPU_THREADS, NULL, 0, &thread, sizeof(thread)));
+	NEED(!braid_live_emit(&s, BRAID_CHUNK_VCPU_THREADS, NULL, 0, threads,
+			      nr * sizeof(*threads)));
 	for (k = 0; k < 6; k++) {
-		NEED(!braid_live_quota_poll(&quota, &s, &pid, 1, true));
+		NEED(!braid_live_quota_poll(&quota, &s, pids, nr, true));
 		nanosleep(&(struct timespec){ .tv_nsec = 150000000 }, NULL);
 	}
 	braid_live_quota_free(quota);
 	NEED(!braid_capture_finish(sink.capture));
 }
 
-/* Of a real cgroup: it is named, and was throttled within the intervals. */
-static void real(void)
+/* How long a thread's only cgroup was throttled: it is named, and each interval is one. */
+static u64 throttled(const struct braid_stream *vm, pid_t pid)
+{
+	const struct braid_cgroup *row;
+	u64 ns = 0;
+	size_t k, nr;
+
+	row = braid_vcpu_cgroups(vm, pid, INT64_MAX, &nr);
+	NEED(row && nr == 1);
+	CHECK(strstr(row->path, "/braid-unit-") && row->id);
+	for (k = 0; k < vm->nr_throttled; k++) {
+		CHECK(vm->throttled[k].to_ns > vm->throttled[k].from_ns);
+		ns += vm->throttled[k].id == row->id ? vm->throttled[k].ns : 0;
+	}
+	return ns;
+}
+
+/* Of real cgroups, as many; the last one's process is busy. */
+static void follow_real(u32 nr)
 {
 	struct braid_cgroups of;
 	struct braid_source *source;
-	char *capture = scratch("quota.braid"), folder[512];
+	char *capture = scratch("quota.braid"), folders[MANY][512];
 	char *names[] = { capture };
-	const struct braid_cgroup *rows;
-	const struct braid_stream *vm;
-	u64 throttled_ns = 0;
-	size_t k, nr;
-	pid_t pid;
+	pid_t pids[MANY];
+	u64 ns;
+	u32 k;
 
 	if (!braid_cgroups_find(&of))
 		return;
-	snprintf(folder, sizeof(folder), "%s/braid-unit-%d", of.mount, getpid());
-	pid = busy_in(folder, of.is_v2);
-	if (!pid) {
-		fprintf(stderr, "     no cgroup can be made here\n");
-		return;
+	for (k = 0; k < nr; k++) {
+		snprintf(folders[k], sizeof(folders[k]), "%s/braid-unit-%d-%u", of.mount, getpid(), k);
+		pids[k] = process_in(folders[k], of.is_v2, k == nr - 1);
+		if (!pids[k]) {
+			fprintf(stderr, "     no cgroup can be made here\n");
+			while (k--)
+				end(pids[k], folders[k]);
+			return;
+		}
 	}
-	follow(pid, capture);
-	kill(pid, SIGKILL);
-	waitpid(pid, NULL, 0);
-	for (k = 0; k < 100 && rmdir(folder); k++)
-		nanosleep(&(struct timespec){ .tv_nsec = 10000000 }, NULL);
+	follow(pids, nr, capture);
+	for (k = 0; k < nr; k++)
+		end(pids[k], folders[k]);
 	NEED(!braid_source_open_captures(&source, names, 1, NULL));
-	vm = source->streams[0];
-	rows = braid_vcpu_cgroups(vm, pid, INT64_MAX, &nr);
-	NEED(rows && nr == 1);
-	CHECK(strstr(rows->path, "/braid-unit-") && rows->id);
-	CHECK(vm->nr_throttled);
-	for (k = 0; k < vm->nr_throttled; k++) {
-		CHECK(vm->throttled[k].id == rows->id &&
-		      vm->throttled[k].to_ns > vm->throttled[k].from_ns);
-		throttled_ns += vm->throttled[k].ns;
-	}
+	for (k = 0; k < nr - 1; k++)
+		CHECK(!throttled(source->streams[0], pids[k]));
 	/* Of 0.9 s, at 10 %; on a busy machine it may not get even that. */
-	CHECK(throttled_ns > 100000000 && throttled_ns < 1500000000);
+	ns = throttled(source->streams[0], pids[k]);
+	CHECK(ns > 100000000 && ns < 1500000000);
 	braid_source_free(source);
+}
+
+static void real(void)
+{
+	follow_real(1);
+}
+
+static void many(void)
+{
+	follow_real(MANY);
 }
 
 int main(void)
 {
 	RUN(files);
 	RUN(real);
+	RUN(many);
 	return VERDICT();
 }
