@@ -26,6 +26,7 @@
 #include <linux/errno.h>
 #include <linux/nospec.h>
 #include <linux/string.h>
+#include <uapi/linux/btf.h>
 
 #define braid_load(p)			READ_ONCE(*(p))
 #define braid_store(p, v)		WRITE_ONCE(*(p), v)
@@ -61,6 +62,7 @@ static inline bool braid_local_cas(u64 *p, u64 old, u64 new)
 
 #else /* user space */
 #include <errno.h>
+#include <linux/btf.h>
 #include <string.h>
 
 #ifndef likely

@@ -9,7 +9,7 @@
 #include <linux/mount.h>
 #include <linux/vmalloc.h>
 
-#include "guest_driver/source/btf.h"
+#include "shared/btf.h"
 #include "guest_driver/source/layout.h"
 
 #define BTF_PATH	"kernel/btf/vmlinux"

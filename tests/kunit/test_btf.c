@@ -5,7 +5,7 @@
 #include <linux/string.h>
 #include <uapi/linux/btf.h>
 
-#include "guest_driver/source/btf.h"
+#include "shared/btf.h"
 
 #define INFO(kind, nr)	(BTF_KIND_##kind << 24 | (nr))
 

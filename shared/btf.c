@@ -1,10 +1,9 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0 OR MIT
 /* Walks BTF as <uapi/linux/btf.h> defines it, with all bounds checked. */
-#include <linux/string.h>
-#include <uapi/linux/btf.h>
+#include "shared/btf.h"
 
-#include "guest_driver/source/btf.h"
-
+/* The header has grown since 7.3; the running kernel's need not have. */
+#define BYTES_KNOWN	(__builtin_offsetof(struct btf_header, str_len) + sizeof(u32))
 #define MOST_ALIASES	16	/* typedefs and qualifiers between a member and its type */
 
 struct btf_view {
@@ -19,9 +18,8 @@ static bool braid_btf_open(struct btf_view *view, const void *btf, size_t bytes)
 	const struct btf_header *head = btf;
 	u64 room = bytes;
 
-	/* The header has grown since 7.3; the running kernel's need not have. */
-	if (bytes < sizeof(*head) || head->magic != BTF_MAGIC || head->version != BTF_VERSION ||
-	    head->hdr_len < offsetofend(struct btf_header, str_len) || head->hdr_len % 4 || head->type_off % 4 ||
+	if (bytes < BYTES_KNOWN || head->magic != BTF_MAGIC || head->version != BTF_VERSION ||
+	    head->hdr_len < BYTES_KNOWN || head->hdr_len % 4 || head->type_off % 4 ||
 	    (u64)head->hdr_len + head->type_off + head->type_len > room ||
 	    (u64)head->hdr_len + head->str_off + head->str_len > room || !head->str_len)
 		return false;
@@ -103,7 +101,7 @@ static const struct btf_type *braid_btf_find(const struct btf_view *view, u32 id
 	return type;
 }
 
-/* Whether a type has so many bytes, or is an array (0). */
+/* Whether a type has so many bytes, or is an array or structure (0). */
 static bool braid_btf_is_sized(const struct btf_view *view, u32 id, u32 bytes)
 {
 	u32 k;
@@ -118,6 +116,7 @@ static bool braid_btf_is_sized(const struct btf_view *view, u32 id, u32 bytes)
 		case BTF_KIND_PTR:
 			return sizeof(void *) == bytes;
 		case BTF_KIND_ARRAY:
+		case BTF_KIND_STRUCT:
 			return !bytes;
 		case BTF_KIND_TYPEDEF:
 		case BTF_KIND_VOLATILE:
@@ -133,36 +132,62 @@ static bool braid_btf_is_sized(const struct btf_view *view, u32 id, u32 bytes)
 	return false;
 }
 
-static bool braid_btf_struct_has(const struct btf_view *view, const struct btf_type *type,
-				 const struct braid_btf_member *want)
+/* The member's offset in one structure, in bits, or -1. @width: of a bit field, else 0 */
+static s64 braid_btf_member_bits(const struct btf_view *view, const struct btf_type *type,
+				 const char *name, u32 size, u32 width)
 {
 	const struct btf_member *member = (const void *)(type + 1);
-	u32 nr = BTF_INFO_VLEN(type->info), offset = want->offset * 8;
+	u32 nr = BTF_INFO_VLEN(type->info);
+	bool packed = BTF_INFO_KFLAG(type->info);
 
-	/* The offset of a structure with bit fields has the field's bits on top: 0 here. */
-	for (; nr--; member++)
-		if (braid_btf_is_named(view, member->name_off, want->member))
-			return member->offset == offset &&
-				braid_btf_is_sized(view, member->type, want->bytes);
-	return false;
+	while (nr && !braid_btf_is_named(view, member->name_off, name)) {
+		member++;
+		nr--;
+	}
+	if (!nr || (packed ? BTF_MEMBER_BITFIELD_SIZE(member->offset) : 0) != width ||
+	    (!width && !braid_btf_is_sized(view, member->type, size)))
+		return -1;
+	return packed ? BTF_MEMBER_BIT_OFFSET(member->offset) : member->offset;
+}
+
+/* As braid_btf_member_bits(), of all structures of one name. */
+static s64 braid_btf_bits(const void *btf, size_t bytes, const char *structure, const char *member,
+			  u32 size, u32 width)
+{
+	const struct btf_type *type;
+	struct btf_view view;
+	s64 found = -1, here;
+	u32 at = 0;
+
+	if (!braid_btf_open(&view, btf, bytes))
+		return -1;
+	while ((type = braid_btf_next(&view, &at))) {
+		if (BTF_INFO_KIND(type->info) != BTF_KIND_STRUCT ||
+		    !braid_btf_is_named(&view, type->name_off, structure))
+			continue;
+		here = braid_btf_member_bits(&view, type, member, size, width);
+		if (here < 0 || (found >= 0 && found != here))
+			return -1;
+		found = here;
+	}
+	return at == view.types_bytes ? found : -1;
+}
+
+s64 braid_btf_offset(const void *btf, size_t bytes, const char *structure, const char *member,
+		     u32 size)
+{
+	s64 bits = braid_btf_bits(btf, bytes, structure, member, size, 0);
+
+	return bits % 8 ? -1 : bits / 8;
+}
+
+s64 braid_btf_bit(const void *btf, size_t bytes, const char *structure, const char *member)
+{
+	return braid_btf_bits(btf, bytes, structure, member, 0, 1);
 }
 
 bool braid_btf_has(const void *btf, size_t bytes, const struct braid_btf_member *want)
 {
-	const struct btf_type *type;
-	struct btf_view view;
-	bool found = false;
-	u32 at = 0;
-
-	if (!braid_btf_open(&view, btf, bytes))
-		return false;
-	while ((type = braid_btf_next(&view, &at))) {
-		if (BTF_INFO_KIND(type->info) != BTF_KIND_STRUCT ||
-		    !braid_btf_is_named(&view, type->name_off, want->structure))
-			continue;
-		if (!braid_btf_struct_has(&view, type, want))
-			return false;
-		found = true;
-	}
-	return found && at == view.types_bytes;
+	return braid_btf_offset(btf, bytes, want->structure, want->member, want->bytes) ==
+	       want->offset;
 }

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/* Finds structure members in BTF, the kernel's description of its own types. */
+#ifndef BRAID_SHARED_BTF_H
+#define BRAID_SHARED_BTF_H
+
+#include "shared/platform.h"
+
+/**
+ * struct braid_btf_member - Where a member is expected.
+ * @structure: Name of the structure.
+ * @member: Name of the member, not in an anonymous structure or union.
+ * @offset: In bytes.
+ * @bytes: Size of the integer, enumeration or pointer; 0: an array or structure, of any size.
+ */
+struct braid_btf_member {
+	const char *structure;
+	const char *member;
+	u32 offset;
+	u32 bytes;
+};
+
+/**
+ * braid_btf_offset() - Where BTF has a member.
+ * @btf: The BTF, aligned to 4 bytes.
+ * @bytes: Its size.
+ * @structure: Name of the structure.
+ * @member: Name of the member, not in an anonymous structure or union, and no bit field.
+ * @size: As in struct braid_btf_member.
+ *
+ * BTF may have several structures of one name: they must agree.
+ *
+ * Return: the offset in bytes; -1 if there is no such member, or for invalid BTF, or BTF with types
+ * that are newer than this file.
+ */
+s64 braid_btf_offset(const void *btf, size_t bytes, const char *structure, const char *member,
+		     u32 size);
+
+/**
+ * braid_btf_bit() - Where BTF has a member of one bit, a bit field.
+ * @btf: As for braid_btf_offset().
+ * @bytes: Likewise.
+ * @structure: Likewise.
+ * @member: Likewise.
+ *
+ * Return: the offset in bits; -1 as braid_btf_offset(), or if it is no such field.
+ */
+s64 braid_btf_bit(const void *btf, size_t bytes, const char *structure, const char *member);
+
+/**
+ * braid_btf_has() - Whether BTF describes a member as expected.
+ * @btf: As for braid_btf_offset().
+ * @bytes: Likewise.
+ * @want: The expectation.
+ *
+ * Return: true if the member is there.
+ */
+bool braid_btf_has(const void *btf, size_t bytes, const struct braid_btf_member *want);
+
+#endif /* BRAID_SHARED_BTF_H */
