@@ -205,6 +205,12 @@ int braid_throttle_pass(struct braid_states *s, const struct braid_edge *edge);
 int braid_throttle_take(struct braid_states *s, u32 number, const struct braid_item *item,
 		     const struct braid_role_info *info);
 
+/*
+ * A vCPU's thread begins to run: its run queues there are not throttled, if a moment is missing, too.
+ * The caller refreshes those that wait there.
+ */
+void braid_throttle_ran(struct braid_states *s, const struct braid_vcpu *v, u32 cpu, s64 ns);
+
 /* Events of the host are missing: what is throttled is not known. */
 void braid_throttle_forget(struct braid_states *s);
 

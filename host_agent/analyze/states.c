@@ -100,6 +100,7 @@ static int states_take_switch(struct braid_states *s, u32 number, const struct b
 	}
 	if (to) {
 		to->held_back = false;
+		braid_throttle_ran(s, to, number, item->host_ns);
 		braid_vcpu_set_thread(s, to, BRAID_THREAD_ON, number);
 		braid_mark(s, BRAID_MARK_ON_CPU, states_number_of(s, to), item->host_ns, 0, 0);
 	}

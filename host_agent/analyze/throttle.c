@@ -160,6 +160,23 @@ int braid_throttle_take(struct braid_states *s, u32 number, const struct braid_i
 	return err;
 }
 
+void braid_throttle_ran(struct braid_states *s, const struct braid_vcpu *v, u32 cpu, s64 ns)
+{
+	const struct braid_cgroup *row;
+	size_t nr, k, n;
+
+	/* Where threads are throttled, each runs on in the kernel, and each switch ends its moment. */
+	if (!s->nr_throttled || s->quota_threads)
+		return;
+	row = braid_vcpu_cgroups(v->guest, v->tid, ns, &nr);
+	for (k = s->nr_throttled; k--; ) {
+		for (n = 0; n < nr && row[n].id != s->quotas[s->throttled[k].quota].id; n++)
+			;
+		if (n < nr && s->throttled[k].cpu == cpu)
+			s->throttled[k] = s->throttled[--s->nr_throttled];
+	}
+}
+
 void braid_throttle_forget(struct braid_states *s)
 {
 	u32 k;

@@ -140,6 +140,24 @@ static void moments(void)
 	braid_states_free(&span_states);
 }
 
+/* The end of a moment is missing: a thread that runs is not held back, nor are the others there. */
+static void runs_nevertheless(void)
+{
+	memory_begin();
+	take_cgroups(cgroups, 3);
+	take_moments(false);
+	memory_switch(0, 1000, 0, 0, 70);
+	throttle(0, 1900, QUEUE, INNER, 0, true);
+	throttle(0, 1950, QUEUE + 1, OUTER, 0, true);
+	memory_switch(0, 2000, 70, 0, 9);
+	memory_switch(0, 3000, 9, 0, 70);
+	memory_switch(0, 3500, 70, 0, 9);
+	memory_switch(0, 4000, 9, 0, 70);
+	memory_switch(0, 4500, 70, 1, 0);
+	span_expect("1000-2000 running\n2000-3000 throttled by /machine\n3000-3500 running\n"
+		    "3500-4000 stolen by task9[9]\n4000-4500 running\n");
+}
+
 /* A thread that wakes in a throttled cgroup has no moment of its own, ... */
 static void wakes_in_it(void)
 {
@@ -246,6 +264,7 @@ int main(void)
 {
 	RUN(intervals);
 	RUN(moments);
+	RUN(runs_nevertheless);
 	RUN(wakes_in_it);
 	RUN(threads);
 	RUN(cgroups_of_a_time);
