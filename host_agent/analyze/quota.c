@@ -4,7 +4,7 @@
  *
  * - By the kernel's own moments, if the trace has them: from when a run queue of the cgroup is
  *   throttled until it is not, all its threads on that CPU are held back; on kernels that throttle
- *   each thread, only those that have had that moment. What else runs there changes nothing.
+ *   each thread, only those that have had their moment since. What else runs there changes nothing.
  * - Else by cpu.stat: where a thread waits for an idle CPU, within an interval in which its cgroup
  *   was throttled, that may have been the quota. This is never proven.
  * - A quota of any of its thread's cgroups counts, from the one below the root on.
@@ -93,30 +93,45 @@ static bool is_throttled(const struct braid_states *s, u32 quota, u32 cpu)
 	return false;
 }
 
-bool braid_quota_holds(const struct braid_states *s, const struct braid_vcpu *v, s64 now_ns,
-		       struct braid_state_span *span)
+/* The first of its thread's quotas that is in force where it is, or nr_quotas. */
+static u32 quota_in_force(const struct braid_states *s, const struct braid_vcpu *v, s64 now_ns)
 {
-	bool by_moments = s->quota_moments;
 	const struct braid_cgroup *row;
 	size_t nr, k;
 	u32 quota;
 
-	if (by_moments ? !s->nr_throttled || (s->quota_threads && !v->held_back) :
-			 span->culprit.kind != BRAID_CULPRIT_NOTHING)
-		return false;
 	row = braid_vcpu_cgroups(v->guest, v->tid, now_ns, &nr);
 	for (k = 0; k < nr; k++) {
 		quota = braid_quota_of(s, row[k].id);
-		if (quota == s->nr_quotas || (by_moments ? !is_throttled(s, quota, v->cpu) :
-							   !s->quotas[quota].nr_intervals))
-			continue;
-		span->culprit = (struct braid_culprit){
-			.kind = BRAID_CULPRIT_QUOTA, .id = quota, .vcpu = BRAID_NO_VCPU,
-			.task = BRAID_PID_UNKNOWN,
-		};
-		span->cpu = BRAID_NO_CPU;
-		span->within = !by_moments;
-		return true;
+		if (quota < s->nr_quotas && (s->quota_moments ? is_throttled(s, quota, v->cpu) :
+								s->quotas[quota].nr_intervals > 0))
+			return quota;
 	}
-	return false;
+	return s->nr_quotas;
+}
+
+bool braid_quota_is_in_force(const struct braid_states *s, const struct braid_vcpu *v, s64 now_ns)
+{
+	return quota_in_force(s, v, now_ns) < s->nr_quotas;
+}
+
+bool braid_quota_holds(const struct braid_states *s, const struct braid_vcpu *v, s64 now_ns,
+		       struct braid_state_span *span)
+{
+	u32 quota;
+
+	if (s->quota_moments ? !s->nr_throttled : span->culprit.kind != BRAID_CULPRIT_NOTHING)
+		return false;
+	if (s->quota_moments && s->quota_threads && v->held_back != BRAID_HELD)
+		return false;
+	quota = quota_in_force(s, v, now_ns);
+	if (quota == s->nr_quotas)
+		return false;
+	span->culprit = (struct braid_culprit){
+		.kind = BRAID_CULPRIT_QUOTA, .id = quota, .vcpu = BRAID_NO_VCPU,
+		.task = BRAID_PID_UNKNOWN,
+	};
+	span->cpu = BRAID_NO_CPU;
+	span->within = !s->quota_moments;
+	return true;
 }

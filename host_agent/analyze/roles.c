@@ -62,7 +62,7 @@ static const struct {
 	{ "tracebraid", "cpu_online", BRAID_ROLE_ONLINE, 2, { "cpu", "online" } },
 	{ BRAID_QUOTA_SYSTEM, "throttle", BRAID_ROLE_THROTTLE, 3, { "queue", "cgroup", "cpu" } },
 	{ BRAID_QUOTA_SYSTEM, "throttled", BRAID_ROLE_THROTTLED, 1, { "ret" } },
-	{ BRAID_QUOTA_SYSTEM, "unthrottle", BRAID_ROLE_UNTHROTTLE, 1, { "queue" } },
+	{ BRAID_QUOTA_SYSTEM, "unthrottle", BRAID_ROLE_UNTHROTTLE, 1, { "queue", "throttled" } },
 	{ BRAID_QUOTA_SYSTEM, "held_back", BRAID_ROLE_HELD_BACK, 0, { NULL } },
 	{ "raw_syscalls", "sys_enter", BRAID_ROLE_CALL_ENTER, 0, { "id" } },
 	{ "raw_syscalls", "sys_exit", BRAID_ROLE_CALL_EXIT, 0, { "id" } },

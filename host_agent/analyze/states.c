@@ -99,7 +99,6 @@ static int states_take_switch(struct braid_states *s, u32 number, const struct b
 		s->moved_unseen++;
 	}
 	if (to) {
-		to->held_back = false;
 		braid_throttle_ran(s, to, number, item->host_ns);
 		braid_vcpu_set_thread(s, to, BRAID_THREAD_ON, number);
 		braid_mark(s, BRAID_MARK_ON_CPU, states_number_of(s, to), item->host_ns, 0, 0);
@@ -149,6 +148,7 @@ static int take_place(struct braid_states *s, const struct braid_item *item,
 		braid_vcpu_note_waker(s, v, item);
 	thread = wakeup ? BRAID_THREAD_WAITS : (int)v->thread;
 	braid_vcpu_set_thread(s, v, thread, cpu);
+	braid_throttle_check(s, v, item->host_ns);
 	return refresh(s, v, item->host_ns);
 }
 
@@ -220,6 +220,7 @@ static int states_take_kvm(struct braid_states *s, const struct braid_item *item
 			return err;
 		v->entries += braid_vcpu_observes(v, item->host_ns);
 		v->exit.returned = true;
+		v->held_back = BRAID_HELD_NOT;
 		v->ipi = -1;
 		braid_mark(s, BRAID_MARK_ENTERED, states_number_of(s, v), item->host_ns, 0, 0);
 	}
@@ -316,7 +317,7 @@ static int states_take_host(struct braid_states *s, const struct braid_item *ite
 	case BRAID_ROLE_HELD_BACK:
 		v = vcpu_of(s, braid_format_pid(item), item->host_ns);
 		if (v)
-			v->held_back = true;
+			braid_throttle_hold(s, v, item->host_ns);
 		return 0;
 	case BRAID_ROLE_CALL_ENTER:
 	case BRAID_ROLE_CALL_EXIT:

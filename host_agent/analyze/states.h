@@ -289,7 +289,8 @@ struct braid_vcpu {
 	u64 ns[BRAID_NR_VCPU_STATES];	/* of all spans */
 	u64 bound_sum_ns;	/* of these, except UNKNOWN: within the bound of a guest's switch,
 				   or an interval of cpu.stat */
-	bool held_back;		/* by its own moment: throttle_cfs_rq_work, since it last ran */
+	/* By its own moment, until it goes on; PERHAPS: if a quota is in force before that */
+	enum { BRAID_HELD_NOT, BRAID_HELD_PERHAPS, BRAID_HELD } held_back;
 	struct braid_cpu_sums sums;	/* by its tasks */
 };
 

@@ -113,6 +113,19 @@ static size_t find_queue(const struct braid_states *s, u64 address)
 	return k;
 }
 
+/*
+ * In an interrupt that came between a thread's moment and the kernel's look at its run queue: it
+ * has not gone on, as far as kvm_entry tells.
+ */
+static void hold_late(struct braid_states *s, u32 cpu, s64 ns)
+{
+	u32 k = cpu < s->nr_cpus && s->any_kvm ? s->cpus[cpu].first_on : BRAID_NO_VCPU;
+
+	for (; k != BRAID_NO_VCPU; k = s->vcpus[k].next)
+		if (s->vcpus[k].held_back == BRAID_HELD_PERHAPS)
+			braid_throttle_hold(s, &s->vcpus[k], ns);
+}
+
 /* Return: 0, -ENOMEM or the op's error. */
 static int throttle(struct braid_states *s, const struct braid_host_cpu *cpu, s64 ns)
 {
@@ -124,7 +137,32 @@ static int throttle(struct braid_states *s, const struct braid_host_cpu *cpu, s6
 		return 0;
 	if (braid_array_push(s->throttled, s->nr_throttled, s->throttled_capacity, queue))
 		return braid_out_of_memory();
+	hold_late(s, queue.cpu, ns);
 	return throttle_refresh(s, queue.cpu, ns);
+}
+
+static void check_list(const struct braid_states *s, u32 first, s64 ns)
+{
+	for (; first != BRAID_NO_VCPU; first = s->vcpus[first].next)
+		braid_throttle_check(s, &s->vcpus[first], ns);
+}
+
+/* Return: 0 or the op's error. */
+static int unthrottle(struct braid_states *s, u64 address, s64 ns)
+{
+	size_t k = find_queue(s, address);
+	u32 cpu;
+
+	if (k == s->nr_throttled)
+		return 0;
+	cpu = s->throttled[k].cpu;
+	s->throttled[k] = s->throttled[--s->nr_throttled];
+	if (cpu >= s->nr_cpus)
+		return 0;
+	check_list(s, s->cpus[cpu].first_on, ns);
+	check_list(s, s->cpus[cpu].first_waiter, ns);
+	check_list(s, s->cpus[cpu].first_behind, ns);
+	return throttle_refresh(s, cpu, ns);
 }
 
 int braid_throttle_take(struct braid_states *s, u32 number, const struct braid_item *item,
@@ -132,7 +170,6 @@ int braid_throttle_take(struct braid_states *s, u32 number, const struct braid_i
 {
 	struct braid_host_cpu *cpu = &s->cpus[number];
 	s64 value = 0, id = 0, of = 0;
-	size_t k;
 	int err = 0;
 
 	braid_role_number(info, 0, item, &value);
@@ -149,23 +186,34 @@ int braid_throttle_take(struct braid_states *s, u32 number, const struct braid_i
 		if (cpu->throttles && value)
 			err = throttle(s, cpu, item->host_ns);
 		cpu->throttles = 0;
-	} else {
-		k = find_queue(s, value);
-		if (k == s->nr_throttled)
-			return 0;
-		of = s->throttled[k].cpu;
-		s->throttled[k] = s->throttled[--s->nr_throttled];
-		err = throttle_refresh(s, of, item->host_ns);
+	} else if (!braid_role_number(info, 1, item, &of) || !of) {
+		err = unthrottle(s, value, item->host_ns);
 	}
 	return err;
 }
 
-void braid_throttle_ran(struct braid_states *s, const struct braid_vcpu *v, u32 cpu, s64 ns)
+/* Threads ------------------------------------------------------------------------------------ */
+
+void braid_throttle_hold(const struct braid_states *s, struct braid_vcpu *v, s64 ns)
+{
+	v->held_back = braid_quota_is_in_force(s, v, ns) ? BRAID_HELD : BRAID_HELD_PERHAPS;
+}
+
+void braid_throttle_check(const struct braid_states *s, struct braid_vcpu *v, s64 ns)
+{
+	if (v->held_back == BRAID_HELD && !braid_quota_is_in_force(s, v, ns))
+		v->held_back = BRAID_HELD_NOT;
+}
+
+void braid_throttle_ran(struct braid_states *s, struct braid_vcpu *v, u32 cpu, s64 ns)
 {
 	const struct braid_cgroup *row;
 	size_t nr, k, n;
 
-	/* Where threads are throttled, each runs on in the kernel, and each switch ends its moment. */
+	/* It may have been preempted after its moment: only kvm_entry shows that it goes on. */
+	if (!s->any_kvm)
+		v->held_back = BRAID_HELD_NOT;
+	/* Where threads are throttled, each may run on in the kernel. */
 	if (!s->nr_throttled || s->quota_threads)
 		return;
 	row = braid_vcpu_cgroups(v->guest, v->tid, ns, &nr);

@@ -17,6 +17,8 @@
 
 enum { THROTTLE = MEMORY_FORMATS + 1, THROTTLED, UNTHROTTLE, HELD_BACK, NR_FORMATS = HELD_BACK };
 
+#define QUEUE_FIELD	FORMAT_FIELD("u64 queue", 8, 8, 0)
+
 static struct braid_cgroup cgroups[] = {
 	{ .tid = 60, .id = 9, .path = "/other" },
 	{ .tid = 70, .id = OUTER, .path = "/machine" },
@@ -35,19 +37,20 @@ static void take_moments(bool of_threads)
 {
 	static struct braid_event_format formats[NR_FORMATS] = {
 		[THROTTLE - 1] = { .id = THROTTLE, .system = SYSTEM, .name = "throttle",
-			.format = FORMAT_HEAD FORMAT_FIELD("u64 queue", 8, 8, 0)
-				  FORMAT_FIELD("u64 cgroup", 16, 8, 0)
+			.format = FORMAT_HEAD QUEUE_FIELD FORMAT_FIELD("u64 cgroup", 16, 8, 0)
 				  FORMAT_FIELD("s32 cpu", 24, 4, 1) FORMAT_END },
 		[THROTTLED - 1] = { .id = THROTTLED, .system = SYSTEM, .name = "throttled",
 			.format = FORMAT_HEAD FORMAT_FIELD("u8 ret", 8, 1, 0) FORMAT_END },
-		[UNTHROTTLE - 1] = { .id = UNTHROTTLE, .system = SYSTEM, .name = "unthrottle",
-			.format = FORMAT_HEAD FORMAT_FIELD("u64 queue", 8, 8, 0) FORMAT_END },
+		[UNTHROTTLE - 1] = { .id = UNTHROTTLE, .system = SYSTEM, .name = "unthrottle" },
 		[HELD_BACK - 1] = { .id = HELD_BACK, .system = SYSTEM, .name = "held_back",
 			.format = FORMAT_HEAD FORMAT_END },
 	};
 	u32 k;
 
 	memcpy(formats, memory_formats, sizeof(memory_formats));
+	formats[UNTHROTTLE - 1].format = of_threads ?
+		FORMAT_HEAD QUEUE_FIELD FORMAT_FIELD("u8 throttled", 16, 1, 0) FORMAT_END :
+		FORMAT_HEAD QUEUE_FIELD FORMAT_END;
 	for (k = 0; k < NR_FORMATS; k++)
 		formats[k].format_bytes = strlen(formats[k].format);
 	memory_host.formats = formats;
@@ -195,6 +198,95 @@ static void threads(void)
 		    "2500-3000 running\n");
 }
 
+/* The moment of thread 70 on CPU 0, which another one takes then. */
+static void held_back(s64 ns)
+{
+	memory_add(0, ns, HELD_BACK, 70);
+	memory_switch(0, ns + 100, 70, 0, 8);
+}
+
+/* Its moment counts while a quota holds it back, and not for the next time that one does. */
+static void threads_again(void)
+{
+	memory_begin();
+	take_cgroups(cgroups, 3);
+	take_moments(true);
+	memory_switch(0, 1000, 0, 0, 70);
+	held_back(1100);			/* too late: it is not throttled any more */
+	throttle(0, 1300, QUEUE, OUTER, 0, true);
+	memory_switch(0, 1500, 8, 0, 70);
+	held_back(1600);
+	unthrottle(1, 1800, QUEUE);
+	throttle(0, 1900, QUEUE, OUTER, 0, true);
+	memory_switch(0, 2000, 8, 0, 70);
+	memory_add(0, 2100, HELD_BACK, 70);
+	unthrottle(0, 2150, QUEUE);		/* before it leaves the CPU */
+	memory_switch(0, 2200, 70, 0, 8);
+	throttle(0, 2300, QUEUE, OUTER, 0, true);
+	memory_switch(0, 2500, 8, 0, 70);
+	memory_switch(0, 3000, 70, 1, 0);
+	span_expect("1000-1200 running\n1200-1500 stolen by task8[8]\n1500-1700 running\n"
+		    "1700-1800 throttled by /machine\n1800-2000 stolen by task8[8]\n"
+		    "2000-2200 running\n2200-2500 stolen by task8[8]\n2500-3000 running\n");
+}
+
+/* An interrupt, or a neighbour, between a thread's moment and the kernel's look; it goes on. */
+static void threads_in_between(void)
+{
+	memory_begin();
+	take_cgroups(cgroups, 3);
+	take_moments(true);
+	memory_switch(0, 1000, 0, 0, 70);
+	memory_entry(0, 1010, 70);
+	memory_exit(0, 1020, 70, 12);
+	memory_add(0, 1100, HELD_BACK, 70);
+	throttle(0, 1150, QUEUE, OUTER, 0, true);
+	memory_switch(0, 1200, 70, 0, 8);
+	memory_switch(0, 1300, 8, 0, 70);
+	memory_switch(0, 1310, 70, 0, 8);
+	unthrottle(1, 1500, QUEUE);
+	memory_switch(0, 1600, 8, 0, 70);
+	memory_add(0, 1700, HELD_BACK, 70);
+	memory_entry(0, 1800, 70);
+	memory_exit(0, 1900, 70, 1);
+	throttle(0, 1950, QUEUE, OUTER, 0, true);
+	memory_switch(0, 2000, 70, 0, 8);
+	memory_switch(0, 2100, 8, 0, 70);
+	memory_switch(0, 2200, 70, 1, 0);
+	NEED(!span_walk());
+	CHECK_EQ(span_states.vcpus[0].ns[BRAID_VCPU_THROTTLED], 290);
+	CHECK_EQ(span_states.vcpus[0].ns[BRAID_VCPU_STOLEN], 200);
+	braid_states_free(&span_states);
+}
+
+/* The kernel was to unthrottle a run queue, and did not; two quotas; another CPU. */
+static void threads_still(void)
+{
+	memory_begin();
+	take_cgroups(cgroups, 3);
+	take_moments(true);
+	memory_switch(0, 1000, 0, 0, 70);
+	memory_switch(1, 1000, 9, 1, 0);
+	throttle(0, 1050, QUEUE, OUTER, 0, true);
+	held_back(1100);
+	unthrottle(0, 1300, QUEUE);
+	memory_put(&memory_rings[0].events[memory_rings[0].nr - 1], 16, 1, 1);
+	throttle(0, 1400, QUEUE + 1, INNER, 0, true);
+	unthrottle(0, 1500, QUEUE);
+	unthrottle(0, 1600, QUEUE + 1);
+	memory_switch(0, 1700, 8, 0, 70);
+	throttle(0, 1750, QUEUE, OUTER, 0, true);
+	held_back(1800);
+	memory_migrate(0, 2000, 70, 1);
+	throttle(1, 2100, QUEUE + 2, OUTER, 1, true);
+	memory_switch(1, 2200, 0, 0, 70);
+	memory_switch(1, 3000, 70, 1, 0);
+	span_expect("1000-1200 running\n1200-1500 throttled by /machine\n"
+		    "1500-1600 throttled by /machine/guest\n1600-1700 stolen by task8[8]\n"
+		    "1700-1900 running\n1900-2000 throttled by /machine\n"
+		    "2000-2200 stolen by nothing (idle CPU)\n2200-3000 running\n");
+}
+
 /* A thread's cgroups at a time are those of its last rows; the first ones hold before, too. */
 static void cgroups_of_a_time(void)
 {
@@ -267,6 +359,9 @@ int main(void)
 	RUN(runs_nevertheless);
 	RUN(wakes_in_it);
 	RUN(threads);
+	RUN(threads_again);
+	RUN(threads_in_between);
+	RUN(threads_still);
 	RUN(cgroups_of_a_time);
 	RUN(analyses);
 	RUN(steal_of_the_host);
