@@ -67,11 +67,20 @@ void braid_qemus_of_domains(struct braid_domain *domains, size_t nr)
 		closedir(proc);
 }
 
-bool braid_pids_of_host(void)
+static bool process_is_of_host(void)
 {
 	struct stat st;
 
 	return stat("/proc/self/ns/pid", &st) || st.st_ino == FIRST_PID_NAMESPACE;
+}
+
+bool braid_pids_of_host(void)
+{
+	static enum { UNKNOWN, YES, NO } known;		/* a process does not change it */
+
+	if (known == UNKNOWN)
+		known = process_is_of_host() ? YES : NO;
+	return known == YES;
 }
 
 size_t braid_process_threads(pid_t pid, pid_t *tids, size_t room)
