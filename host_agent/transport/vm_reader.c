@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -23,6 +24,7 @@
 
 #define DEADLINE_NS	1000000000ULL	/* a page that is swapped in takes less */
 #define WATCH_MS	200
+#define ANSWER_NS	(DEADLINE_NS + 2 * WATCH_MS * 1000000ULL)
 
 struct vm_request {
 	u32 number;
@@ -157,7 +159,9 @@ static void vm_reader_supervise(void *unused, int socket)
 
 int braid_vm_reader_start(void)
 {
+	const struct timeval limit = { ANSWER_NS / 1000000000, ANSWER_NS % 1000000000 / 1000 };
 	pid_t pid;
+	int err;
 
 	if (reader_fd >= 0)
 		return 0;
@@ -165,7 +169,10 @@ int braid_vm_reader_start(void)
 		      0);
 	if (shared == MAP_FAILED)
 		return braid_fail(-errno, "cannot map memory: %s", strerror(errno));
-	return braid_helper_start(&reader_fd, &pid, vm_reader_supervise, NULL);
+	err = braid_helper_start(&reader_fd, &pid, vm_reader_supervise, NULL);
+	if (!err && setsockopt(reader_fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit)))
+		err = braid_fail(-errno, "cannot limit a wait: %s", strerror(errno));
+	return err;
 }
 
 /* The agent ------------------------------------------------------------------------------------ */
@@ -173,23 +180,19 @@ int braid_vm_reader_start(void)
 /* The answer to this request; those to former ones, which came too late, are dropped. */
 static int vm_reader_await(u32 number, struct vm_answer *answer)
 {
-	const u64 end_ns = braid_monotonic_ns() + DEADLINE_NS + 2 * WATCH_MS * 1000000ULL;
-	struct pollfd p = { .fd = reader_fd, .events = POLLIN };
-	s64 left_ns;
-	int ready;
+	const u64 end_ns = braid_monotonic_ns() + ANSWER_NS;
+	ssize_t n;
 
-	for (;;) {
-		left_ns = end_ns - braid_monotonic_ns();
-		ready = left_ns > 0 ? poll(&p, 1, left_ns / 1000000 + 1) : 0;
-		if (!ready)
-			return -ETIMEDOUT;
-		if (ready < 0 && errno == EINTR)
-			continue;
-		if (read(reader_fd, answer, sizeof(*answer)) != sizeof(*answer))
-			return -EIO;
-		if (answer->number == number)
+	do {
+		n = read(reader_fd, answer, sizeof(*answer));	/* ANSWER_NS at most */
+		if (n == sizeof(*answer) && answer->number == number)
 			return 0;
-	}
+		if (n >= 0 && n != sizeof(*answer))
+			return -EIO;
+		if (n < 0 && errno != EINTR)
+			return errno == EAGAIN ? -ETIMEDOUT : -EIO;
+	} while (braid_monotonic_ns() < end_ns);
+	return -ETIMEDOUT;
 }
 
 static void vm_reader_scatter(const struct braid_vm_read *r, const u8 *from)
