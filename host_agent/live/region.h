@@ -180,7 +180,7 @@ size_t braid_region_source_fds(const struct braid_region_source *s, struct pollf
 bool braid_region_source_rings(const struct braid_region_source *s);
 
 /** braid_region_source_gather - as braid_endpoint_gather(), before a poll */
-void braid_region_source_gather(struct braid_region_source *s);
+bool braid_region_source_gather(struct braid_region_source *s);
 
 /** braid_region_source_rest_ns - as braid_endpoint_rest_ns() */
 u64 braid_region_source_rest_ns(const struct braid_region_source *s);

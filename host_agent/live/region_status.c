@@ -47,10 +47,10 @@ bool braid_region_source_rings(const struct braid_region_source *s)
 	return s->control.wake_asked;
 }
 
-void braid_region_source_gather(struct braid_region_source *s)
+bool braid_region_source_gather(struct braid_region_source *s)
 {
-	if (s->phase == BRAID_PHASE_RECORDING && !s->end.ending)
-		braid_endpoint_gather(s->endpoint);
+	return s->phase == BRAID_PHASE_RECORDING && !s->end.ending &&
+	       braid_endpoint_gather(s->endpoint);
 }
 
 u64 braid_region_source_rest_ns(const struct braid_region_source *s)

@@ -44,15 +44,19 @@ static bool is_due(const struct braid_record_guest *guest, u64 now_ns)
 	return guest->due_ns <= now_ns + guest->rest_ns / 8;
 }
 
-/* What the polls of all guests that are due begin with is read at once. */
+/* What the polls of all guests that are due need is read together, step by step. */
 static void gather(struct braid_recording *r, u64 now_ns)
 {
+	bool more;
 	size_t k;
 
-	for (k = 0; k < r->nr_guests; k++)
-		if (is_due(&r->guests[k], now_ns))
-			braid_region_source_gather(r->guests[k].source);
-	braid_endpoint_fetch();
+	do {
+		more = false;
+		for (k = 0; k < r->nr_guests; k++)
+			if (is_due(&r->guests[k], now_ns))
+				more |= braid_region_source_gather(r->guests[k].source);
+		braid_endpoint_fetch();
+	} while (more);
 }
 
 /* Polls a guest if it is due. Returns enum braid_poll_result or the capture's error. */

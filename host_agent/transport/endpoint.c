@@ -91,10 +91,9 @@ u64 braid_endpoint_rest_ns(const struct braid_endpoint *p)
 	return p->ops->rest_ns ? p->ops->rest_ns(p) : 0;
 }
 
-void braid_endpoint_gather(struct braid_endpoint *p)
+bool braid_endpoint_gather(struct braid_endpoint *p)
 {
-	if (p->ops->gather)
-		p->ops->gather(p);
+	return p->ops->gather && p->ops->gather(p);
 }
 
 void braid_endpoint_fetch(void)

@@ -26,7 +26,7 @@ struct braid_endpoint_ops {
 	void (*settle)(struct braid_endpoint *p);	/* NULL: nothing is pending */
 	u64 (*unproven)(const struct braid_endpoint *p);	/* NULL: 0 */
 	u64 (*rest_ns)(const struct braid_endpoint *p);		/* NULL: 0 */
-	void (*gather)(struct braid_endpoint *p);		/* NULL: nothing */
+	bool (*gather)(struct braid_endpoint *p);		/* NULL: nothing */
 };
 
 /* Each kind begins with it. */
@@ -130,13 +130,15 @@ u64 braid_endpoint_unproven(const struct braid_endpoint *p);
 u64 braid_endpoint_rest_ns(const struct braid_endpoint *p);
 
 /**
- * braid_endpoint_gather - get ready to be served
+ * braid_endpoint_gather - get ready to be served, a step further
  * @p: the endpoint
  *
- * What many endpoints need for that is read by one braid_endpoint_fetch(), before any of them is
+ * What many endpoints need for a step is read by one braid_endpoint_fetch(), before any of them is
  * served or closed.
+ *
+ * Return: whether there is something to fetch, and maybe another step after it.
  */
-void braid_endpoint_gather(struct braid_endpoint *p);
+bool braid_endpoint_gather(struct braid_endpoint *p);
 
 /** braid_endpoint_fetch - read what was gathered */
 void braid_endpoint_fetch(void);

@@ -45,9 +45,11 @@ int braid_vm_batch_read(struct braid_vm_batch *b)
 	return err;
 }
 
-void braid_vm_batch_gather(struct braid_vm_batch *b)
+bool braid_vm_batch_gather(struct braid_vm_batch *b)
 {
-	if (!b->err)
-		braid_vm_memory_gather(b->vm, b->parts, b->nr, &b->err);
+	bool waits = !b->err && b->nr &&
+		     braid_vm_memory_gather(b->vm, b->parts, b->nr, &b->err);
+
 	b->nr = 0;
+	return waits;
 }

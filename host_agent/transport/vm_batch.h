@@ -38,7 +38,9 @@ int braid_vm_batch_read(struct braid_vm_batch *b);
  * braid_vm_batch_gather - have the next braid_vm_memory_fetch() read what was added
  *
  * braid_vm_batch_read() returns the result.
+ *
+ * Return: whether there is something to fetch; if not, it was read, or nothing was added.
  */
-void braid_vm_batch_gather(struct braid_vm_batch *b);
+bool braid_vm_batch_gather(struct braid_vm_batch *b);
 
 #endif /* BRAID_TRANSPORT_VM_BATCH_H */

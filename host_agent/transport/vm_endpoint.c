@@ -95,12 +95,11 @@ static u64 vm_endpoint_unproven(const struct braid_endpoint *endpoint)
 	return p->mapping ? braid_vm_mirror_unproven(p->mirror) : 0;
 }
 
-static void vm_endpoint_gather(struct braid_endpoint *endpoint)
+static bool vm_endpoint_gather(struct braid_endpoint *endpoint)
 {
 	struct vm_endpoint *p = (struct vm_endpoint *)endpoint;
 
-	if (p->mapping)
-		braid_vm_mirror_gather(p->mirror);
+	return p->mapping && braid_vm_mirror_gather(p->mirror);
 }
 
 static u64 vm_endpoint_rest_ns(const struct braid_endpoint *endpoint)

@@ -322,9 +322,9 @@ static struct vm_gathered {
 	struct vm_vectors v;
 	int *err;
 } gathered[BRAID_VM_READS];
-static size_t nr_gathered, parts_gathered;
+static size_t nr_gathered, parts_gathered, bytes_gathered;
 
-void braid_vm_memory_gather(const struct braid_vm_memory *vm, const struct braid_vm_part *parts,
+bool braid_vm_memory_gather(const struct braid_vm_memory *vm, const struct braid_vm_part *parts,
 			    size_t nr, int *err)
 {
 	struct vm_gathered *g;
@@ -332,25 +332,41 @@ void braid_vm_memory_gather(const struct braid_vm_memory *vm, const struct braid
 
 	for (k = 0; k < nr; k++)
 		bytes += parts[k].bytes;
-	if (nr > BRAID_VM_READ_PARTS || bytes > BRAID_VM_READ_BYTES / BRAID_VM_READS) {
+	if (nr > BRAID_VM_READ_PARTS || bytes > BRAID_VM_READ_BYTES) {
 		*err = braid_vm_memory_parts(vm, parts, nr);
-		return;
+		return false;
 	}
-	if (nr_gathered == BRAID_VM_READS || parts_gathered + nr > BRAID_VM_READS_PARTS)
+	if (nr_gathered == BRAID_VM_READS || parts_gathered + nr > BRAID_VM_READS_PARTS ||
+	    bytes_gathered + bytes > BRAID_VM_READ_BYTES)
 		braid_vm_memory_fetch();
 	g = &gathered[nr_gathered];
 	*err = vm_memory_prepare(vm, parts, nr, &g->v);
-	if (*err || !nr)
-		return;
+	if (*err)
+		return false;
 	g->vm = vm;
 	g->err = err;
 	nr_gathered++;
 	parts_gathered += g->v.nr_remote;
+	bytes_gathered += bytes;
+	return true;
+}
+
+/* Which of the processes that were read live. */
+static void vm_memory_gathered_live(struct pollfd *p, size_t nr)
+{
+	size_t k;
+
+	for (k = 0; k < nr; k++)
+		p[k] = (struct pollfd){ .fd = gathered[k].vm->pidfd, .events = POLLIN };
+	if (poll(p, nr, 0) < 0)
+		for (k = 0; k < nr; k++)
+			p[k].revents = POLLERR;
 }
 
 void braid_vm_memory_fetch(void)
 {
 	struct braid_vm_read reads[BRAID_VM_READS];
+	struct pollfd ended[BRAID_VM_READS];
 	size_t nr = nr_gathered, k;
 
 	for (k = 0; k < nr; k++) {
@@ -360,13 +376,15 @@ void braid_vm_memory_fetch(void)
 			g->vm->pid, g->v.local, g->v.remote, g->v.nr_local, g->v.nr_remote, 0,
 		};
 	}
-	if (nr)
+	if (nr) {
 		braid_vm_reader_read_many(reads, nr);
+		vm_memory_gathered_live(ended, nr);
+	}
 	for (k = 0; k < nr; k++)
 		*gathered[k].err = reads[k].got < 0 ? reads[k].got :
-				   !vm_memory_lives(gathered[k].vm) ? -ESRCH :
+				   ended[k].revents ? -ESRCH :
 				   (size_t)reads[k].got == gathered[k].v.bytes ? 0 : -EFAULT;
-	nr_gathered = parts_gathered = 0;
+	nr_gathered = parts_gathered = bytes_gathered = 0;
 }
 
 int braid_vm_memory_read(const struct braid_vm_memory *vm, u64 address, void *to, size_t bytes)

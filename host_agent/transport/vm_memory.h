@@ -101,8 +101,10 @@ int braid_vm_memory_parts(const struct braid_vm_memory *vm, const struct braid_v
  * @err: 0; then set to the result: as that of braid_vm_memory_parts(), or -EAGAIN
  *
  * What was gathered of many processes is read at once, which costs little more than one of them.
+ *
+ * Return: whether it waits for that; if not, @err is set.
  */
-void braid_vm_memory_gather(const struct braid_vm_memory *vm, const struct braid_vm_part *parts,
+bool braid_vm_memory_gather(const struct braid_vm_memory *vm, const struct braid_vm_part *parts,
 			    size_t nr, int *err);
 
 /** braid_vm_memory_fetch - read what was gathered */

@@ -29,11 +29,6 @@ static void vm_mirror_add_head(struct braid_vm_mirror *m, struct braid_vm_head *
 			   offsetof(struct braid_mailbox, guest_heartbeat), &to->beat,
 			   sizeof(to->beat));
 	braid_vm_batch_add(b, sections[BRAID_SECTION_CLOCK].offset, &to->cells, sizeof(to->cells));
-	braid_vm_batch_add(b, sections[BRAID_SECTION_DIRECTORY].offset, &to->directory,
-			   sizeof(to->directory));
-	braid_vm_batch_add(b, sections[BRAID_SECTION_SYMBOLS].offset, &to->symbols,
-			   sizeof(to->symbols));
-	braid_vm_batch_add(b, sections[BRAID_SECTION_COMMS].offset, &to->comms, sizeof(to->comms));
 }
 
 static bool vm_mirror_is_same(const struct braid_vm_mirror *m, const struct braid_vm_head *head)
@@ -77,41 +72,43 @@ static bool vm_mirror_prove(struct braid_vm_mirror *m)
 	return any;
 }
 
-static void vm_mirror_add_look(struct braid_vm_mirror *m)
+/* Each step of a turn uses what was read after the step before it, and adds what is read next. */
+
+static void vm_mirror_begin_turn(struct braid_vm_mirror *m)
 {
 	size_t k;
 
+	m->now_ns = braid_vm_mirror_now_ns();
+	m->news = false;
 	vm_mirror_add_head(m, &m->now);
 	for (k = 0; k < m->nr_rings; k++)
 		braid_vm_ring_look(&m->rings[k].r, &m->batch);
 }
 
-void braid_vm_mirror_gather(struct braid_vm_mirror *m)
-{
-	if (m->mapping->gone || m->gathered)
-		return;
-	m->look_ns = braid_vm_mirror_now_ns();
-	vm_mirror_add_look(m);
-	braid_vm_batch_gather(&m->batch);
-	m->gathered = true;
-}
-
+/* Return: whether it is the same region. */
 static bool vm_mirror_first_look(struct braid_vm_mirror *m)
 {
-	if (!m->gathered) {
-		m->look_ns = m->now_ns;
-		vm_mirror_add_look(m);
-	}
-	m->gathered = false;
-	if (!braid_vm_mirror_read(m, m->now_ns))
+	size_t k;
+
+	if (!vm_mirror_is_same(m, &m->now)) {
+		braid_vm_mirror_gone(m, "the guest has freed it, or was reset");
 		return false;
-	if (vm_mirror_is_same(m, &m->now))
-		return true;
-	braid_vm_mirror_gone(m, "the guest has freed it, or was reset");
-	return false;
+	}
+	braid_vm_mirror_seek(m);
+	for (k = 0; k < m->nr_rings; k++)
+		m->news |= braid_vm_ring_lives(&m->rings[k].r);
+	m->news |= vm_mirror_beats(m, m->now_ns);
+	m->news = m->news && vm_mirror_prove(m);
+	m->turn++;
+	m->looked_ns = m->now_ns;
+	m->begun_ns = m->begun_ns ? m->begun_ns : m->now_ns;
+	if (m->now.region.state == BRAID_STATE_LIVE)
+		m->live_ns = m->now_ns;
+	braid_vm_mirror_follow_buffers(m);
+	return m->now.buffers_seq == m->next.buffers_seq;
 }
 
-static bool vm_mirror_copy(struct braid_vm_mirror *m)
+static bool vm_mirror_choose(struct braid_vm_mirror *m)
 {
 	size_t k;
 
@@ -125,11 +122,15 @@ static bool vm_mirror_copy(struct braid_vm_mirror *m)
 		return false;
 	for (k = 0; k < m->nr_rings; k++)
 		braid_vm_ring_choose(&m->rings[k].r, &m->batch);
-	if (!braid_vm_mirror_read(m, m->now_ns))
-		return false;
+	return true;
+}
+
+static void vm_mirror_copy(struct braid_vm_mirror *m)
+{
+	size_t k;
+
 	for (k = 0; k < m->nr_rings; k++)
 		braid_vm_ring_copy(&m->rings[k].r, &m->batch);
-	return braid_vm_mirror_read(m, m->now_ns);
 }
 
 /* The eighths of a ring, or of four turns' most, that this turn copies; 8: it may be lapped. */
@@ -164,81 +165,108 @@ u64 braid_vm_mirror_rest_ns(const struct braid_vm_mirror *m)
 	return m->rest_ns;
 }
 
-/* Return: whether something was copied that the second look confirms. */
-static bool vm_mirror_second_look(struct braid_vm_mirror *m)
+static bool vm_mirror_copies(const struct braid_vm_mirror *m)
 {
-	bool copied = false;
 	size_t k;
 
-	for (k = 0; k < m->nr_rings; k++) {
-		copied |= m->rings[k].r.nr;
+	for (k = 0; k < m->nr_rings; k++)
+		if (m->rings[k].r.nr)
+			return true;
+	return false;
+}
+
+/* Return: whether one is needed. */
+static bool vm_mirror_look_again(struct braid_vm_mirror *m)
+{
+	size_t k;
+
+	vm_mirror_pace(m);
+	if (!vm_mirror_copies(m) && !braid_vm_mirror_cells_are_due(m) &&
+	    m->now.region.state != BRAID_STATE_DOWN)
+		return false;
+	for (k = 0; k < m->nr_rings; k++)
 		braid_vm_ring_again(&m->rings[k].r, &m->batch);
-	}
 	vm_mirror_add_head(m, &m->then);
-	if (!braid_vm_mirror_read(m, m->now_ns))
-		return false;
-	if (!vm_mirror_is_same(m, &m->then)) {
-		braid_vm_mirror_gone(m, "the guest has freed it, or was reset");
-		return false;
-	}
-	for (k = 0; k < m->nr_rings; k++) {
-		if (m->then.buffers_seq != m->next.buffers_seq)
-			m->rings[k].r.nr = 0;	/* (R3) it may be another ring's */
-		braid_vm_ring_stage(&m->rings[k].r);
-	}
-	return copied;
+	braid_vm_mirror_add_tables(m);
+	return true;
 }
 
 /*
  * The guest writes no more. Its driver clears the beacons before it frees a page; a kernel that
  * reboots lives a while. What is found DOWN may be the remains of a kernel that was reset.
  */
-static bool vm_mirror_down(struct braid_vm_mirror *m, u64 now_ns, bool copied)
+static bool vm_mirror_down(struct braid_vm_mirror *m, bool copied)
 {
 	struct braid_superblock *sb = (struct braid_superblock *)m->mapping->base;
-	bool any = m->live_ns && now_ns - m->live_ns < DOWN_NS && vm_mirror_prove(m);
+	bool any = m->live_ns && m->now_ns - m->live_ns < DOWN_NS && vm_mirror_prove(m);
 
 	if (!copied)
 		sb->state = BRAID_STATE_DOWN;
 	else
-		m->live_ns = m->live_ns ? now_ns : 0;
+		m->live_ns = m->live_ns ? m->now_ns : 0;
 	return any;
+}
+
+static void vm_mirror_second_look(struct braid_vm_mirror *m)
+{
+	bool copied = vm_mirror_copies(m);
+	size_t k;
+
+	if (!vm_mirror_is_same(m, &m->then)) {
+		braid_vm_mirror_gone(m, "the guest has freed it, or was reset");
+		return;
+	}
+	for (k = 0; k < m->nr_rings; k++) {
+		if (m->then.buffers_seq != m->next.buffers_seq)
+			m->rings[k].r.nr = 0;	/* (R3) it may be another ring's */
+		braid_vm_ring_stage(&m->rings[k].r);
+	}
+	braid_vm_mirror_copy_tables(m, m->now_ns);
+	if (m->now.region.state == BRAID_STATE_DOWN)
+		m->news |= vm_mirror_down(m, copied);
+}
+
+/* Return: whether a turn goes on after what is now added to the batch was read. */
+static bool vm_mirror_step(struct braid_vm_mirror *m)
+{
+	if (m->step && !braid_vm_mirror_read(m, m->now_ns))
+		return false;
+	switch (m->step++) {
+	case BRAID_VM_BEGIN:
+		vm_mirror_begin_turn(m);
+		return true;
+	case BRAID_VM_LOOKED:
+		return vm_mirror_first_look(m) && vm_mirror_choose(m);
+	case BRAID_VM_CHOSEN:
+		vm_mirror_copy(m);
+		return true;
+	case BRAID_VM_COPIED:
+		return vm_mirror_look_again(m);
+	default:
+		vm_mirror_second_look(m);
+		return false;
+	}
+}
+
+bool braid_vm_mirror_gather(struct braid_vm_mirror *m)
+{
+	while (!m->done && !m->mapping->gone) {
+		m->done = !vm_mirror_step(m);
+		if (braid_vm_batch_gather(&m->batch))
+			return true;
+	}
+	return false;
 }
 
 bool braid_vm_mirror_pull(struct braid_vm_mirror *m)
 {
-	bool any = false, copied = false;
-	u64 now_ns = m->now_ns = braid_vm_mirror_now_ns();
-	size_t k;
-
-	if (m->mapping->gone || !vm_mirror_first_look(m))
+	if (m->mapping->gone)
 		return false;
-	braid_vm_mirror_seek(m);
-	for (k = 0; k < m->nr_rings; k++)
-		any |= braid_vm_ring_lives(&m->rings[k].r);
-	any |= vm_mirror_beats(m, now_ns);
-	any = any && vm_mirror_prove(m);
-	m->turn++;
-	m->looked_ns = m->look_ns;
-	m->begun_ns = m->begun_ns ? m->begun_ns : now_ns;
-	if (m->now.region.state == BRAID_STATE_LIVE)
-		m->live_ns = now_ns;
-	braid_vm_mirror_follow_buffers(m);
-	if (m->now.buffers_seq != m->next.buffers_seq || !vm_mirror_copy(m))
-		return any;
-	vm_mirror_pace(m);
-	for (k = 0; k < m->nr_rings && !copied; k++)
-		copied = m->rings[k].r.nr;
-	if (copied || braid_vm_mirror_tables_changed(m) ||
-	    m->now.region.state == BRAID_STATE_DOWN) {
-		copied = vm_mirror_second_look(m);
-		if (m->mapping->gone)
-			return any;
-		braid_vm_mirror_copy_tables(m, now_ns);
-		if (m->now.region.state == BRAID_STATE_DOWN)
-			any |= vm_mirror_down(m, now_ns, copied);
-	}
-	return any;
+	while (!m->done)
+		m->done = !vm_mirror_step(m);
+	m->done = false;
+	m->step = BRAID_VM_BEGIN;
+	return m->news;
 }
 
 void braid_vm_mirror_settle(struct braid_vm_mirror *m)
@@ -246,6 +274,8 @@ void braid_vm_mirror_settle(struct braid_vm_mirror *m)
 	const struct timespec step = { .tv_nsec = SETTLE_STEP_NS };
 	u64 end_ns = braid_vm_mirror_now_ns() + 3000000ULL * BRAID_POLL_MS, turn;
 
+	if (m->step != BRAID_VM_BEGIN)	/* a turn that began before */
+		braid_vm_mirror_pull(m);
 	braid_vm_mirror_pull(m);
 	for (turn = m->turn; m->proven < turn && !m->mapping->gone && braid_vm_mirror_unproven(m) &&
 	     braid_vm_mirror_now_ns() < end_ns; braid_vm_mirror_pull(m))

@@ -34,7 +34,7 @@ int braid_vm_mirror_open(struct braid_vm_mirror **out, pid_t pid, const char *pa
 struct braid_mapping *braid_vm_mirror_mapping(struct braid_vm_mirror *m);
 
 /**
- * braid_vm_mirror_pull - a turn: bounded work
+ * braid_vm_mirror_pull - a turn, or the rest of it: bounded work
  * @m: the mirror; its mapping is not closed
  *
  * Sets the mapping's ->gone when there is no more to come.
@@ -56,11 +56,13 @@ void braid_vm_mirror_settle(struct braid_vm_mirror *m);
 u64 braid_vm_mirror_unproven(const struct braid_vm_mirror *m);
 
 /**
- * braid_vm_mirror_gather - begin a turn, by what braid_vm_memory_fetch() reads
+ * braid_vm_mirror_gather - begin a turn, or go on with it, by what braid_vm_memory_fetch() reads
  *
- * After that braid_vm_mirror_pull() goes on with it.
+ * The turn ends with braid_vm_mirror_pull(), at whatever step it is.
+ *
+ * Return: whether there is something to fetch; if not, the turn has no more steps.
  */
-void braid_vm_mirror_gather(struct braid_vm_mirror *m);
+bool braid_vm_mirror_gather(struct braid_vm_mirror *m);
 
 /**
  * braid_vm_mirror_rest_ns - how long the next turn can wait

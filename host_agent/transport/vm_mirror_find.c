@@ -108,11 +108,12 @@ void braid_vm_mirror_seek(struct braid_vm_mirror *m)
 	struct braid_vm_region regions[BRAID_VM_REGIONS], ours = m->region;
 	struct braid_superblock sbs[BRAID_VM_REGIONS];
 	struct braid_vm_search search;
-	u64 end_ns, beat;
+	u64 start_ns, end_ns, beat;
 	int nr, k;
 
 	if (m->now_ns - m->beat_ns < SILENT_NS || m->now_ns < m->seek_ns)
 		return;
+	start_ns = braid_vm_mirror_now_ns();
 	nr = vm_find_regions(m, regions, sbs, &search);
 	for (k = 0; k < nr; k++) {
 		if (regions[k].nonce == ours.nonce || sbs[k].state != BRAID_STATE_LIVE)
@@ -126,7 +127,7 @@ void braid_vm_mirror_seek(struct braid_vm_mirror *m)
 	}
 	m->region = ours;
 	end_ns = braid_vm_mirror_now_ns();
-	m->seek_ns = end_ns + SHARE * (end_ns - m->now_ns);
+	m->seek_ns = end_ns + SHARE * (end_ns - start_ns);
 	if (m->seek_ns < end_ns + SILENT_NS)
 		m->seek_ns = end_ns + SILENT_NS;
 }

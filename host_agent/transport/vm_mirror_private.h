@@ -23,9 +23,6 @@ struct braid_vm_head {
 	u32 buffers_seq;
 	u64 beat;
 	struct braid_clock_cells cells;
-	struct braid_directory directory;
-	struct braid_symbol_table symbols;
-	struct braid_comm_table comms;
 };
 
 struct braid_vm_mirror {
@@ -47,6 +44,11 @@ struct braid_vm_mirror {
 	size_t nr_rings, capacity;
 	u64 *slots;			/* of one ring */
 	struct braid_vm_head now, then;		/* at the first and the second look of a turn */
+	struct {				/* at the second one */
+		struct braid_directory directory;
+		struct braid_symbol_table symbols;
+		struct braid_comm_table comms;
+	} tables;
 	u64 beat;			/* as it was last seen, and when */
 	u64 beat_ns;
 	u64 unbeaten_ns;		/* the last look that did not show it; 0: none */
@@ -55,13 +57,17 @@ struct braid_vm_mirror {
 	u64 live_ns;			/* when the region was last seen LIVE; 0: never */
 	u64 absent_ns;			/* since when it can't be read; 0: it can */
 	u64 comms_ns;			/* when the comms were copied last */
-	u64 now_ns;			/* of this turn */
-	u64 look_ns;			/* before its first look, which may have been gathered */
+	u64 now_ns;			/* before this turn's first look */
 	u64 seek_ns;			/* when the next search for another region is due */
 	u64 other_nonce, other_beat;	/* of the other region that the last one found */
 	u64 rest_ns;			/* until the next turn */
 	u64 cells_ns;			/* when clock cells were copied last */
-	bool gathered;			/* the first look was added to the batch, and read */
+	enum braid_vm_step {		/* of a turn: what was read last */
+		BRAID_VM_BEGIN, BRAID_VM_LOOKED, BRAID_VM_CHOSEN, BRAID_VM_COPIED,
+		BRAID_VM_LOOKED_AGAIN,
+	} step;
+	bool done;			/* the turn has no more steps */
+	bool news;			/* there are new events */
 	u64 turn, proven;		/* number of this turn; of the last one proven */
 };
 
@@ -105,8 +111,14 @@ void braid_vm_mirror_gone(struct braid_vm_mirror *m, const char *why);
  */
 bool braid_vm_mirror_read(struct braid_vm_mirror *m, u64 now_ns);
 
-/* Whether the first look shows that a table has changed, or clock cells are due. */
-bool braid_vm_mirror_tables_changed(struct braid_vm_mirror *m);
+/*
+ * Whether the first look shows clock cells that are to be copied, and tables with them. What new
+ * events refer to is copied in their turn.
+ */
+bool braid_vm_mirror_cells_are_due(struct braid_vm_mirror *m);
+
+/* Adds their heads to the second look. */
+void braid_vm_mirror_add_tables(struct braid_vm_mirror *m);
 
 /* Copies those that the second look shows to have changed, the clock cells and the heartbeat. */
 void braid_vm_mirror_copy_tables(struct braid_vm_mirror *m, u64 now_ns);

@@ -8,7 +8,7 @@
 #include "host_agent/util/cleanup.h"
 
 #define COMMS_NS	50000000ULL	/* the table of comms is large, and changes often */
-#define CELLS_NS	1000000000ULL	/* clock cells change at each poll: at rest, a turn of their own */
+#define CELLS_NS	1000000000ULL	/* at rest: clock cells change at each poll */
 #define CELLS_SHARE	20		/* sooner: after that part of the time till now ... */
 #define NARROW_NS	50000000ULL	/* ... if the poll sample is not wider */
 #define ABSENT_NS	2000000000ULL	/* pages that are not in memory for longer won't return */
@@ -57,15 +57,15 @@ static void vm_mirror_copy_directory(struct braid_vm_mirror *m, u64 now_ns)
 {
 	struct braid_directory *to = braid_vm_mirror_section(m, BRAID_SECTION_DIRECTORY);
 	u64 room = m->sb.sections[BRAID_SECTION_DIRECTORY].bytes - sizeof(*to);
-	u64 used = m->then.directory.bytes_used;
+	u64 used = m->tables.directory.bytes_used;
 
-	if (to->generation == m->then.directory.generation)
+	if (to->generation == m->tables.directory.generation)
 		return;
 	used = used < room ? used : room;
 	if (used)
 		braid_vm_batch_add(&m->batch, vm_mirror_offset(m, to->data), to->data, used);
 	if (braid_vm_mirror_read(m, now_ns))
-		*to = m->then.directory;
+		*to = m->tables.directory;
 }
 
 /* Entries below nr_used are final. */
@@ -74,14 +74,14 @@ static void vm_mirror_copy_symbols(struct braid_vm_mirror *m, u64 now_ns)
 	struct braid_symbol_table *to = braid_vm_mirror_section(m, BRAID_SECTION_SYMBOLS);
 	u64 room = (m->sb.sections[BRAID_SECTION_SYMBOLS].bytes - sizeof(*to)) /
 		   sizeof(*to->entries);
-	u64 used = m->then.symbols.nr_used, had = to->nr_used < room ? to->nr_used : room;
+	u64 used = m->tables.symbols.nr_used, had = to->nr_used < room ? to->nr_used : room;
 
 	used = used < room ? used : room;
 	if (used > had)
 		braid_vm_batch_add(&m->batch, vm_mirror_offset(m, &to->entries[had]),
 				   &to->entries[had], (used - had) * sizeof(*to->entries));
 	if (braid_vm_mirror_read(m, now_ns) && used >= had)
-		*to = m->then.symbols;
+		*to = m->tables.symbols;
 }
 
 /* An entry is taken if its number was the same, and even, in two readings. */
@@ -89,11 +89,11 @@ static void vm_mirror_copy_comms(struct braid_vm_mirror *m, u64 now_ns)
 {
 	struct braid_comm_table *to = braid_vm_mirror_section(m, BRAID_SECTION_COMMS);
 	u64 room = (m->sb.sections[BRAID_SECTION_COMMS].bytes - sizeof(*to)) / sizeof(*to->entries);
-	u64 nr = m->then.comms.nr_entries < room ? m->then.comms.nr_entries : room, k;
+	u64 nr = m->tables.comms.nr_entries < room ? m->tables.comms.nr_entries : room, k;
 	braid_auto_free struct braid_comm *first = NULL, *second = NULL;
 	u64 at = vm_mirror_offset(m, to->entries), bytes = nr * sizeof(*first);
 
-	if (to->generation == m->then.comms.generation || !nr ||
+	if (to->generation == m->tables.comms.generation || !nr ||
 	    (m->comms_ns && now_ns - m->comms_ns < COMMS_NS))
 		return;
 	m->comms_ns = now_ns;
@@ -110,7 +110,7 @@ static void vm_mirror_copy_comms(struct braid_vm_mirror *m, u64 now_ns)
 	for (k = 0; k < nr; k++)
 		if (first[k].seq == second[k].seq && !(first[k].seq & 1))
 			to->entries[k] = first[k];
-	*to = m->then.comms;
+	*to = m->tables.comms;
 }
 
 /*
@@ -142,7 +142,7 @@ static void vm_mirror_copy_poll(struct braid_vm_mirror *m)
 }
 
 /* The clock's bound becomes smaller with each narrow poll sample, but ever less. */
-static bool vm_mirror_cells_are_due(const struct braid_vm_mirror *m)
+static bool vm_mirror_cells_may_be_copied(const struct braid_vm_mirror *m)
 {
 	u64 since_ns = m->now_ns - m->cells_ns;
 
@@ -151,22 +151,25 @@ static bool vm_mirror_cells_are_due(const struct braid_vm_mirror *m)
 		since_ns >= (m->now_ns - m->begun_ns) / CELLS_SHARE);
 }
 
-bool braid_vm_mirror_tables_changed(struct braid_vm_mirror *m)
+bool braid_vm_mirror_cells_are_due(struct braid_vm_mirror *m)
 {
-	const struct braid_directory *directory =
-		braid_vm_mirror_section(m, BRAID_SECTION_DIRECTORY);
-	const struct braid_symbol_table *symbols =
-		braid_vm_mirror_section(m, BRAID_SECTION_SYMBOLS);
-	const struct braid_comm_table *comms = braid_vm_mirror_section(m, BRAID_SECTION_COMMS);
 	const struct braid_clock_cells *cells = braid_vm_mirror_section(m, BRAID_SECTION_CLOCK);
 
-	return directory->generation != m->now.directory.generation ||
-	       symbols->nr_used != m->now.symbols.nr_used ||
-	       symbols->missed != m->now.symbols.missed ||
-	       comms->generation != m->now.comms.generation ||
-	       (vm_mirror_cells_are_due(m) &&
-		(cells->poll_seq != m->now.cells.poll_seq ||
-		 cells->wall_seq != m->now.cells.wall_seq || cells->vm_seq != m->now.cells.vm_seq));
+	return vm_mirror_cells_may_be_copied(m) &&
+	       (cells->poll_seq != m->now.cells.poll_seq ||
+		cells->wall_seq != m->now.cells.wall_seq || cells->vm_seq != m->now.cells.vm_seq);
+}
+
+void braid_vm_mirror_add_tables(struct braid_vm_mirror *m)
+{
+	const struct braid_section *sections = m->sb.sections;
+
+	braid_vm_batch_add(&m->batch, sections[BRAID_SECTION_DIRECTORY].offset,
+			   &m->tables.directory, sizeof(m->tables.directory));
+	braid_vm_batch_add(&m->batch, sections[BRAID_SECTION_SYMBOLS].offset, &m->tables.symbols,
+			   sizeof(m->tables.symbols));
+	braid_vm_batch_add(&m->batch, sections[BRAID_SECTION_COMMS].offset, &m->tables.comms,
+			   sizeof(m->tables.comms));
 }
 
 void braid_vm_mirror_copy_tables(struct braid_vm_mirror *m, u64 now_ns)

@@ -6,6 +6,8 @@
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,6 +17,19 @@
 #include "tests/unit/vm_follower.h"
 
 #define NONCE	0x7071727374757677ULL
+
+/* In place of the C library's: counts the reads. */
+ssize_t process_vm_readv(pid_t pid, const struct iovec *local, unsigned long nr_local,
+			 const struct iovec *remote, unsigned long nr_remote, unsigned long flags);
+
+static u64 nr_reads;
+
+ssize_t process_vm_readv(pid_t pid, const struct iovec *local, unsigned long nr_local,
+			 const struct iovec *remote, unsigned long nr_remote, unsigned long flags)
+{
+	nr_reads++;
+	return syscall(SYS_process_vm_readv, pid, local, nr_local, remote, nr_remote, flags);
+}
 
 static char region_path[] = "/tmp/test_vm_mirror.XXXXXX";
 
@@ -58,12 +73,12 @@ static void waits_for_proof(void)
 	vm_follower_end(&f);
 }
 
-/* The first look of a turn is read beforehand: what is written after it is the next turn's. */
+/* Steps of a turn are read beforehand: what is written after its first look is the next turn's. */
 static void looks_beforehand(void)
 {
 	struct vm_follower f;
 	u64 read = 0, written = 0;
-	int k;
+	int k, step;
 
 	vm_follower_begin(&f, region_path, &usual, NONCE);
 	vm_follower_attach(&f);
@@ -78,6 +93,8 @@ static void looks_beforehand(void)
 			written += 30;
 		}
 		braid_vm_memory_fetch();
+		for (step = 0; step < k % 5 && braid_vm_mirror_gather(f.mirror); step++)
+			braid_vm_memory_fetch();
 		if (k % 4 == 2) {
 			fake_guest_write(f.g, k % 2, 50);
 			written += 50;
@@ -94,6 +111,51 @@ static void looks_beforehand(void)
 	CHECK_EQ(f.wrong + f.faults, 0);
 	vm_follower_detach(&f);
 	vm_follower_end(&f);
+}
+
+/*
+ * All that a turn reads is read with the other guests': no more than four readings, one after the
+ * other, however many they are; and one at rest.
+ */
+static void shares_all_reads(void)
+{
+	struct vm_follower f[3];
+	u64 read = 0, steps, most = 0, least = ~0ULL;
+	int k, n;
+	bool more;
+
+	for (n = 0; n < 3; n++) {
+		vm_follower_begin(&f[n], region_path, &usual, NONCE + n);
+		vm_follower_attach(&f[n]);
+	}
+	for (k = 0; k < 100; k++) {
+		for (n = 0; n < 3; n++) {
+			fake_guest_write(f[n].g, k % 2, k % 10 ? 40 : 0);
+			fake_guest_look(f[n].g);
+		}
+		for (steps = 0, more = true; more; steps += more) {
+			more = false;
+			for (n = 0; n < 3; n++)
+				more |= braid_vm_mirror_gather(f[n].mirror);
+			braid_vm_memory_fetch();
+		}
+		most = steps > most ? steps : most;
+		least = steps < least ? steps : least;
+		nr_reads = 0;
+		for (n = 0; n < 3; n++)
+			braid_vm_mirror_pull(f[n].mirror);
+		CHECK_EQ(nr_reads, 0);
+		for (n = 0; n < 3; n++)
+			read += vm_follower_read(&f[n], 0, 0) + vm_follower_read(&f[n], 0, 1);
+	}
+	CHECK(most <= 4);
+	CHECK_EQ(least, 1);
+	CHECK_EQ(read, 3 * 89 * 40);	/* the last is not proven */
+	for (n = 0; n < 3; n++) {
+		CHECK_EQ(f[n].wrong + f[n].faults, 0);
+		vm_follower_detach(&f[n]);
+		vm_follower_end(&f[n]);
+	}
 }
 
 /* A slow follower is lapped: it continues with the oldest that exist, and counts the rest. */
@@ -483,6 +545,7 @@ int main(void)
 	close(fd);
 	RUN(waits_for_proof);
 	RUN(looks_beforehand);
+	RUN(shares_all_reads);
 	RUN(counts_laps);
 	RUN(follows_storms);
 	RUN(believes_no_reset);
