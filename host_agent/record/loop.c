@@ -16,8 +16,8 @@
 #define SHARE_NS	200000ULL	/* a guest at rest is polled this seldom for each guest ... */
 #define REST_MAX_NS	80000000ULL	/* ... and not too seldom for our heartbeat */
 #define LIVE_REST_NS	40000000ULL	/* ... nor for the viewer */
-#define COPY_SHARE_NS	1000000ULL	/* likewise, where a poll reads another process' memory */
-#define COPY_REST_NS	500000000ULL	/* (such a guest does not see our heartbeat) */
+#define COPY_SHARE_NS	2000000ULL	/* likewise, where a poll reads another process' memory */
+#define COPY_REST_NS	512000000ULL	/* (such a guest does not see our heartbeat) */
 #define ARM_LIMIT_NS	3000000000ULL
 #define DISARM_LIMIT_NS	2500000000ULL
 #define PROGRESS_NS	1000000000ULL
@@ -72,9 +72,14 @@ static int poll_guest(struct braid_recording *r, struct braid_record_guest *gues
 	shortest_ns = braid_region_source_rest_ns(guest->source);
 	if (ret != BRAID_POLL_IDLE || guest->rest_ns < shortest_ns || !guest->rest_ns)
 		guest->rest_ns = shortest_ns > SLEEP_MIN_NS ? shortest_ns : SLEEP_MIN_NS;
-	else
-		guest->rest_ns = 2 * guest->rest_ns < longest_ns ? 2 * guest->rest_ns : longest_ns;
+	else if (2 * guest->rest_ns <= longest_ns)
+		guest->rest_ns *= 2;
+	else if (!shortest_ns)
+		guest->rest_ns = longest_ns;
 	guest->due_ns = ret == BRAID_POLL_MORE ? 0 : now_ns + guest->rest_ns;
+	if (shortest_ns)	/* guests whose memory is read are due together: at multiples */
+		guest->due_ns = (guest->due_ns + guest->rest_ns / 2) / guest->rest_ns *
+				guest->rest_ns;
 	return ret;
 }
 
