@@ -20,6 +20,7 @@ struct vm_endpoint {
 	struct braid_vm_mirror *mirror;
 	struct braid_mapping *mapping;	/* of the mirror, until it is closed */
 	u64 due_ns;			/* of the next search */
+	u64 turned_ns;			/* when the last turn ended */
 };
 
 static int vm_endpoint_open(struct braid_endpoint **out, const char *address)
@@ -73,11 +74,21 @@ static int vm_endpoint_map(struct braid_endpoint *endpoint, struct braid_mapping
 	return 0;
 }
 
+/* Whoever drains the copy in several polls needs a turn for the first one only. */
+static bool vm_endpoint_is_due(const struct vm_endpoint *p)
+{
+	return p->mapping &&
+	       braid_monotonic_ns() - p->turned_ns >= braid_vm_mirror_rest_ns(p->mirror) / 2;
+}
+
 static int vm_endpoint_serve(struct braid_endpoint *endpoint)
 {
 	struct vm_endpoint *p = (struct vm_endpoint *)endpoint;
 
-	return p->mapping && braid_vm_mirror_pull(p->mirror);
+	if (!vm_endpoint_is_due(p))
+		return 0;
+	p->turned_ns = braid_monotonic_ns();
+	return braid_vm_mirror_pull(p->mirror);
 }
 
 static void vm_endpoint_settle(struct braid_endpoint *endpoint)
@@ -99,7 +110,7 @@ static bool vm_endpoint_gather(struct braid_endpoint *endpoint)
 {
 	struct vm_endpoint *p = (struct vm_endpoint *)endpoint;
 
-	return p->mapping && braid_vm_mirror_gather(p->mirror);
+	return vm_endpoint_is_due(p) && braid_vm_mirror_gather(p->mirror);
 }
 
 static u64 vm_endpoint_rest_ns(const struct braid_endpoint *endpoint)

@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "host_agent/transport/endpoint.h"
 #include "host_agent/transport/vm_memory.h"
 #include "tests/unit/check.h"
 #include "tests/unit/need.h"
@@ -156,6 +157,40 @@ static void shares_all_reads(void)
 		vm_follower_detach(&f[n]);
 		vm_follower_end(&f[n]);
 	}
+}
+
+/* What a turn copied may take several polls to drain: they read nothing more. */
+static void reads_once_for_many_polls(void)
+{
+	struct braid_endpoint *endpoint;
+	struct braid_mapping *m;
+	struct vm_follower f;
+	char address[32];
+	u64 first;
+	int k;
+
+	vm_follower_begin(&f, region_path, &usual, NONCE);
+	snprintf(address, sizeof(address), "pid:%d", (int)f.memory.pid);
+	NEED(!braid_endpoint_open(&endpoint, address) && !braid_endpoint_map(endpoint, &m));
+	for (k = 0; k < 6; k++) {	/* turns become rarer */
+		braid_endpoint_serve(endpoint);
+		usleep(20000);
+	}
+	CHECK(braid_endpoint_rest_ns(endpoint) > 10000000);
+	nr_reads = 0;
+	braid_endpoint_serve(endpoint);
+	first = nr_reads;
+	CHECK(first > 0);
+	braid_endpoint_gather(endpoint);
+	braid_endpoint_fetch();
+	braid_endpoint_serve(endpoint);
+	CHECK_EQ(nr_reads, first);
+	usleep(20000);
+	braid_endpoint_serve(endpoint);
+	CHECK(nr_reads > first);
+	braid_mapping_close(m);
+	braid_endpoint_close(endpoint);
+	vm_follower_end(&f);
 }
 
 /* A slow follower is lapped: it continues with the oldest that exist, and counts the rest. */
@@ -546,6 +581,7 @@ int main(void)
 	RUN(waits_for_proof);
 	RUN(looks_beforehand);
 	RUN(shares_all_reads);
+	RUN(reads_once_for_many_polls);
 	RUN(counts_laps);
 	RUN(follows_storms);
 	RUN(believes_no_reset);
