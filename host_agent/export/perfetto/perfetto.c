@@ -10,6 +10,7 @@
 #include "host_agent/util/error.h"
 #include "host_agent/walk/parts.h"
 #include "host_agent/walk/select.h"
+#include "host_agent/walk/slices.h"
 
 #define BUNDLE_BYTES	(32u << 10)	/* of events, about */
 
@@ -22,7 +23,8 @@
  * An export under way. On several CPUs parts of time have the events, each complete in itself: it
  * defines its event types and function names again. What depends on all earlier events is written
  * apart from them: slices in guest mode by the caller's thread, from what each part has noted, and
- * vCPUs' states by a thread that walks along the whole trace. Perfetto sorts packets by time.
+ * vCPUs' states, if there are any, by a thread that walks along the whole trace. Perfetto sorts
+ * packets by time.
  */
 struct perfetto_export {
 	struct braid_walk walk;
@@ -311,9 +313,10 @@ static int put_states_apart(void *arg, struct braid_source *source,
 
 static int put_timeline(struct perfetto_export *x)
 {
-	static const struct braid_parts_form parts = {
+	const struct braid_parts_form parts = {
 		.begin = perfetto_begin_part, .end = perfetto_end_part,
-		.write = perfetto_write_part, .apart = put_states_apart,
+		.write = perfetto_write_part,
+		.apart = braid_slices_missing(x->walk.source) ? NULL : put_states_apart,
 	};
 	int ret = braid_perfetto_flush(&x->out);
 
