@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Cases on real KVM: guests' times on the timeline must never contradict the order that KVM's host events prove."""
 
+import collections
 import json
 import re
 import shlex
@@ -9,9 +10,10 @@ import time
 
 import trace_cmd
 from harness import case
+from host import need_program
 from kit import TREE
 from nested import judge
-from nested.machine import InnerGuest, KvmHost
+from nested.machine import VIRTIO_MODULES, InnerGuest, KvmHost, load_modules
 
 NAMES = ("alpha", "beta")
 PAIRS = "/sys/kernel/debug/pairs"
@@ -33,18 +35,27 @@ CLOCK_SOURCES = ("kvm", "exchange")
 EXACT_SOURCE = "kvm"
 
 
+VSOCK = ("net/vmw_vsock/vsock", "net/vmw_vsock/vmw_vsock_virtio_transport_common")
+VSOCK_HOST = (*(f"drivers/vhost/{name}" for name in ("vhost_iotlb", "vhost")), *VSOCK,
+              "drivers/vhost/vhost_vsock")
+VSOCK_GUEST = (*VIRTIO_MODULES, *VSOCK, "net/vmw_vsock/vmw_vsock_virtio_transport")
+CIDS = (3, 4)  # of the guests; lower ones are reserved
+
+
 class Rig:
     """The host, its guests, and the operations of a phase."""
 
-    def __init__(self, ctx, drivers=True):
+    def __init__(self, ctx, drivers=True, vsock=False):
         self.ctx = ctx
         self.began = time.monotonic()
         self.tags = 0
-        self.host = ctx.adopt(KvmHost(ctx, NAMES))
+        self.host = ctx.adopt(self._make_host(vsock))
         self.host.boot()
         self.host.prepare()
         self.say("the host is up")
-        self.guests = [ctx.adopt(InnerGuest(ctx, self.host, name)) for name in NAMES]
+        devices = [("-device", f"vhost-vsock-pci,guest-cid={cid}") * vsock for cid in CIDS]
+        self.guests = [ctx.adopt(InnerGuest(ctx, self.host, name, device))
+                       for name, device in zip(NAMES, devices)]
         for guest in self.guests:
             guest.start()
         for guest in self.guests:
@@ -53,6 +64,17 @@ class Rig:
                 self.load(guest)
         self.threads = {guest.name: guest.vcpu_threads() for guest in self.guests}
         self.say("the guests are up")
+
+    def _make_host(self, vsock):
+        """The host, not started. With vsock it and the guests have trace-cmd and the modules."""
+        if not vsock:
+            return KvmHost(self.ctx, NAMES, self.ctx.initrd())
+        program = need_program("trace-cmd", "trace-cmd")
+        modules = filter(None, map(self.ctx.kernel_module, VSOCK_GUEST))
+        # Threads of trace-cmd load it when they end.
+        libgcc = self.ctx.run("gcc", "-print-file-name=libgcc_s.so.1").stdout.strip()
+        inner = self.ctx.initrd(program, libgcc, *modules)
+        return KvmHost(self.ctx, NAMES, inner, VSOCK_HOST, {"/bin/trace-cmd": program})
 
     def say(self, text):
         """One line of progress, for the log and on the host's console."""
@@ -157,9 +179,9 @@ def stepped(rig):
 # Judging
 # ----------------------------------------------------------------------------------------------------------
 
-def read_report(ctx, capture, threads, options):
-    """The capture's timeline, parsed while the report prints it."""
-    argv = [ctx.agent_path, "report", "--json", *options, capture]
+def read_report(ctx, captures, threads, options):
+    """The captures' timeline, parsed while the report prints it."""
+    argv = [ctx.agent_path, "report", "--json", *options, *captures]
     with subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as report:
         recording = judge.Recording(report.stdout, threads)
     ctx.equal(report.returncode, 0, f"status of {' '.join(map(str, argv))}")
@@ -176,29 +198,36 @@ def complaints(what, guest, finding):
     return lines + [f"  {text}" for _, text, _ in finding.wrong[:SHOWN]]
 
 
+def judge_events(recording, guest, what, check):
+    """Judges a guest's events by one check, prints its figures; returns (finding, complaints)."""
+    finding = check(recording, guest)
+    print(f"    {guest} {what}: {finding.judged} judged, {finding.by_bound} of them by their bound "
+          f"alone, {len(finding.wrong)} wrong, {finding.left_out} left out, room {finding.back} ns "
+          f"back, {finding.forth} ns forth")
+    wrong = complaints(what, guest, finding)
+    if not finding.judged:
+        wrong.append(f"{what} of {guest}: none found")
+    elif not finding.wrong and not judge.check_teeth(check, recording, guest, finding):
+        wrong.append(f"{what} of {guest}: shifted times are not detected")
+    return finding, wrong
+
+
 def judge_guest(recording, guest):
-    """Judges one guest and prints its figures; returns (pairs, complaints)."""
+    """Judges one guest; returns (pairs, complaints)."""
     wrong, counts = [], {}
     for what, check in (("windows", judge.check_windows), ("pairs", judge.check_pairs)):
-        finding = check(recording, guest)
+        finding, found = judge_events(recording, guest, what, check)
         counts[what] = finding.judged
-        print(f"    {guest} {what}: {finding.judged} judged, {finding.by_bound} of them by their bound alone, "
-              f"{len(finding.wrong)} wrong, {finding.left_out} left out, room {finding.back} ns back, "
-              f"{finding.forth} ns forth")
-        wrong += complaints(what, guest, finding)
+        wrong += found
         share, number = MOST_LEFT_OUT[what]
         if finding.left_out > max(share * finding.judged, number):
             wrong.append(f"{what} of {guest}: {finding.left_out} could not be judged")
-        if not finding.judged:
-            wrong.append(f"{what} of {guest}: none found")
-        elif not finding.wrong and not judge.check_teeth(check, recording, guest, finding):
-            wrong.append(f"{what} of {guest}: shifted times are not detected")
     return counts["pairs"], wrong
 
 
 def judge_capture(ctx, capture, threads, source):
     """Judges one capture with one clock source; returns (pairs, complaints)."""
-    recording = read_report(ctx, capture, threads, [f"--clock-source={source}"])
+    recording = read_report(ctx, [capture], threads, [f"--clock-source={source}"])
     print(f"  {capture.stem}, clock source {source}: host {dict(recording.counts)}")
     for stream in recording.streams:
         print(f"    {stream['stream']}: clock {stream['clock']}, bound {stream['bound_ns']} ns, "
@@ -342,8 +371,8 @@ def analyze_nested(ctx):
     check_stages(ctx, capture)
 
 
-def analyze_nested_json(ctx, capture, name):
-    return json.loads(ctx.run_agent("analyze", name, "--json", capture, timeout=120).stdout)
+def analyze_nested_json(ctx, captures, name):
+    return json.loads(ctx.run_agent("analyze", name, "--json", *captures, timeout=120).stdout)
 
 
 def exits_of(rig, guest):
@@ -382,7 +411,7 @@ def driverless_nested(ctx):
                ("beta", "vm", "driver loaded")], "the streams of guests")
     for line in streams:
         ctx.equal([row["tid"] for row in line["vcpus"]], rig.threads[line["stream"]], f"threads of {line['stream']}")
-    rows = {row["guest"]: row for row in analyze_nested_json(ctx, capture, "summary")["guests"]}
+    rows = {row["guest"]: row for row in analyze_nested_json(ctx, [capture], "summary")["guests"]}
     found = rows["alpha"]
     print(f"     alpha: {found['exits']} exits, by KVM's account {inside} to {outside}")
     ctx.check(inside <= found["exits"] <= outside, f"{found} differs from KVM's account")
@@ -390,7 +419,94 @@ def driverless_nested(ctx):
     for key in ("lost_events", "bound_ns", "offline_ppm", "worst_stall_ns", "worst_wakeup_ns"):
         ctx.equal(found[key], None, f"{key}, which needs the driver")
     observed = dict.fromkeys(("alpha", "beta (no driver)", "beta"), 0)
-    for row in analyze_nested_json(ctx, capture, "states")["vcpu_states"]:
+    for row in analyze_nested_json(ctx, [capture], "states")["vcpu_states"]:
         observed[row["vcpu"].partition("/")[0]] += row["observed_ns"]
     ctx.equal(observed["beta (no driver)"] + observed["beta"], observed["alpha"], f"time of each: {observed}")
     ctx.check(all(observed.values()), f"each is observed: {observed}")
+
+
+# Guests that trace-cmd records
+# --------------------------------------------------------------------------------------------
+
+TRACED = ["-e", "kvm:kvm_entry", "-e", "kvm:kvm_exit", "-e", "sched:sched_switch"]
+TRACED_INSIDE = ["-e", "sched:sched_switch", "-e", "sched:sched_wakeup"]
+FORMS = ("json", "perfetto", "ctf", "html", "trace.dat")
+LEAST_EVENTS = 20  # of each guest
+
+
+def record_by_trace_cmd(rig):
+    """Has trace-cmd record the host with its guests; returns the files, the host's first."""
+    for guest in rig.guests:
+        guest.run(load_modules(VSOCK_GUEST))
+        agent = guest.bg("cd /tmp && exec env LD_LIBRARY_PATH=/data trace-cmd agent --debug")
+        # It prints that it listens into a buffer.
+        guest.run(f"until ls -l /proc/{agent.pid}/fd | grep -q socket; do usleep 50000; done")
+    inside = [word for guest, cid in zip(rig.guests, CIDS)
+              for word in ("-A", f"@{cid}", "--name", guest.name, *TRACED_INSIDE)]
+    # With --debug it waits longer than 5 s for an answer.
+    command = shlex.join(["trace-cmd", "record", "--debug", *TRACED, *inside, "sleep", "2"])
+    rig.host.run(f"mkdir /tmp/set && cd /tmp/set && {command} 2>&1", timeout=240)
+    files = [rig.ctx.dir / name for name in ("trace.dat", *(f"trace-{name}.dat" for name in NAMES))]
+    for path in files:
+        rig.host.fetch(f"/tmp/set/{path.name}", path)
+    return files
+
+
+def compare_reports(ctx, files):
+    """Compares report's lines with those of trace-cmd; returns the latter's events."""
+    report = list(trace_cmd.ours(trace_cmd.run(ctx.agent_path, "report", "--no-header", *files)))
+    streams = dict(zip((path.name for path in files), (files[0].name, *NAMES)))
+    inputs = [word for path in files for word in ("-i", path)]
+    lines = trace_cmd.run("trace-cmd", "report", "-N", "-t", *inputs)
+    found = list(trace_cmd.theirs(lines, streams))
+    wrong = trace_cmd.compare(report, found)
+    ctx.check(not wrong, "\n".join(wrong[:SHOWN]))
+    return [item for item, _ in found if item[4] != "lost"]
+
+
+def check_placed(ctx, files, threads):
+    """Checks the guests' streams, and their times against those of the host's kvm events."""
+    recording = read_report(ctx, files, threads, [])
+    guests = [stream for stream in recording.streams if stream["kind"] == "guest"]
+    ctx.equal([stream["stream"] for stream in guests], list(NAMES), "the guests")
+    for stream in guests:
+        ctx.equal((stream["clock"], stream["bound_ns"], stream["reason"]),
+                  ("trace-cmd", 1, "KVM's offsets, the same in all samples"), f"{stream}")
+        ctx.equal([row["tid"] for row in stream["vcpus"]], threads[stream["stream"]], f"{stream}")
+    wrong = [line for name in NAMES
+             for line in judge_events(recording, name, "windows", judge.check_windows)[1]]
+    ctx.check(not wrong, "\n".join(wrong))
+
+
+def check_sums(ctx, files, found, threads):
+    """Checks that analyses and SQL count what trace-cmd printed."""
+    exits = collections.Counter(item[3] for item in found if item[4] == "kvm_exit")
+    rows = {row["guest"]: row for row in analyze_nested_json(ctx, files, "summary")["guests"]}
+    for name in NAMES:
+        of_guest = sum(exits[str(tid)] for tid in threads[name])
+        ctx.equal(rows[name]["exits"], of_guest, f"exits: {rows[name]}")
+        ctx.check(rows[name]["busy_ppm"] > 0 and rows[name]["worst_wakeup_ns"], f"{rows[name]}")
+    ctx.equal(analyze_nested_json(ctx, files, "exits")["count"],
+              sum(row["exits"] for row in rows.values()), "exits")
+    ctx.check(analyze_nested_json(ctx, files, "steal")["stolen_ns"] > 0, "nothing was stolen")
+    statement = "SELECT stream, count(*) AS n FROM events GROUP BY stream"
+    lines = ctx.run_agent("sql", "--json", *files, statement, timeout=120).stdout.splitlines()
+    ctx.equal({row["stream"]: row["n"] for row in map(json.loads, lines)},
+              dict(collections.Counter(item[1] for item in found)), "events in SQL")
+
+
+@case("trace-cmd-nested", usual=("6.1",), possible=("6.1", "6.12", "newest"), needs=("agent",),
+      timeout=600, alone=True)
+def trace_cmd_nested(ctx):
+    """Files of trace-cmd's, host and guests: read as it reads them, at times that KVM proves."""
+    rig = Rig(ctx, drivers=False, vsock=True)
+    files = record_by_trace_cmd(rig)
+    rig.say("recorded")
+    found = compare_reports(ctx, files)
+    events = collections.Counter(item[1] for item in found)
+    print(f"     events {dict(events)}")
+    ctx.check(min(events[name] for name in NAMES) >= LEAST_EVENTS, f"too few: {events}")
+    check_placed(ctx, files, rig.threads)
+    check_sums(ctx, files, found, rig.threads)
+    for form in FORMS:
+        ctx.run_agent("export", "--to", form, *files, "-o", ctx.dir / f"out.{form}", timeout=120)

@@ -41,17 +41,23 @@ class Recording:
         self.pios = {}  # {value: (vCPU, ns)}, the vCPU as (guest, number)
         self.counts = collections.Counter()  # of the host's events by name
         self.seen = None  # the host's recording: the times of its first and last event
+        self._host = "host"  # its stream
         self._vcpu_of = {tid: (guest, vcpu) for guest, tids in threads.items() for vcpu, tid in enumerate(tids)}
         for key in self._vcpu_of.values():
             self.windows[key] = []
-        take = {"stream": self.streams.append, "event": self._take_event}
+        take = {"stream": self._take_stream, "event": self._take_event}
         for line in lines:
             line = json.loads(line)
             if line["type"] in take:
                 take[line["type"]](line)
 
+    def _take_stream(self, line):
+        self.streams.append(line)
+        if line["kind"] == "host":
+            self._host = line["stream"]
+
     def _take_event(self, line):
-        if line["stream"] == "host":
+        if line["stream"] == self._host:
             self.seen = (self.seen[0] if self.seen else line["ns"], line["ns"])
             self.counts[line["event"]] += 1
             take = {"kvm_entry": self._take_entry, "kvm_exit": self._take_exit, "kvm_pio": self._take_pio}

@@ -28,8 +28,9 @@ MEM, INNER_MEM = "1536M", "192M"
 CPU = "EPYC,+svm,-xsave"
 
 # Loaded in this order. The virtio ones are for the ports.
-MODULES = ("drivers/virtio/virtio_ring", "drivers/virtio/virtio", "drivers/virtio/virtio_pci_legacy_dev",
-           "drivers/virtio/virtio_pci_modern_dev", "drivers/virtio/virtio_pci", "drivers/char/virtio_console",
+VIRTIO_MODULES = tuple(f"drivers/virtio/{name}" for name in (
+    "virtio_ring", "virtio", "virtio_pci_legacy_dev", "virtio_pci_modern_dev", "virtio_pci"))
+MODULES = (*VIRTIO_MODULES, "drivers/char/virtio_console",
            "virt/lib/irqbypass", "drivers/crypto/ccp/ccp", "arch/x86/kvm/kvm", "arch/x86/kvm/kvm-amd")
 
 # The files that QEMU's "pc" needs to boot a kernel.
@@ -64,8 +65,7 @@ def _put(tree, path, source):
     shutil.copymode(source, to)
 
 
-def _make_tree(tree, agent, kernel, initrd):
-    programs = {"/bin/qemu": qemu.program(), "/bin/tracebraid": agent}
+def _make_tree(tree, programs, kernel, initrd):
     for path, program in programs.items():
         _put(tree, path, program)
         for library in _libraries(program):
@@ -76,12 +76,13 @@ def _make_tree(tree, agent, kernel, initrd):
     _put(tree, INITRD, initrd)
 
 
-def make_initrd(ctx, inner_initrd):
+def make_initrd(ctx, modules, programs, inner_initrd):
     """An initramfs for the host: the usual one, followed by one with programs, inner kernel and initramfs."""
-    modules = filter(None, map(ctx.kernel_module, MODULES))
+    modules = filter(None, map(ctx.kernel_module, modules))
     initrd = host.make_initrd(ctx.dir / "host.cpio", ctx.krel, modules)
     tree = ctx.dir / "tree"
-    _make_tree(tree, ctx.agent_path, host.boot_image(host.find_kernel(ctx.kernel)), inner_initrd)
+    programs = {"/bin/qemu": qemu.program(), "/bin/tracebraid": ctx.agent_path, **programs}
+    _make_tree(tree, programs, host.boot_image(host.find_kernel(ctx.kernel)), inner_initrd)
     names = b"\0".join(str(path.relative_to(tree)).encode() for path in sorted(tree.rglob("*")))
     with open(initrd, "ab") as to:
         to.write(b"\0" * (-to.tell() % 4))
@@ -90,6 +91,12 @@ def make_initrd(ctx, inner_initrd):
                        check=True)
     shutil.rmtree(tree)
     return initrd
+
+
+def load_modules(modules):
+    """The command that loads those of a kernel's modules that are not built into it."""
+    return "".join(f"[ ! -e /mod/{name}.ko ] || insmod /mod/{name}.ko || exit 1\n" for name in
+                   (pathlib.Path(module).name for module in modules))
 
 
 class _Watched(rig.Guest):
@@ -116,8 +123,9 @@ class KvmHost(_Watched):
     # Repeated faults with a wrong GS: rare, and no program in the host can cause them.
     emulator_slips = rf"{COMPLAINTS.pattern}|{rig.Guest.emulator_slips}|stack guard page was hit|corrupted stack end"
 
-    def __init__(self, ctx, inner):
+    def __init__(self, ctx, inner, inner_initrd, modules=(), programs=None):
         self.inner = list(inner)
+        self.modules = [*MODULES, *modules]
         self.ends = {}  # our end of the socket of each port, by (guest, port)
         self.files = ctx.dir / "files"
         theirs = []
@@ -136,7 +144,8 @@ class KvmHost(_Watched):
                          "-device", f"virtserialport,chardev={name}-{port},nr={self.port_number(name, port)}"]
         self._theirs = theirs
         self.watched = self
-        super().__init__("host", kernel=ctx.kernel, initrd=make_initrd(ctx, ctx.initrd()), rundir=ctx.dir / "host",
+        initrd = make_initrd(ctx, self.modules, programs or {}, inner_initrd)
+        super().__init__("host", kernel=ctx.kernel, initrd=initrd, rundir=ctx.dir / "host",
                          accel="tcg", cpu=CPU, mem=MEM, append="nokaslr", qemu_args=args,
                          pass_fds=[end.fileno() for end in theirs])
 
@@ -151,8 +160,7 @@ class KvmHost(_Watched):
 
     def prepare(self):
         """Loads KVM, and mounts the usual file systems."""
-        for name in [pathlib.Path(module).name for module in MODULES]:
-            self.run(f"[ ! -e /mod/{name}.ko ] || insmod /mod/{name}.ko")
+        self.run(load_modules(self.modules))
         self.run(f"mkdir -p {SHARED} && mount -t tmpfs tmpfs {SHARED}")
 
     def fetch(self, path, to):
@@ -180,8 +188,9 @@ class InnerGuest(_Watched):
     show_dmesg = ("dmesg | grep -iE 'warning|bug|oops|panic|protection|unable|stall|starved|lockup|blocked|corrupt|"
                   "bad page' || :")
 
-    def __init__(self, ctx, outer, name):
-        super().__init__(name, kernel=ctx.kernel, rundir=ctx.dir / name, accel="kvm", mem=INNER_MEM, append=INNER_ARGS)
+    def __init__(self, ctx, outer, name, qemu_args=()):
+        super().__init__(name, kernel=ctx.kernel, rundir=ctx.dir / name, accel="kvm",
+                         mem=INNER_MEM, append=INNER_ARGS, qemu_args=qemu_args)
         self.outer = self.watched = outer
 
     def start(self):
@@ -221,4 +230,4 @@ class InnerGuest(_Watched):
             # A port can be opened once: "pipe" uses both directions with one open.
             argv += ["-chardev", f"pipe,id={port},path=/dev/vport0p{number}"]
         return argv + ["-serial", "chardev:console", "-serial", "chardev:control",
-                       "-mon", "chardev=monitor,mode=control"]
+                       "-mon", "chardev=monitor,mode=control", *self.qemu_args]
