@@ -430,7 +430,7 @@ static void make_bprint(void)
 	save("bprint", "0");
 }
 
-/* Operations on a ring are chosen by bytes: any are valid, with some for each setting. */
+/* Operations are chosen by bytes: any are valid, with some for each setting. */
 static void make_operations(const char *target, u32 settings)
 {
 	u64 state = 0x9e3779b97f4a7c15ULL;
@@ -533,6 +533,7 @@ int main(int argc, char **argv)
 	make_bprint();
 	make_operations("ring", 12);
 	make_operations("hostile", 12);
+	make_operations("beacons", 16);
 	make_extents();
 	make_vm("silent", 0);
 	make_vm("usual", 0x20);
