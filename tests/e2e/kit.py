@@ -98,6 +98,11 @@ def stop_recorder(ctx, agent, status=0):
     ctx.equal(agent.stop(timeout=60), status, f"status of the recorder, which printed:\n{agent.output()}\n")
 
 
+def ended_confirmed(agent):
+    """Whether the guest answered when its recording ended, so that all its events' types are described."""
+    return "did not confirm that its events are disabled" not in agent.output()
+
+
 def events_of(ctx, *captures, **options):
     """All lines of the JSON report."""
     done = ctx.run_agent("report", "--json", *captures, timeout=120, **options)

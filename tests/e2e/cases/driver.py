@@ -49,6 +49,15 @@ for file in $files; do
 done; true"""
 
 
+def record_mark(ctx, guest, mode):
+    """Records a guest that writes to tracefs; returns whether the guest confirmed the end."""
+    agent = kit.start_recorder(ctx, "-r", guest.shm, "-e", "sched", "-o", ctx.dir / mode)
+    status = guest.sh("echo a mark of ours > /sys/kernel/tracing/trace_marker")[0]
+    ctx.equal(status, int(mode != "integrity"), f"status of writing to tracefs in {mode}")
+    kit.stop_recorder(ctx, agent)
+    return kit.ended_confirmed(agent)
+
+
 @case("driver-lockdown", usual=("6.12",), needs=kit.NEEDS)
 def driver_lockdown(ctx):
     """Lockdown opens and closes files as docs/api.md says, and recording from the host goes on."""
@@ -70,10 +79,7 @@ def driver_lockdown(ctx):
         status = guest.sh(f"echo 1 > {TREE}/buffers/enabled")[0]
         ctx.equal(status, 1, f"status of a write in {mode}")
         capture = ctx.dir / mode
-        agent = kit.start_recorder(ctx, "-r", guest.shm, "-e", "sched", "-o", capture)
-        status = guest.sh("echo a mark of ours > /sys/kernel/tracing/trace_marker")[0]
-        ctx.equal(status, int(mode != "integrity"), f"status of writing to tracefs in {mode}")
-        kit.stop_recorder(ctx, agent)
+        ctx.wait_until(lambda mode=mode: record_mark(ctx, guest, mode), "a recording whose end the guest confirms", timeout=120)
         text = ctx.run_agent("report", capture).stdout
         ctx.check("sched_switch" in text, f"nothing that the host enabled was recorded in {mode}")
         ctx.equal("a mark of ours" in text, mode == "integrity", f"whether a mark is recorded in {mode}")
