@@ -10,8 +10,7 @@
 #include "host_agent/util/error.h"
 #include "host_agent/util/monotonic.h"
 
-#define LEAST_NS	500000000ULL	/* from one search to the next ... */
-#define SHARE		200		/* ... or so many times as long as it took */
+#define LEAST_NS	500000000ULL	/* from one search to the next */
 
 struct vm_endpoint {
 	struct braid_endpoint endpoint;
@@ -64,7 +63,7 @@ static int vm_endpoint_map(struct braid_endpoint *endpoint, struct braid_mapping
 	p->mirror = NULL;
 	err = braid_vm_mirror_open(&p->mirror, p->pid, p->path);
 	end_ns = braid_monotonic_ns();
-	p->due_ns = end_ns + SHARE * (end_ns - now_ns);
+	p->due_ns = end_ns + BRAID_VM_SEARCH_SHARE * (end_ns - now_ns);
 	if (p->due_ns < end_ns + LEAST_NS)
 		p->due_ns = end_ns + LEAST_NS;
 	if (err)

@@ -17,6 +17,7 @@
 #include "host_agent/transport/transport.h"
 
 #define BRAID_VM_SCHEME	"pid:"	/* of an endpoint's address; the VMM's process follows */
+#define BRAID_VM_SEARCH_SHARE	50	/* searches take a part of so many of the time */
 
 struct braid_vm_mirror;
 

@@ -14,7 +14,6 @@
 
 #define STEP_NS		1000000
 #define SILENT_NS	1000000000ULL	/* without a heartbeat: the guest may have been reset */
-#define SHARE		200		/* a search takes one part of so many of the time */
 
 u64 braid_vm_mirror_now_ns(void)
 {
@@ -127,7 +126,7 @@ void braid_vm_mirror_seek(struct braid_vm_mirror *m)
 	}
 	m->region = ours;
 	end_ns = braid_vm_mirror_now_ns();
-	m->seek_ns = end_ns + SHARE * (end_ns - start_ns);
+	m->seek_ns = end_ns + BRAID_VM_SEARCH_SHARE * (end_ns - start_ns);
 	if (m->seek_ns < end_ns + SILENT_NS)
 		m->seek_ns = end_ns + SILENT_NS;
 }
