@@ -22,6 +22,7 @@ struct braid_tracefs_options {
 	u32 buffer_kb;			/* for each CPU; 0: a default */
 	bool without_mmap;		/* read() even where the kernel can map */
 	bool held;			/* tracing is off until braid_tracefs_source_on() */
+	bool quota;			/* the probes of braid_tracefs_quota_start() are made */
 	bool flight;			/* a flight recorder: buffers are not read until
 					   braid_tracefs_source_take() */
 };

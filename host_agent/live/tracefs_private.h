@@ -77,6 +77,9 @@ int braid_host_cpu_drain(struct braid_tracefs_source *s, struct braid_host_cpu *
 /* Where tracefs is. 0 or -errno with braid_fail(). */
 int braid_host_tracefs(const char **root);
 
+/* A whole file, of /proc or tracefs too. NULL when it can't be read. @bytes: set; or NULL. */
+void *braid_host_read_file(const char *path, size_t *bytes);
+
 /* Puts a chunk of the host's stream. */
 int braid_host_emit(struct braid_tracefs_source *s, u16 type, const void *head, u32 head_bytes,
 		    const void *body, u32 body_bytes);

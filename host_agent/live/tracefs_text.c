@@ -39,8 +39,7 @@ int braid_host_emit(struct braid_tracefs_source *s, u16 type, const void *head, 
 				 body_bytes);
 }
 
-/* Reads a whole file, of /proc or tracefs too. NULL when it can't be; free(). */
-static char *read_file(const char *path, size_t *bytes)
+void *braid_host_read_file(const char *path, size_t *bytes)
 {
 	braid_auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
 	braid_auto_free char *text = NULL;
@@ -99,7 +98,7 @@ static int put_kallsyms(struct braid_tracefs_source *s)
 	braid_auto_free char *text = NULL;
 	size_t bytes, allocated, n;
 
-	text = read_file("/proc/kallsyms", &bytes);
+	text = braid_host_read_file("/proc/kallsyms", &bytes);
 	if (!text || !strncmp(text, "0000000000000000 ", 17))
 		return 0;	/* not shown to this user */
 	allocated = ZSTD_compressBound(bytes);
@@ -136,6 +135,12 @@ int braid_host_put_texts(struct braid_tracefs_source *s)
 
 /* Enabling ------------------------------------------------------------------------------ */
 
+/* Probes of an agent: enabled by another one, they could not be removed. */
+static bool is_of_quotas(const char *system)
+{
+	return !strncmp(system, BRAID_QUOTA_SYSTEM, strlen(BRAID_QUOTA_SYSTEM));
+}
+
 typedef int (*event_fn)(void *arg, const char *system, const char *event);
 
 static bool is_wanted(const struct braid_pattern *patterns, size_t nr, const char *system,
@@ -159,7 +164,7 @@ static int for_each_event(const struct braid_pattern *patterns, size_t nr, event
 	int i, j, ret = 0;
 
 	for (i = 0; systems && systems[i] && !ret; i++) {
-		if (!strcmp(systems[i], "ftrace"))
+		if (!strcmp(systems[i], "ftrace") || is_of_quotas(systems[i]))
 			continue;	/* what they describe is not switched as events are */
 		events = tracefs_system_events(NULL, systems[i]);
 		for (j = 0; events && events[j] && !ret; j++)
@@ -253,6 +258,20 @@ u32 braid_host_switch_on(struct tracefs_instance *instance, const struct braid_p
 	return x.nr;
 }
 
+/* Our own probes, if they are still there. */
+static int enable_quota(struct enabling *e)
+{
+	char system[64], **events;
+	int err = 0, k;
+
+	snprintf(system, sizeof(system), BRAID_QUOTA_SYSTEM "%d", (int)getpid());
+	events = tracefs_system_events(NULL, system);
+	for (k = 0; events && events[k] && !err; k++)
+		err = enable_one(e, system, events[k]);
+	tracefs_list_free(events);
+	return err;
+}
+
 int braid_host_enable_events(struct braid_tracefs_source *s)
 {
 	struct enabling e = { .s = s };
@@ -260,7 +279,7 @@ int braid_host_enable_events(struct braid_tracefs_source *s)
 
 	if (!err && !e.enabled)
 		err = braid_fail(-ENOENT, "the host has none of the requested events");
-	return err;
+	return err || !s->o.quota ? err : enable_quota(&e);
 }
 
 /* Returns 1 at the first event that the pattern matches. */

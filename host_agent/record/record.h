@@ -23,6 +23,7 @@
 #include "host_agent/discover/vms.h"
 #include "host_agent/live/region.h"
 #include "host_agent/live/tracefs.h"
+#include "host_agent/live/tracefs_quota.h"
 #include "host_agent/live/vm.h"
 #include "host_agent/record/wait.h"
 #include "host_agent/transport/request.h"
@@ -217,6 +218,7 @@ struct braid_recording {
 	struct braid_flusher *flusher;	/* writes the capture; NULL: none is kept, or many are */
 	struct braid_exchange *exchange;
 	struct braid_kvm_watch *kvm_watch;	/* NULL: no KVM here, or not ours to see */
+	struct braid_tracefs_quota quota;
 	struct braid_tracefs_source *host_source;
 	struct braid_vm_sources *vms;	/* NULL: not noted */
 	struct braid_sampler *sampler;
@@ -240,7 +242,7 @@ struct braid_record_ops {
 	void (*started)(void *arg, const struct braid_recording *r);
 	void (*progress)(void *arg, const struct braid_recording *r);	/* each second */
 	void (*stopped)(void *arg, const struct braid_recording *r);	/* all is taken */
-	/* Drops privileges: of the recorder, and of the process that writes. 0 or -errno. */
+	/* Drops privileges: of the recorder, and of those that write open files. 0 or -errno. */
 	int (*confine)(enum braid_confine what, const pid_t children[BRAID_CONFINE_CHILDREN]);
 	int (*confine_writer)(void);
 	/* The description of the host in a capture that begins now. */

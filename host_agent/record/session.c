@@ -47,6 +47,7 @@ static int close_all(struct braid_recording *r, int err)
 	}
 	braid_sampler_close(r->sampler);	/* it may hold a file of the instance that is to go */
 	braid_tracefs_source_close(r->host_source);
+	braid_tracefs_quota_stop(&r->quota);
 	braid_vm_sources_close(r->vms);
 	braid_record_close_memories(r);
 	braid_exchange_stop(r->exchange);
@@ -139,6 +140,8 @@ static int start_processes(struct braid_recording *r)
 		err = braid_child_prepare(&r->command);
 	if (!err)
 		err = braid_record_start_flusher(r);
+	if (!err)
+		err = braid_record_start_quota(r);
 	r->ops->forked(r->arg);
 	return err ? err : braid_record_confine(r);
 }
@@ -165,6 +168,7 @@ int braid_record_session(struct braid_record_options *o, const struct braid_reco
 {
 	struct braid_recording r = {
 		.o = *o, .ops = ops, .arg = arg,
+		.quota = BRAID_TRACEFS_QUOTA_NONE,
 		.signal_fd = -1, .wait = BRAID_WAIT_NONE, .watch.fd = -1,
 		.command = { .argv = o->command, .pidfd = -1, .go_fd = -1, .failure_fd = -1 },
 		.flight.requests = { .fd = -1, .listener.fd = -1 },

@@ -353,6 +353,7 @@ static int open_tracefs(struct braid_recording *r)
 		.nr_patterns = r->o.host_events.nr,
 		.clock = r->o.host_clock,
 		.held = !r->o.flight.wanted,
+		.quota = r->quota.fd >= 0,
 		.flight = r->o.flight.wanted,
 	};
 	int err;
@@ -391,6 +392,20 @@ int braid_record_open_host(struct braid_recording *r)
 	if (!err)
 		err = start_tracefs(r);
 	return err ? err : braid_record_watch_host(r);
+}
+
+/* They say why a thread does not run, which nothing needs that does not record who does. */
+int braid_record_start_quota(struct braid_recording *r)
+{
+	const struct braid_record_patterns *events = &r->o.host_events;
+	bool wanted = !r->o.host_events_given;
+	size_t k;
+
+	for (k = 0; k < events->nr && !wanted; k++)
+		wanted = braid_pattern_matches(&events->items[k], "sched", "sched_switch");
+	if (!wanted || r->o.host == BRAID_HOST_NO)
+		return 0;
+	return braid_tracefs_quota_start(&r->quota, BRAID_VMLINUX_BTF, r->ops->confine_writer);
 }
 
 int braid_record_start_flusher(struct braid_recording *r)

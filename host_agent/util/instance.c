@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,7 +48,7 @@ void braid_instance_remove(struct tracefs_instance *instance)
 }
 
 /* Dead, or an unreaped zombie, which has no open files either. */
-static bool is_dead(long pid)
+bool braid_instance_owner_is_dead(long pid)
 {
 	char path[64], line[128], *state;
 	size_t n;
@@ -80,7 +79,7 @@ static bool is_stale(const char *name)
 	pid = strtol(name, &end, 10);
 	return isdigit((unsigned char)*name) && pid > 0 &&
 	       (!strcmp(end, BRAID_INSTANCE_RECORD) || !strcmp(end, BRAID_INSTANCE_CLOCK) ||
-		!strcmp(end, BRAID_INSTANCE_WATCH)) && is_dead(pid);
+		!strcmp(end, BRAID_INSTANCE_WATCH)) && braid_instance_owner_is_dead(pid);
 }
 
 void braid_instance_remove_stale(void)

@@ -6,6 +6,8 @@
 #ifndef BRAID_UTIL_INSTANCE_H
 #define BRAID_UTIL_INSTANCE_H
 
+#include <stdbool.h>
+
 struct tracefs_instance;
 
 #define BRAID_INSTANCE_RECORD	""		/* the host's recording */
@@ -28,6 +30,9 @@ struct tracefs_instance *braid_instance_create(const char *suffix);
  * instance that is left does not trace; the next recording of the host removes it.
  */
 void braid_instance_remove(struct tracefs_instance *instance);
+
+/** braid_instance_owner_is_dead - whether the agent that a name contains is dead, or a zombie */
+bool braid_instance_owner_is_dead(long pid);
 
 /** braid_instance_remove_stale - remove instances of dead agents, if tracefs can be read */
 void braid_instance_remove_stale(void);

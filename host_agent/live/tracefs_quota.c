@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Makes the probes of CPU quotas, in a helper process, and removes them. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "host_agent/live/tracefs_private.h"
+#include "host_agent/live/tracefs_quota.h"
+#include "host_agent/util/cleanup.h"
+#include "host_agent/util/helper.h"
+#include "host_agent/util/instance.h"
+#include "shared/btf.h"
+
+#define MOST_LINE	256u
+#define TRIES		50	/* the kernel ends the use of a removed instance's events later */
+#define STEP_NS		2000000
+
+static const char *const names[] = { "throttle", "throttled", "unthrottle", "held_back" };
+
+#define NR_NAMES	(sizeof(names) / sizeof(*names))
+
+/* What the helper is to do. */
+struct job {
+	pid_t agent;
+	const char *btf;
+	int (*confine)(void);
+	int fd;			/* tracefs' dynamic_events */
+};
+
+/* Offsets of the members on the way from a run queue to its cgroup's number, and to its CPU. */
+struct way {
+	s64 tg, css, cgroup, kn, id;
+	s64 rq, cpu;
+	bool of_threads;	/* this kernel throttles each thread, and of its run queues: */
+	char throttled[64];	/* how a probe reads whether it is */
+};
+
+/* An integer, or one bit. Return: whether it is there. */
+static bool find_throttled(struct way *way, const void *btf, size_t bytes)
+{
+	s64 offset = braid_btf_offset(btf, bytes, "cfs_rq", "throttled", sizeof(u32));
+	s64 bit = braid_btf_bit(btf, bytes, "cfs_rq", "throttled");
+
+	if (offset >= 0)
+		snprintf(way->throttled, sizeof(way->throttled), "+%lld($arg1):s32",
+			 (long long)offset);
+	else
+		snprintf(way->throttled, sizeof(way->throttled), "+%lld($arg1):b1@%lld/8",
+			 (long long)bit / 8, (long long)bit % 8);
+	return offset >= 0 || bit >= 0;
+}
+
+/* Return: whether all are known. */
+static bool find_way(struct way *way, const char *path)
+{
+	const struct {
+		const char *structure, *member;
+		u32 bytes;
+		s64 *offset;
+	} members[] = {
+		{ "cfs_rq", "tg", sizeof(void *), &way->tg },
+		{ "task_group", "css", 0, &way->css },
+		{ "cgroup_subsys_state", "cgroup", sizeof(void *), &way->cgroup },
+		{ "cgroup", "kn", sizeof(void *), &way->kn },
+		{ "kernfs_node", "id", sizeof(u64), &way->id },
+		{ "cfs_rq", "rq", sizeof(void *), &way->rq },
+		{ "rq", "cpu", sizeof(u32), &way->cpu },
+	};
+	size_t bytes = 0, k;
+	braid_auto_free void *btf = braid_host_read_file(path, &bytes);
+
+	for (k = 0; btf && k < sizeof(members) / sizeof(*members); k++) {
+		*members[k].offset = braid_btf_offset(btf, bytes, members[k].structure,
+						      members[k].member, members[k].bytes);
+		if (*members[k].offset < 0)
+			return false;
+	}
+	way->of_threads = btf && braid_btf_offset(btf, bytes, "task_struct", "sched_throttle_work",
+						  0) >= 0;
+	return btf && (!way->of_threads || find_throttled(way, btf, bytes));
+}
+
+/* The kernel takes or refuses a line as a whole. Return: 0 or -errno. */
+static int put_line(int fd, const char *line)
+{
+	return write(fd, line, strlen(line)) < 0 ? -errno : 0;
+}
+
+/* Return: 0 or -errno. */
+static int remove_probe(int fd, const char *group, const char *name)
+{
+	char line[MOST_LINE];
+
+	snprintf(line, sizeof(line), "-:%s/%s\n", group, name);
+	return put_line(fd, line);
+}
+
+static void group_of(char group[MOST_LINE / 4], pid_t pid)
+{
+	snprintf(group, MOST_LINE / 4, BRAID_QUOTA_SYSTEM "%d", (int)pid);
+}
+
+/* The group of a probe that an agent left, in a line "p:GROUP/NAME SYMBOL ...", or NULL; cuts the line. */
+static char *stale_group(char *line, pid_t agent, char **name)
+{
+	char *group = strchr(line, ':'), *end;
+	long pid;
+
+	if (!group++ || strncmp(group, BRAID_QUOTA_SYSTEM, strlen(BRAID_QUOTA_SYSTEM)))
+		return NULL;
+	pid = strtol(group + strlen(BRAID_QUOTA_SYSTEM), &end, 10);
+	if (*end != '/' || pid <= 0 || (pid != agent && !braid_instance_owner_is_dead(pid)))
+		return NULL;
+	*end = 0;
+	*name = end + 1;
+	end[1 + strcspn(end + 1, " \n")] = 0;
+	return group;
+}
+
+static void remove_stale(const struct job *job, const char *path)
+{
+	braid_auto_free char *text = braid_host_read_file(path, NULL);
+	char *at = text, *line, *group, *name;
+
+	while ((line = strsep(&at, "\n"))) {
+		group = stale_group(line, job->agent, &name);
+		if (group)
+			remove_probe(job->fd, group, name);
+	}
+}
+
+static void remove_all(const struct job *job)
+{
+	const struct timespec step = { .tv_nsec = STEP_NS };
+	char group[MOST_LINE / 4];
+	size_t k, tries;
+
+	group_of(group, job->agent);
+	for (k = 0; k < NR_NAMES; k++)
+		for (tries = 0; tries < TRIES; tries++) {
+			if (remove_probe(job->fd, group, names[k]) != -EBUSY)
+				break;
+			nanosleep(&step, NULL);
+		}
+}
+
+/*
+ * Moments of run queues: throttle_cfs_rq() may find out that there is time left, and where threads
+ * are throttled, unthrottle_cfs_rq() that there is none. Those are called with interrupts off, but
+ * throttle_cfs_rq_work() is not: while a kprobe there is handled, an interrupt's hits no other one.
+ * One of ftrace ("f") disturbs none.
+ * Return: 0, or -errno of the first that the kernel refused.
+ */
+static int make_probes(const struct job *job, const struct way *way)
+{
+	char group[MOST_LINE / 4], lines[NR_NAMES][MOST_LINE];
+	u32 nr = 0, k;
+	int err = 0;
+
+	group_of(group, job->agent);
+	snprintf(lines[nr++], MOST_LINE,
+		 "p:%s/throttle throttle_cfs_rq queue=$arg1:x64 cgroup=+%lld(+%lld(+%lld(+%lld($arg1)))):u64 cpu=+%lld(+%lld($arg1)):s32\n",
+		 group, (long long)way->id, (long long)way->kn, (long long)(way->css + way->cgroup),
+		 (long long)way->tg, (long long)way->cpu, (long long)way->rq);
+	snprintf(lines[nr++], MOST_LINE, "r:%s/throttled throttle_cfs_rq ret=$retval:u8\n", group);
+	if (way->of_threads) {
+		snprintf(lines[nr++], MOST_LINE,
+			 "r:%s/unthrottle unthrottle_cfs_rq queue=$arg1:x64 throttled=%s\n", group,
+			 way->throttled);
+		snprintf(lines[nr++], MOST_LINE, "f:%s/held_back throttle_cfs_rq_work\n", group);
+	} else {
+		snprintf(lines[nr++], MOST_LINE, "p:%s/unthrottle unthrottle_cfs_rq queue=$arg1:x64\n",
+			 group);
+	}
+	for (k = 0; k < nr && !err; k++)
+		err = put_line(job->fd, lines[k]);
+	return err;
+}
+
+/* Return: whether the probes are made. */
+static bool make_all(struct job *job)
+{
+	struct way way = { 0 };
+	const char *root;
+	char path[512];
+
+	if (braid_host_tracefs(&root))
+		return false;
+	snprintf(path, sizeof(path), "%s/kprobe_events", root);
+	if (access(path, F_OK))
+		return false;	/* events of other kinds are dynamic, too */
+	snprintf(path, sizeof(path), "%s/dynamic_events", root);
+	job->fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
+	if (job->fd < 0)
+		return false;
+	braid_instance_remove_stale();	/* their probes are enabled in them */
+	remove_stale(job, path);
+	if (!find_way(&way, job->btf))
+		return false;
+	if (!make_probes(job, &way))
+		return true;
+	remove_all(job);
+	return false;
+}
+
+static void serve(void *arg, int socket)
+{
+	struct job *job = arg;
+	char made = make_all(job), none;
+
+	if (made && job->confine()) {
+		remove_all(job);
+		made = false;
+	}
+	if (write(socket, &made, 1) != 1 || !made)
+		return;
+	while (read(socket, &none, 1) < 0 && errno == EINTR)
+		;	/* until the agent says so, or is gone */
+	remove_all(job);
+}
+
+int braid_tracefs_quota_start(struct braid_tracefs_quota *q, const char *btf,
+			      int (*confine)(void))
+{
+	struct job job = { .agent = getpid(), .btf = btf, .confine = confine, .fd = -1 };
+	char made = false;
+	int err;
+
+	*q = BRAID_TRACEFS_QUOTA_NONE;
+	err = braid_helper_start(&q->fd, &q->pid, serve, &job);
+	if (err)
+		return err;
+	while (read(q->fd, &made, 1) < 0 && errno == EINTR)
+		;
+	if (!made)
+		braid_tracefs_quota_stop(q);
+	return 0;
+}
+
+void braid_tracefs_quota_stop(struct braid_tracefs_quota *q)
+{
+	if (q->fd < 0)
+		return;
+	/* Not by the end of the socket alone: processes that were forked since may have it, too. */
+	send(q->fd, "", 1, MSG_NOSIGNAL);
+	close(q->fd);
+	while (waitpid(q->pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	braid_children_remove(q->pid);
+	*q = BRAID_TRACEFS_QUOTA_NONE;
+}
