@@ -41,14 +41,6 @@ static void begin_gap(struct stalls *x, u32 vcpu, s64 ns)
 	memset(g->ns, 0, sizeof(g->ns));
 }
 
-/* With nothing to run; or, where the vCPU's state is unknown, with the idle task. */
-static bool is_idle(const struct braid_state_span *span)
-{
-	return span->state == BRAID_VCPU_HALTED || span->state == BRAID_VCPU_OFFLINE ||
-	       (!span->task &&
-		(span->state == BRAID_VCPU_SLEEPS || span->state == BRAID_VCPU_UNKNOWN));
-}
-
 /* With work to do. */
 static bool is_sleep(const struct braid_state_span *span)
 {
@@ -66,7 +58,8 @@ static int stalls_take_span(void *arg, const struct braid_state_span *span)
 	u64 ns = to_ns > from_ns ? to_ns - from_ns : 0;
 
 	g->ns[span->state] += ns;
-	if (is_idle(span))
+	if (span->state == BRAID_VCPU_HALTED || span->state == BRAID_VCPU_OFFLINE ||
+	    (span->state == BRAID_VCPU_SLEEPS && !span->task))
 		g->idle_ns += ns;
 	if (is_sleep(span) && ns > g->slept_ns && x->s->vcpus[span->vcpu].woken_ns == span->to_ns) {
 		g->slept_ns = ns;

@@ -96,15 +96,6 @@ static void unknown(void)
 	text = analyze_text("summary", BRAID_TABLE_TEXT, false);
 	CHECK(strstr(text, ": 1 % of that time because of task9[9]; for 99 % the trace does not show what ran instead. "));
 	free(text);
-	/* A guest whose task is idle while its vCPU's state is unknown: before the host's trace. */
-	memory_begin();
-	memory_switch(2, 1000, 33, 1, 0);
-	memory_switch(2, 900000, 0, 0, 33);
-	memory_switch(0, 901000, 9, 0, 70);
-	memory_switch(2, 905000, 33, 1, 0);
-	text = analyze_text("stalls", BRAID_TABLE_JSON, false);
-	CHECK(strstr(text, "\"at_ns\":900000,") && !strstr(text, "\"at_ns\":1000,"));
-	free(text);
 	/* A guest that recorded nothing. */
 	memory_begin();
 	memory_switch(0, 1000, 0, 0, 70);
