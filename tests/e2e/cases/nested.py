@@ -1,132 +1,26 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Cases on real KVM: guests' times on the timeline must never contradict the order that KVM's host events prove."""
 
-import collections
 import json
 import re
-import shlex
-import subprocess
-import time
 
 import trace_cmd
 from harness import case
-from host import need_program
 from kit import TREE
 from nested import judge
-from nested.machine import VIRTIO_MODULES, InnerGuest, KvmHost, load_modules
+from nested.kvm_rig import (GUEST_EVENTS, HOST_EVENTS, PAIRS, SHOWN, Rig, analyze_nested_json,
+                            judge_events, read_report)
 
-NAMES = ("alpha", "beta")
-PAIRS = "/sys/kernel/debug/pairs"
-# Few of the kernel's own: each patches code that others execute, where QEMU's TCG has a bug
-# (docs/testing.md).
-GUEST_EVENTS = "pairs,sched:sched_switch"
-HOST_EVENTS = ",".join(["sched:sched_switch"] + [f"kvm:kvm_{name}" for name in (
-    "entry", "exit", "pio", "write_tsc_offset")])
 MIN_PAIRS = 5000
 # A share, or a number where that is more: a reset may interrupt a pair of each vCPU, the
 # recording's ends may cut windows.
 MOST_LEFT_OUT = {"windows": (0.01, 0), "pairs": (0.002, 2)}
-SHOWN = 5
 
 # Clock sources by the options of report that choose them; each must pass all checks.
 CLOCK_SOURCES = ("kvm", "exchange")
 # The phases that step one vCPU's counter: no one line per guest can be right, so only the exact
 # source is checked.
 EXACT_SOURCE = "kvm"
-
-
-VSOCK = ("net/vmw_vsock/vsock", "net/vmw_vsock/vmw_vsock_virtio_transport_common")
-VSOCK_HOST = (*(f"drivers/vhost/{name}" for name in ("vhost_iotlb", "vhost")), *VSOCK,
-              "drivers/vhost/vhost_vsock")
-VSOCK_GUEST = (*VIRTIO_MODULES, *VSOCK, "net/vmw_vsock/vmw_vsock_virtio_transport")
-CIDS = (3, 4)  # of the guests; lower ones are reserved
-
-
-class Rig:
-    """The host, its guests, and the operations of a phase."""
-
-    def __init__(self, ctx, drivers=True, vsock=False):
-        self.ctx = ctx
-        self.began = time.monotonic()
-        self.tags = 0
-        self.log = None  # what the recorder prints
-        self.host = ctx.adopt(self._make_host(vsock))
-        self.host.boot()
-        self.host.prepare()
-        self.say("the host is up")
-        devices = [("-device", f"vhost-vsock-pci,guest-cid={cid}") * vsock for cid in CIDS]
-        self.guests = [ctx.adopt(InnerGuest(ctx, self.host, name, device))
-                       for name, device in zip(NAMES, devices)]
-        for guest in self.guests:
-            guest.start()
-        for guest in self.guests:
-            guest.boot()
-            if drivers:
-                self.load(guest)
-        self.threads = {guest.name: guest.vcpu_threads() for guest in self.guests}
-        self.say("the guests are up")
-
-    def _make_host(self, vsock):
-        """The host, not started. With vsock it and the guests have trace-cmd and the modules."""
-        if not vsock:
-            return KvmHost(self.ctx, NAMES, self.ctx.initrd())
-        program = need_program("trace-cmd", "trace-cmd")
-        modules = filter(None, map(self.ctx.kernel_module, VSOCK_GUEST))
-        # Threads of trace-cmd load it when they end.
-        libgcc = self.ctx.run("gcc", "-print-file-name=libgcc_s.so.1").stdout.strip()
-        inner = self.ctx.initrd(program, libgcc, *modules)
-        return KvmHost(self.ctx, NAMES, inner, VSOCK_HOST, {"/bin/trace-cmd": program})
-
-    def say(self, text):
-        """One line of progress, for the log and on the host's console."""
-        text = f"[{time.monotonic() - self.began:5.1f} s] {text}"
-        print(text)
-        self.host.run(f"echo {shlex.quote(text)} > /dev/kmsg")
-
-    def load(self, guest, parameters=""):
-        """Loads driver and pairs, with a tag that no earlier boot has used."""
-        self.tags += 1
-        guest.insmod("tracebraid", parameters)
-        guest.insmod("pairs", f"tag={self.tags}")
-
-    def make_pairs(self, guest, number, burst=10, pause_us=20000):
-        """Starts `number` pairs on each vCPU; returns the jobs."""
-        return [guest.bg(f"taskset {1 << vcpu:x} sh -c 'echo {number} {burst} {pause_us} > {PAIRS}/run'")
-                for vcpu in range(guest.smp)]
-
-    def wait_for(self, jobs):
-        for job in jobs:
-            self.ctx.equal(job.wait(timeout=60), 0, f"status of pairs of {job.guest.name}")
-
-    def offsets(self):
-        """KVM's offset from the host's counter to each vCPU's, by the vCPU's thread."""
-        return self.host.run("cd /sys/kernel/debug/kvm; for v in */vcpu*; do echo $(cat $v/pid $v/tsc-offset); done")
-
-    def made(self, guest):
-        """The number of pairs of this boot."""
-        return int(guest.run(f"cat {PAIRS}/made"))
-
-    def record(self, name, work, guest_events=GUEST_EVENTS, host_events=HOST_EVENTS, only=()):
-        """Records all guests, or only these, and their host while work() runs; returns the capture.
-
-        guest_events: None for those that are enabled in the guests.
-        """
-        path, copy = f"/tmp/{name}.braid", self.ctx.dir / f"{name}.braid"
-        words = " ".join([f"-e {guest_events}"] * bool(guest_events) + [f"-r {one}" for one in only])
-        job = self.host.bg(f"exec tracebraid record {words} --host={host_events} -o {path}")
-        log = self.log = f"/tmp/bg.{job.id}"
-        # And until each guest has confirmed its events, however late.
-        count = f"grep -c '{{}} the event change' {log}"
-        self.host.run(f"until grep -q ^Recording {log} && [ $({count.format('did not confirm')}) -le "
-                      f"$({count.format('has now confirmed')}) ]; do kill -0 {job.pid} || exit 1; usleep 20000; done")
-        work()
-        self.host.run(f"kill -INT {job.pid}")
-        status = job.wait()
-        (self.ctx.dir / f"{name}.log").write_text(job.output(), encoding="utf-8")
-        self.ctx.equal(status, 0, f"status of the recorder, which printed:\n{job.output()}\n")
-        self.host.fetch(path, copy)
-        self.host.run(f"rm {path}")
-        return copy
 
 
 # Phases: what happens during the recording
@@ -183,39 +77,6 @@ def stepped(rig):
 
 # Judging
 # ----------------------------------------------------------------------------------------------------------
-
-def read_report(ctx, captures, threads, options):
-    """The captures' timeline, parsed while the report prints it."""
-    argv = [ctx.agent_path, "report", "--json", *options, *captures]
-    with subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as report:
-        recording = judge.Recording(report.stdout, threads)
-    ctx.equal(report.returncode, 0, f"status of {' '.join(map(str, argv))}")
-    return recording
-
-
-def complaints(what, guest, finding):
-    """The errors of a finding as lines of text, if it has any."""
-    if not finding.wrong:
-        return []
-    beyond = sum(wrong[2] for wrong in finding.wrong)
-    lines = [f"{what} of {guest}: {len(finding.wrong)} of {finding.judged} are wrong, {beyond} of them by more than "
-             "the stated bound; the worst:"]
-    return lines + [f"  {text}" for _, text, _ in finding.wrong[:SHOWN]]
-
-
-def judge_events(recording, guest, what, check):
-    """Judges a guest's events by one check, prints its figures; returns (finding, complaints)."""
-    finding = check(recording, guest)
-    print(f"    {guest} {what}: {finding.judged} judged, {finding.by_bound} of them by their bound "
-          f"alone, {len(finding.wrong)} wrong, {finding.left_out} left out, room {finding.back} ns "
-          f"back, {finding.forth} ns forth")
-    wrong = complaints(what, guest, finding)
-    if not finding.judged:
-        wrong.append(f"{what} of {guest}: none found")
-    elif not finding.wrong and not judge.check_teeth(check, recording, guest, finding):
-        wrong.append(f"{what} of {guest}: shifted times are not detected")
-    return finding, wrong
-
 
 def judge_guest(recording, guest):
     """Judges one guest; returns (pairs, complaints)."""
@@ -378,10 +239,6 @@ def analyze_nested(ctx):
     check_stages(ctx, capture)
 
 
-def analyze_nested_json(ctx, captures, name):
-    return json.loads(ctx.run_agent("analyze", name, "--json", *captures, timeout=120).stdout)
-
-
 def exits_of(rig, guest):
     """KVM's own number of a guest's exits."""
     return int(rig.host.run(f"cat /sys/kernel/debug/kvm/{guest.pid}-*/exits"))
@@ -464,93 +321,6 @@ def driverless_nested(ctx):
     check_own_memory(ctx, rig)
 
 
-# Guests that trace-cmd records
-# --------------------------------------------------------------------------------------------
-
-TRACED = ["-e", "kvm:kvm_entry", "-e", "kvm:kvm_exit", "-e", "sched:sched_switch"]
-TRACED_INSIDE = ["-e", "sched:sched_switch", "-e", "sched:sched_wakeup"]
-FORMS = ("json", "perfetto", "ctf", "html", "trace.dat")
-LEAST_EVENTS = 20  # of each guest
-
-
-def record_by_trace_cmd(rig):
-    """Has trace-cmd record the host with its guests; returns the files, the host's first."""
-    for guest in rig.guests:
-        guest.run(load_modules(VSOCK_GUEST))
-        agent = guest.bg("cd /tmp && exec env LD_LIBRARY_PATH=/data trace-cmd agent --debug")
-        # It prints that it listens into a buffer.
-        guest.run(f"until ls -l /proc/{agent.pid}/fd | grep -q socket; do usleep 50000; done")
-    inside = [word for guest, cid in zip(rig.guests, CIDS)
-              for word in ("-A", f"@{cid}", "--name", guest.name, *TRACED_INSIDE)]
-    # With --debug it waits longer than 5 s for an answer.
-    command = shlex.join(["trace-cmd", "record", "--debug", *TRACED, *inside, "sleep", "2"])
-    rig.host.run(f"mkdir /tmp/set && cd /tmp/set && {command} 2>&1", timeout=240)
-    files = [rig.ctx.dir / name for name in ("trace.dat", *(f"trace-{name}.dat" for name in NAMES))]
-    for path in files:
-        rig.host.fetch(f"/tmp/set/{path.name}", path)
-    return files
-
-
-def compare_reports(ctx, files):
-    """Compares report's lines with those of trace-cmd; returns the latter's events."""
-    report = list(trace_cmd.ours(trace_cmd.run(ctx.agent_path, "report", "--no-header", *files)))
-    streams = dict(zip((path.name for path in files), (files[0].name, *NAMES)))
-    inputs = [word for path in files for word in ("-i", path)]
-    lines = trace_cmd.run("trace-cmd", "report", "-N", "-t", *inputs)
-    found = list(trace_cmd.theirs(lines, streams))
-    wrong = trace_cmd.compare(report, found)
-    ctx.check(not wrong, "\n".join(wrong[:SHOWN]))
-    return [item for item, _ in found if item[4] != "lost"]
-
-
-def check_placed(ctx, files, threads):
-    """Checks the guests' streams, and their times against those of the host's kvm events."""
-    recording = read_report(ctx, files, threads, [])
-    guests = [stream for stream in recording.streams if stream["kind"] == "guest"]
-    ctx.equal([stream["stream"] for stream in guests], list(NAMES), "the guests")
-    for stream in guests:
-        ctx.equal((stream["clock"], stream["bound_ns"], stream["reason"]),
-                  ("trace-cmd", 1, "KVM's offsets, the same in all samples"), f"{stream}")
-        ctx.equal([row["tid"] for row in stream["vcpus"]], threads[stream["stream"]], f"{stream}")
-    wrong = [line for name in NAMES
-             for line in judge_events(recording, name, "windows", judge.check_windows)[1]]
-    ctx.check(not wrong, "\n".join(wrong))
-
-
-def check_sums(ctx, files, found, threads):
-    """Checks that analyses and SQL count what trace-cmd printed."""
-    exits = collections.Counter(item[3] for item in found if item[4] == "kvm_exit")
-    rows = {row["guest"]: row for row in analyze_nested_json(ctx, files, "summary")["guests"]}
-    for name in NAMES:
-        of_guest = sum(exits[str(tid)] for tid in threads[name])
-        ctx.equal(rows[name]["exits"], of_guest, f"exits: {rows[name]}")
-        ctx.check(rows[name]["busy_ppm"] > 0 and rows[name]["worst_wakeup_ns"], f"{rows[name]}")
-    ctx.equal(analyze_nested_json(ctx, files, "exits")["count"],
-              sum(row["exits"] for row in rows.values()), "exits")
-    ctx.check(analyze_nested_json(ctx, files, "steal")["stolen_ns"] > 0, "nothing was stolen")
-    statement = "SELECT stream, count(*) AS n FROM events GROUP BY stream"
-    lines = ctx.run_agent("sql", "--json", *files, statement, timeout=120).stdout.splitlines()
-    ctx.equal({row["stream"]: row["n"] for row in map(json.loads, lines)},
-              dict(collections.Counter(item[1] for item in found)), "events in SQL")
-
-
-@case("trace-cmd-nested", usual=("6.1",), possible=("6.1", "6.12", "newest"), needs=("agent",),
-      timeout=600, alone=True)
-def trace_cmd_nested(ctx):
-    """Files of trace-cmd's, host and guests: read as it reads them, at times that KVM proves."""
-    rig = Rig(ctx, drivers=False, vsock=True)
-    files = record_by_trace_cmd(rig)
-    rig.say("recorded")
-    found = compare_reports(ctx, files)
-    events = collections.Counter(item[1] for item in found)
-    print(f"     events {dict(events)}")
-    ctx.check(min(events[name] for name in NAMES) >= LEAST_EVENTS, f"too few: {events}")
-    check_placed(ctx, files, rig.threads)
-    check_sums(ctx, files, found, rig.threads)
-    for form in FORMS:
-        ctx.run_agent("export", "--to", form, *files, "-o", ctx.dir / f"out.{form}", timeout=120)
-
-
 # Quotas
 # ------------------------------------------------------------------------------------------
 
@@ -618,7 +388,7 @@ def quota_nested(ctx):
     ctx.equal(probes_of(rig), [], "the probes after the recording")
     ctx.equal(rig.host.run(f"ls {TRACEFS}/instances"), "", "the instances after the recording")
     ctx.run_agent("verify", capture, timeout=120)
-    rows = {row["vcpu"]: row for row in analyze_nested_json(ctx, capture, "states")["vcpu_states"]}
+    rows = {row["vcpu"]: row for row in analyze_nested_json(ctx, [capture], "states")["vcpu_states"]}
     for vcpu, row in rows.items():
         print(f"     {vcpu}: throttled for {row['throttled_ns']} ns, stolen for {row['stolen_ns']}; by cpu.stat {counted} in {periods} periods")
     found = rows["alpha/vCPU 0"]
