@@ -21,7 +21,7 @@
 #define PRESENT		(1ULL << 63)
 #define MOST_MAPPINGS	65536u
 #define ENTRIES		512u		/* of pagemap, at a time */
-#define AHEAD		16u		/* at least: it costs little more than one */
+#define NEAR		8u		/* pages: to look at them costs less than another call */
 
 /* Mappings that continue one another: QEMU's advice for a part splits one. */
 static bool vm_memory_continues(const struct braid_vm_mapping *a, const struct braid_vm_mapping *b)
@@ -170,15 +170,15 @@ const struct braid_vm_mapping *braid_vm_memory_mapping(const struct braid_vm_mem
 
 /* What pagemap says of consecutive pages. */
 struct vm_pages {
-	u64 first, nr, ahead;
+	u64 first, nr;
 	u64 entries[ENTRIES];
 };
 
-/* Of at least one page, and of some that follow: what is read next is often near. */
+/* Of at least one page. The kernel looks at a page's own data: each costs a miss of its caches. */
 static int vm_memory_load_pages(const struct braid_vm_memory *vm, struct vm_pages *pages,
 				u64 first, u64 wanted)
 {
-	u64 nr = wanted < pages->ahead ? pages->ahead : wanted < ENTRIES ? wanted : ENTRIES;
+	u64 nr = wanted < ENTRIES ? wanted : ENTRIES;
 	ssize_t got = pread(vm->pagemap, pages->entries, nr * sizeof(*pages->entries),
 			    first * sizeof(*pages->entries));
 
@@ -187,22 +187,44 @@ static int vm_memory_load_pages(const struct braid_vm_memory *vm, struct vm_page
 	return got < 0 ? -ENODATA : pages->nr ? 0 : -ESRCH;
 }
 
+static u64 vm_memory_page(const struct braid_vm_memory *vm, const struct iovec *range, u64 byte)
+{
+	return ((u64)range->iov_base + byte) / vm->page_bytes;
+}
+
+/* Where the pages end that a range and those that follow it nearby need. */
+static u64 vm_memory_end(const struct braid_vm_memory *vm, const struct iovec *ranges, size_t nr)
+{
+	u64 end = vm_memory_page(vm, ranges, ranges->iov_len - 1) + 1, first, last;
+	size_t k;
+
+	for (k = 1; k < nr; k++) {
+		first = vm_memory_page(vm, &ranges[k], 0);
+		last = vm_memory_page(vm, &ranges[k], ranges[k].iov_len - 1);
+		if (first + 1 < end || first > end + NEAR)
+			break;
+		end = last + 1 > end ? last + 1 : end;
+	}
+	return end;
+}
+
 /*
  * @pages: of a look just before, or of none
- * Return: 0: all pages of a range are present; -ENODATA; or -ESRCH: the process has ended.
+ * @ranges: the first one is looked at; the others follow
+ * Return: 0: all pages of the range are present; -ENODATA; or -ESRCH: the process has ended.
  */
-static int vm_memory_look(const struct braid_vm_memory *vm, struct vm_pages *pages, u64 address,
-			  u64 bytes)
+static int vm_memory_look(const struct braid_vm_memory *vm, struct vm_pages *pages,
+			  const struct iovec *ranges, size_t nr)
 {
-	u64 page = address / vm->page_bytes, end;
+	u64 page = vm_memory_page(vm, ranges, 0), last;
 	int err;
 
-	if (!bytes || address + bytes - 1 < address)
+	if (!ranges->iov_len || (u64)ranges->iov_base + ranges->iov_len - 1 < (u64)ranges->iov_base)
 		return -ENODATA;
-	end = (address + bytes - 1) / vm->page_bytes + 1;
-	for (; page < end; page++) {
+	for (last = vm_memory_page(vm, ranges, ranges->iov_len - 1); page <= last; page++) {
 		if (page - pages->first >= pages->nr) {
-			err = vm_memory_load_pages(vm, pages, page, end - page);
+			err = vm_memory_load_pages(vm, pages, page,
+						   vm_memory_end(vm, ranges, nr) - page);
 			if (err)
 				return err;
 		}
@@ -214,10 +236,11 @@ static int vm_memory_look(const struct braid_vm_memory *vm, struct vm_pages *pag
 
 bool braid_vm_memory_present(const struct braid_vm_memory *vm, u64 address, u64 bytes)
 {
+	const struct iovec range = { (void *)address, bytes };
 	struct vm_pages pages;
 
-	pages.first = pages.nr = pages.ahead = 0;
-	return !vm_memory_look(vm, &pages, address, bytes);
+	pages.first = pages.nr = 0;
+	return !vm_memory_look(vm, &pages, &range, 1);
 }
 
 /* Appends a range to a vector, or extends its last one. */
@@ -252,9 +275,8 @@ static int vm_memory_prepare(const struct braid_vm_memory *vm, const struct brai
 		v->bytes += parts[k].bytes;
 	}
 	pages.first = pages.nr = 0;
-	pages.ahead = AHEAD;
 	for (k = 0; k < v->nr_remote && !err; k++)
-		err = vm_memory_look(vm, &pages, (u64)v->remote[k].iov_base, v->remote[k].iov_len);
+		err = vm_memory_look(vm, &pages, v->remote + k, v->nr_remote - k);
 	return err;
 }
 
