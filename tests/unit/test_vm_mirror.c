@@ -152,7 +152,7 @@ static void follows_storms(void)
 		}
 		turns++;
 		laps = __atomic_load_n(&f.g->ctl->offered[0], __ATOMIC_RELAXED) / (8 * 22);
-	} while (laps < 1000);
+	} while (laps < 1000 || f.readers[0][0].read < 1000 || f.readers[0][1].read < 1000);
 	fake_guest_stop(f.g);
 	f.g->p.rate = 0;
 	for (k = 0; k < 20; k++) {
@@ -167,7 +167,6 @@ static void follows_storms(void)
 	for (k = 0; k < 2; k++) {
 		CHECK_EQ(f.readers[0][k].read + f.readers[0][k].lost, f.g->ctl->offered[k]);
 		CHECK_EQ(other.readers[0][k].read + other.readers[0][k].lost, f.g->ctl->offered[k]);
-		CHECK(f.readers[0][k].read > 1000);
 	}
 	printf("%llu laps", (unsigned long long)laps);
 	for (k = 0; k < 2; k++)
