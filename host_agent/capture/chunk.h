@@ -26,7 +26,7 @@
 					   BRAID_MARK_DISRUPTED. 5: COMPLETE, INDEX, INDEX_BLOCKS.
 					   6: numbers of a host's events in INDEX. 7: TYPES,
 					   BRAID_STREAM_VM, BRAID_END_DRIVER, BRAID_CLOCK_READ. 8:
-					   CGROUPS, THROTTLED, HOST_STEAL */
+					   CGROUPS, THROTTLED, HOST_STEAL, BRAID_MARK_UNSEEN */
 
 enum braid_chunk_type {
 	BRAID_CHUNK_FILE = 1,		/* struct braid_chunk_file */
@@ -222,6 +222,8 @@ enum braid_clock_mark_kind {
 	BRAID_MARK_DISRUPTED = 3,	/* vmclock's marker changed. from_ns is h1 of the last sample with
 					   the former marker, to_ns h2 of the first with the new one;
 					   minor 4 */
+	BRAID_MARK_UNSEEN = 4,		/* it was not followed, as while it migrated: likewise
+					   the samples before and after; minor 8 */
 };
 
 struct braid_clock_mark {

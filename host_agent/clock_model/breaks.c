@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Eras: the times between disruptions that the hypervisor reports. No model spans two of them. */
+/*
+ * Eras: the times between breaks, which are disruptions that the hypervisor reports, and times in
+ * which a guest was not followed. No model spans two of them.
+ */
 #include <stdlib.h>
 
 #include "host_agent/clock_model/model.h"
@@ -24,15 +27,19 @@ size_t braid_breaks_merge(struct braid_clock_mark *breaks, size_t nr)
 
 		if (b->to_ns < b->from_ns || b->to_ns >> 62)
 			continue;
-		if (!at || b->from_ns >= breaks[at - 1].to_ns)
+		if (!at || b->from_ns >= breaks[at - 1].to_ns) {
 			breaks[at++] = *b;
-		else if (b->to_ns > breaks[at - 1].to_ns)
+			continue;
+		}
+		if (b->to_ns > breaks[at - 1].to_ns)
 			breaks[at - 1].to_ns = b->to_ns;
+		if (b->kind == BRAID_MARK_DISRUPTED)
+			breaks[at - 1].kind = b->kind;
 	}
 	return at;
 }
 
-/* How many disruptions end by a host time. */
+/* How many breaks end by a host time. */
 static size_t nr_over(const struct braid_clock_mark *breaks, size_t nr, u64 ns)
 {
 	size_t low = 0, high = nr;
@@ -48,7 +55,7 @@ static size_t nr_over(const struct braid_clock_mark *breaks, size_t nr, u64 ns)
 	return low;
 }
 
-/* Return: false when the sample may be of either side of a disruption. */
+/* Return: false when the sample may be of either side of a break. */
 static bool find_era(struct braid_round_trip *r, const struct braid_clock_mark *breaks, size_t nr)
 {
 	const struct braid_clock_mark *b;
@@ -96,7 +103,11 @@ bool braid_break_between(const struct braid_clock_inputs *in, u32 era,
 {
 	if (next->era <= era || next->era > in->nr_breaks)
 		return false;
-	*found = in->breaks[era];
-	found->to_ns = in->breaks[next->era - 1].to_ns;
+	*found = in->breaks[era++];
+	for (; era < next->era; era++) {
+		found->to_ns = in->breaks[era].to_ns;
+		if (in->breaks[era].kind == BRAID_MARK_DISRUPTED)
+			found->kind = BRAID_MARK_DISRUPTED;
+	}
 	return true;
 }

@@ -43,7 +43,7 @@ static void set_nominal(struct braid_clock *clock, u64 counter_hz, u64 counter,
 	clock->nominal.ref_counter = counter;
 }
 
-/* Steps that samples show, and no pause and no disruption explains: of all vCPUs, or of each. */
+/* Steps that no pause and no break explains: of all vCPUs together, or of each. */
 static size_t count_steps(const struct braid_clock *clock)
 {
 	size_t steps = 0, k;
@@ -52,8 +52,7 @@ static size_t count_steps(const struct braid_clock *clock)
 	for (t = 0; t < clock->nr_tracks; t++)
 		for (k = 1; !clock->tracks[t].shared && k < clock->tracks[t].nr_epochs; k++)
 			steps += clock->tracks[t].epochs[k].cause != BRAID_EPOCH_PAUSED &&
-				 clock->tracks[t].epochs[k].cause != BRAID_EPOCH_UNSEEN &&
-				 !clock->tracks[t].epochs[k].disrupted &&
+				 !clock->tracks[t].epochs[k].parted &&
 				 (clock->tracks[t].epochs[k].nr_lines ||
 				  clock->tracks[t].epochs[k].gains);
 	return steps;
@@ -71,10 +70,9 @@ static int build_by_vcpu(const void *a, const void *b)
 }
 
 /*
- * A vCPU without samples, or without any since a disruption: it may not exist, or behave like the
- * others. It gets the epochs of all
- * vCPUs together, without a bound. @like: another such vCPU, fitted before, whose epochs it shares;
- * or NULL.
+ * A vCPU without samples, or without any since a break: it may not exist, or behave like the
+ * others. It gets the epochs of all vCPUs together, without a bound.
+ * @like: another such vCPU, fitted before, whose epochs it shares; or NULL.
  * Return: 0 or -ENOMEM.
  */
 static int fit_unseen(struct braid_clock *clock, struct braid_clock_track *track,

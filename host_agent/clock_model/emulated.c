@@ -198,9 +198,9 @@ static int end_epoch(struct builder *b)
 	return 0;
 }
 
-static void begin_epoch(struct builder *b, size_t index, const struct braid_clock_mark *disruption)
+static void begin_epoch(struct builder *b, size_t index, const struct braid_clock_mark *brk)
 {
-	braid_stretch_begin(&b->stretch, index, NULL, disruption);
+	braid_stretch_begin(&b->stretch, index, NULL, brk);
 	b->offset = offset_of(b, &b->stretch.samples[index].s);
 }
 
@@ -220,7 +220,7 @@ int braid_emulated_track(struct braid_clock *clock, struct braid_clock_track *tr
 	struct builder b = {
 		.clock = clock, .track = track, .host = in->host, .stretch.samples = samples,
 	};
-	struct braid_clock_mark disruption;
+	struct braid_clock_mark brk;
 	struct braid_clock_gain gain;
 	int err = is_the_hosts(in) ? 0 : -ENODATA;
 	bool broken;
@@ -235,14 +235,14 @@ int braid_emulated_track(struct braid_clock *clock, struct braid_clock_track *tr
 			clock->nr_refused++;
 			continue;
 		}
-		broken = b.nr_gains && braid_break_between(in, era, &samples[k], &disruption);
+		broken = b.nr_gains && braid_break_between(in, era, &samples[k], &brk);
 		era = samples[k].era;
 		if (!b.nr_gains && !track->nr_epochs)
 			begin_epoch(&b, k, NULL);
 		if (broken || !gain_of(&b, s, &gain) || !fits(&b, &gain)) {
 			/* Not a counter of this kind, if this occurs repeatedly. */
 			err = track->nr_epochs >= BRAID_MAX_EPOCHS / 4 ? -ENODATA : end_epoch(&b);
-			begin_epoch(&b, k, broken ? &disruption : NULL);
+			begin_epoch(&b, k, broken ? &brk : NULL);
 			gain_of(&b, s, &gain);
 		}
 		if (!err)

@@ -44,7 +44,7 @@ static bool of_either(const struct braid_clock *clock, const struct braid_stretc
 {
 	const struct braid_clock_sample *s = &stretch->samples[index].s;
 
-	if (stretch->disrupted || stretch->unseen)
+	if (stretch->parted)
 		return false;	/* each sample's side is known */
 	if (stretch->mark)	/* the model may well be the same one */
 		return index < stretch->first && s->h2_ns > stretch->mark[1].from_ns;
@@ -104,17 +104,15 @@ static void name_cause(const struct braid_clock *clock, const struct braid_stret
 		e->cause = BRAID_EPOCH_JUMPED;
 	else
 		e->cause = BRAID_EPOCH_RATE;
-	e->parted = stretch->disrupted || stretch->unseen;
-	if (stretch->unseen && !sure && e->cause != BRAID_EPOCH_WENT_BACK) {
-		e->cause = BRAID_EPOCH_UNSEEN;
-		e->step_ns = 0;
-	}
-	if (stretch->disrupted) {
-		e->disrupted = true;
+	if (stretch->parted) {
+		e->parted = true;
+		e->disrupted = stretch->brk.kind == BRAID_MARK_DISRUPTED;
 		if (e->cause == BRAID_EPOCH_RATE || (e->cause != BRAID_EPOCH_WENT_BACK && !sure))
-			e->cause = BRAID_EPOCH_DISRUPTED;
-		e->from_ns = (s64)stretch->disruption.from_ns;
-		e->begun_ns = (s64)stretch->disruption.to_ns;
+			e->cause = braid_break_cause(&stretch->brk);
+		if (e->cause == BRAID_EPOCH_UNSEEN)
+			e->step_ns = 0;
+		e->from_ns = (s64)stretch->brk.from_ns;
+		e->begun_ns = (s64)stretch->brk.to_ns;
 	} else if (stretch->mark) {
 		if (e->cause != BRAID_EPOCH_WENT_BACK)
 			e->cause = BRAID_EPOCH_PAUSED;
@@ -142,16 +140,15 @@ int braid_epoch_put(struct braid_clock *clock, struct braid_clock_track *track,
 
 void braid_stretch_begin(struct braid_stretch *stretch, size_t index,
 			 const struct braid_clock_mark *mark,
-			 const struct braid_clock_mark *disruption)
+			 const struct braid_clock_mark *brk)
 {
 	stretch->before = stretch->first;
 	stretch->first = index;
 	stretch->end = index + 1;
 	stretch->mark = mark;
-	stretch->disrupted = disruption;
-	stretch->unseen = false;
-	if (disruption)
-		stretch->disruption = *disruption;
+	stretch->parted = brk;
+	if (brk)
+		stretch->brk = *brk;
 }
 
 /* The pause before a sample that did not begin an epoch yet; or NULL. */

@@ -148,9 +148,9 @@ static void set_first(struct builder *b, size_t index)
 }
 
 static void begin_epoch(struct builder *b, size_t index, const struct braid_clock_mark *mark,
-			const struct braid_clock_mark *disruption)
+			const struct braid_clock_mark *brk)
 {
-	braid_stretch_begin(&b->stretch, index, mark, disruption);
+	braid_stretch_begin(&b->stretch, index, mark, brk);
 	set_first(b, index);
 	b->nr_samples = 1;
 	begin_set(b, least_slack(b->clock));
@@ -385,16 +385,16 @@ static int fit_again(struct builder *b, size_t k)
 	return any ? put_model(b, &b->track->epochs[k]) : 0;
 }
 
-/* The pause before a sample, unless it is part of the disruption that the epoch began with. */
+/* The pause before a sample, unless it is part of the break that the epoch began with. */
 static const struct braid_clock_mark *pause_before(const struct builder *b,
 						   const struct braid_clock_inputs *in, size_t *at,
 						   const struct braid_clock_sample *s)
 {
 	const struct braid_clock_mark *pause = braid_pause_before(in, at, s);
-	const struct braid_clock_mark *d = &b->stretch.disruption;
+	const struct braid_clock_mark *brk = &b->stretch.brk;
 
-	if (pause && b->stretch.disrupted && pause[0].from_ns <= d->to_ns &&
-	    pause[1].to_ns >= d->from_ns)
+	if (pause && b->stretch.parted && pause[0].from_ns <= brk->to_ns &&
+	    pause[1].to_ns >= brk->from_ns)
 		return NULL;
 	return pause;
 }
@@ -404,7 +404,8 @@ static const struct braid_clock_mark *pause_before(const struct builder *b,
  * seen before, have a step in it for another slope. Samples that are narrow beside it would show
  * that soon; those of a guest that is only read are wide.
  */
-static bool was_unseen(const struct builder *b, const struct braid_clock_sample *s)
+static bool was_unseen(const struct builder *b, const struct braid_clock_sample *s,
+		       struct braid_clock_mark *found)
 {
 	double last = seconds_since(b->clock, b->first.counter, b->last_counter);
 	double x = seconds_since(b->clock, b->first.counter, s->counter);
@@ -415,6 +416,10 @@ static bool was_unseen(const struct builder *b, const struct braid_clock_sample 
 	range_at(&b->set, last, &low, &high);
 	wide = high - low;
 	range_at(&b->set, x, &low, &high);
+	*found = (struct braid_clock_mark){
+		.kind = BRAID_MARK_UNSEEN,
+		.from_ns = b->stretch.samples[b->stretch.end - 1].s.h1_ns, .to_ns = s->h2_ns,
+	};
 	return high - low > 2 * wide + STEP_NS;
 }
 
@@ -424,9 +429,9 @@ int braid_line_track(struct braid_clock *clock, struct braid_clock_track *track,
 {
 	struct builder b = { .clock = clock, .track = track, .stretch.samples = samples };
 	const struct braid_clock_mark *pause;
-	struct braid_clock_mark disruption;
+	struct braid_clock_mark brk;
 	size_t k, mark = 0;
-	bool broken, unseen;
+	bool broken;
 	u32 era = 0;
 	int err;
 
@@ -438,14 +443,14 @@ int braid_line_track(struct braid_clock *clock, struct braid_clock_track *track,
 			continue;
 		}
 		pause = pause_before(&b, in, &mark, s);
-		broken = b.nr_samples && braid_break_between(in, era, &samples[k], &disruption);
+		broken = b.nr_samples && braid_break_between(in, era, &samples[k], &brk);
 		era = samples[k].era;
 		if (!b.nr_samples) {
 			begin_epoch(&b, k, NULL, NULL);
 			continue;
 		}
-		unseen = in->reads && !broken && !pause && was_unseen(&b, s);
-		if (!broken && !pause && !unseen &&
+		broken |= in->reads && !broken && !pause && was_unseen(&b, s, &brk);
+		if (!broken && !pause &&
 		    (cut_by_sample(&b, s) || (!b.gave_up && loosen(&b, k)))) {
 			if ((s64)(s->counter - b.last_counter) > 0)
 				b.last_counter = s->counter;
@@ -461,8 +466,7 @@ int braid_line_track(struct braid_clock *clock, struct braid_clock_track *track,
 		err = end_epoch(&b);
 		if (err)
 			return err;
-		begin_epoch(&b, k, pause, broken ? &disruption : NULL);
-		b.stretch.unseen = unseen;
+		begin_epoch(&b, k, pause, broken ? &brk : NULL);
 	}
 	err = b.nr_samples ? end_epoch(&b) : 0;
 	for (k = 0; k < track->nr_epochs && track->nr_epochs > 1 && !err; k++)

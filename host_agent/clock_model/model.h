@@ -26,9 +26,8 @@ struct braid_stretch {
 	size_t first;
 	size_t end;			/* after the last one */
 	const struct braid_clock_mark *mark;	/* the pause that it began with; or NULL */
-	bool disrupted;			/* it began with: */
-	struct braid_clock_mark disruption;
-	bool unseen;			/* it began after a time without samples */
+	bool parted;			/* it began with: */
+	struct braid_clock_mark brk;
 };
 
 /* What an epoch's model is: mathematics alone. */
@@ -65,10 +64,10 @@ void braid_clock_free_tracks(struct braid_clock_track *tracks, u32 nr);
 bool braid_epoch_explains(const struct braid_clock *clock, const struct braid_clock_epoch *e,
 			  const struct braid_clock_sample *s);
 
-/* epoch.c: a sample begins an epoch; so did a pause or a disruption, or NULL. */
+/* epoch.c: a sample begins an epoch; so did a pause or a break, or NULL. */
 void braid_stretch_begin(struct braid_stretch *stretch, size_t index,
 			 const struct braid_clock_mark *mark,
-			 const struct braid_clock_mark *disruption);
+			 const struct braid_clock_mark *brk);
 
 /*
  * epoch.c: puts an epoch after its track's others: sets what its samples cover, parts it from the
@@ -77,13 +76,19 @@ void braid_stretch_begin(struct braid_stretch *stretch, size_t index,
 int braid_epoch_put(struct braid_clock *clock, struct braid_clock_track *track,
 		    const struct braid_stretch *stretch, struct braid_clock_epoch *e);
 
+/* Why an epoch begins with a break, if samples show no step. */
+static inline enum braid_epoch_cause braid_break_cause(const struct braid_clock_mark *brk)
+{
+	return brk->kind == BRAID_MARK_DISRUPTED ? BRAID_EPOCH_DISRUPTED : BRAID_EPOCH_UNSEEN;
+}
+
 /* epoch.c: the pause before a sample that did not begin an epoch yet; or NULL. */
 const struct braid_clock_mark *braid_pause_before(const struct braid_clock_inputs *in, size_t *at,
 						  const struct braid_clock_sample *s);
 
 /*
- * breaks.c: whether there is a disruption between a sample of an era and the next sample. Fills
- * @found; if there are several, with the time that they take together.
+ * breaks.c: whether there is a break between a sample of an era and the next sample. Fills @found;
+ * if there are several, with the time that they take together.
  */
 bool braid_break_between(const struct braid_clock_inputs *in, u32 era,
 			 const struct braid_round_trip *next, struct braid_clock_mark *found);

@@ -77,7 +77,7 @@ static size_t most_epochs(const struct braid_clock_inputs *in)
 	return BRAID_MAX_EPOCHS / in->host->tracks->nr_epochs;
 }
 
-/* How far the pauses and disruptions of the inputs have been taken. */
+/* How far the pauses and breaks of the inputs have been taken. */
 struct gaps {
 	size_t mark;
 	size_t brk;
@@ -110,8 +110,8 @@ static bool next_gap(const struct braid_clock_inputs *in, struct gaps *at, s64 u
 	}
 	if (!brk || (s64)brk->from_ns >= until_ns)
 		return false;
-	e->cause = BRAID_EPOCH_DISRUPTED;
-	e->disrupted = true;
+	e->cause = braid_break_cause(brk);
+	e->disrupted = brk->kind == BRAID_MARK_DISRUPTED;
 	e->from_ns = (s64)brk->from_ns;
 	e->begun_ns = (s64)brk->to_ns;
 	at->brk++;
@@ -119,7 +119,7 @@ static bool next_gap(const struct braid_clock_inputs *in, struct gaps *at, s64 u
 }
 
 /*
- * A pause or a disruption begins an epoch even if the model stays: no interpolation across it. When
+ * A pause or a break begins an epoch even if the model stays: no interpolation across it. When
  * the table is full, further ones begin none.
  */
 static int put_gaps(struct braid_clock *clock, struct braid_clock_track *track,

@@ -67,7 +67,7 @@ const char *braid_clock_kind_name(enum braid_clock_kind kind);
 struct braid_round_trip {
 	struct braid_clock_sample s;
 	u32 vcpu;			/* vCPU of the counter; + 1, 0: unknown */
-	u32 era;			/* disruptions before it; set by braid_breaks_part() */
+	u32 era;			/* breaks before it; set by braid_breaks_part() */
 };
 
 struct braid_clock_line;
@@ -185,7 +185,7 @@ struct braid_clock_inputs {
 	size_t nr_round_trips;
 	const struct braid_clock_mark *marks;	/* by time */
 	size_t nr_marks;
-	const struct braid_clock_mark *breaks;	/* disruptions: by time, apart from each other */
+	const struct braid_clock_mark *breaks;	/* by time, apart from each other */
 	size_t nr_breaks;
 	const struct braid_clock_offset *offsets;	/* of each vCPU, in the order seen */
 	size_t nr_offsets;
@@ -199,7 +199,7 @@ static inline enum braid_clock_kind braid_clock_sampled(const struct braid_clock
 }
 
 /**
- * braid_breaks_merge - sort disruptions, and make one of those that overlap
+ * braid_breaks_merge - sort breaks, and make one of those that overlap
  * @breaks: as found; impossible ones are removed
  * @nr: how many
  *
@@ -214,7 +214,7 @@ size_t braid_breaks_merge(struct braid_clock_mark *breaks, size_t nr);
  * @breaks: from braid_breaks_merge()
  * @nr_breaks: how many
  *
- * The two samples that a disruption was found by are of the eras before and after it.
+ * The two samples that a break was found by are of the eras before and after it.
  * Return: how many samples are left.
  */
 size_t braid_breaks_part(struct braid_round_trip *samples, size_t nr,
@@ -227,8 +227,8 @@ size_t braid_breaks_part(struct braid_round_trip *samples, size_t nr,
  *
  * A counter within 2 % of its stated frequency is followed. Where no line explains all samples, the
  * counter may be off a line by some ns (at most 512, the least that suffices; more for an emulated
- * one); a sample that still does not fit begins a new epoch, and so does a pause or a disruption. When vCPUs
- * contradict each other, each gets its own track.
+ * one); a sample that still does not fit begins a new epoch, and so does a pause or a break. When
+ * vCPUs contradict each other, each gets its own track.
  *
  * Return: 0, -ENODATA when there is no usable sample, or -ENOMEM.
  */

@@ -89,7 +89,12 @@ static int take_threads(struct braid_capture_stream *s, const struct braid_chunk
 	return err;
 }
 
-/* Disruptions are kept apart: a pause is two marks in a row. */
+static bool is_break(const struct braid_clock_mark *mark)
+{
+	return mark->kind == BRAID_MARK_DISRUPTED || mark->kind == BRAID_MARK_UNSEEN;
+}
+
+/* Breaks are kept apart: a pause is two marks in a row. */
 static int take_marks(struct braid_capture_stream *s, const struct braid_chunk_view *v)
 {
 	struct braid_clock_mark mark;
@@ -97,9 +102,9 @@ static int take_marks(struct braid_capture_stream *s, const struct braid_chunk_v
 	u32 at = 0;
 
 	while (!err && braid_view_take(v, &at, &mark, sizeof(mark))) {
-		if (mark.kind == BRAID_MARK_DISRUPTED && s->nr_breaks < BRAID_MAX_MARKS)
+		if (is_break(&mark) && s->nr_breaks < BRAID_MAX_MARKS)
 			err = braid_array_push(s->breaks, s->nr_breaks, s->breaks_capacity, mark);
-		else if (mark.kind != BRAID_MARK_DISRUPTED && s->nr_marks < BRAID_MAX_MARKS)
+		else if (!is_break(&mark) && s->nr_marks < BRAID_MAX_MARKS)
 			err = braid_array_push(s->marks, s->nr_marks, s->marks_capacity, mark);
 	}
 	return err;

@@ -102,7 +102,7 @@ struct braid_capture_stream {
 	size_t nr_offsets, offsets_capacity;
 	struct braid_clock_mark *marks;
 	size_t nr_marks, marks_capacity;
-	struct braid_clock_mark *breaks;	/* disruptions */
+	struct braid_clock_mark *breaks;	/* disruptions, and times without samples */
 	size_t nr_breaks, breaks_capacity;
 	struct braid_clock_pair *pairs;
 	size_t nr_pairs, pairs_capacity;

@@ -220,6 +220,7 @@ static void put_clock_chunks(struct braid_capture_writer *w, bool by_kvm)
 		{ BRAID_MARK_PAUSED, 0, SYNTH_START_NS + 300000, SYNTH_START_NS + 310000 },
 		{ BRAID_MARK_RESUMED, 0, SYNTH_START_NS + 400000, SYNTH_START_NS + 410000 },
 		{ BRAID_MARK_DISRUPTED, 0, SYNTH_START_NS + 750100, SYNTH_START_NS + 790000 },
+		{ BRAID_MARK_UNSEEN, 0, SYNTH_START_NS + 780000, SYNTH_START_NS + 800000 },
 	};
 	struct braid_clock_vm vm = {
 		.host_ns = SYNTH_START_NS + 800000, .marker = 2, .counter = 800000, .time_ns = 5,

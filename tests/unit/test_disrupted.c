@@ -271,6 +271,37 @@ static void seen_well(void)
 	braid_clock_free(&clock);
 }
 
+/* A guest was not followed, as while it was migrated: a step that samples do not show. */
+static void not_followed(void)
+{
+	struct truth host = { .nr = 1, .extents = { { 0, 5, RATE } } };
+	struct braid_clock_offset o = { .offset = 7,
+					.from_counter = truth_counter(&host, BEGIN_NS) };
+	struct braid_clock host_clock, clock;
+	struct braid_clock_inputs in;
+	u32 k;
+
+	truth_host_clock(&host_clock, &host, BEGIN_NS - SECOND, END_NS + SECOND);
+	run(-7 * (s64)MILLI, 1);
+	report_break();
+	breaks[0].kind = BRAID_MARK_UNSEEN;
+	in = inputs(1, &host_clock);
+	in.counter_type = BRAID_COUNTER_TSC;
+	in.offsets = &o;
+	in.nr_offsets = 1;
+	for (k = 0; k < 2; k++) {
+		NEED(!(k ? braid_clock_by_offset(&clock, &in) : braid_clock_fit(&clock, &in)));
+		NEED(clock.tracks->nr_epochs == 2);
+		CHECK_EQ(clock.tracks->epochs[1].cause, BRAID_EPOCH_UNSEEN);
+		CHECK(!clock.tracks->epochs[1].disrupted);
+		CHECK_EQ(clock.tracks->epochs[1].from_ns, breaks[0].from_ns);
+		CHECK_EQ(clock.tracks->epochs[1].begun_ns, breaks[0].to_ns);
+		CHECK(k || !wrong(&clock, BEGIN_NS, END_NS));
+		braid_clock_free(&clock);
+	}
+	braid_clock_free(&host_clock);
+}
+
 /* Two vCPUs whose counters differ: the one that was not visited since has no bound. */
 static void unvisited_vcpu(void)
 {
@@ -339,6 +370,13 @@ static void merges_breaks(void)
 	CHECK(b[1].from_ns == 250 && b[1].to_ns == 300);
 	CHECK(b[2].from_ns == 500 && b[2].to_ns == 600);
 	CHECK_EQ(braid_breaks_merge(NULL, 0), 0);
+
+	b[0] = mark_of(10, 30);
+	b[1] = mark_of(20, 40);
+	b[2] = mark_of(50, 60);
+	b[1].kind = b[2].kind = BRAID_MARK_UNSEEN;
+	CHECK_EQ(braid_breaks_merge(b, 3), 2);
+	CHECK(b[0].kind == BRAID_MARK_DISRUPTED && b[1].kind == BRAID_MARK_UNSEEN);
 }
 
 static void parts_samples(void)
@@ -377,6 +415,7 @@ int main(void)
 	RUN(plain_step);
 	RUN(unseen_steps);
 	RUN(seen_well);
+	RUN(not_followed);
 	RUN(unvisited_vcpu);
 	RUN(by_offset);
 	RUN(merges_breaks);
