@@ -242,7 +242,7 @@ static bool probe_file(const struct search *s, struct braid_found *f, struct bra
 static bool probe_memory(struct braid_found *f, pid_t pid)
 {
 	struct braid_vm_mirror *mirror;
-	int err = braid_vm_mirror_open(&mirror, pid, f->path);
+	int err = braid_vm_mirror_open(&mirror, pid, f->path, NULL);
 
 	f->qemu_pid = pid;
 	f->marked = true;	/* a driver needs no file for it */
@@ -428,7 +428,7 @@ static int open_again(struct braid_mapping **m, struct braid_vm_mirror **mirror,
 
 	if (!pid)
 		return braid_mapping_open_again(m, f->path, &f->sb);
-	err = braid_vm_mirror_open(mirror, pid, f->path);
+	err = braid_vm_mirror_open(mirror, pid, f->path, NULL);
 	if (!err)
 		*m = braid_vm_mirror_mapping(*mirror);
 	return err;

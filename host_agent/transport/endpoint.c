@@ -54,6 +54,18 @@ int braid_endpoint_map(struct braid_endpoint *p, struct braid_mapping **out)
 	return p->ops->map(p, out);
 }
 
+void braid_endpoint_leave(struct braid_endpoint *p)
+{
+	if (p->ops->leave)
+		p->ops->leave(p);
+}
+
+void braid_endpoint_move(struct braid_endpoint *p, pid_t pid)
+{
+	if (p->ops->move)
+		p->ops->move(p, pid);
+}
+
 int braid_endpoint_serve(struct braid_endpoint *p)
 {
 	return p->ops->serve ? p->ops->serve(p) : 0;

@@ -18,6 +18,8 @@ struct braid_endpoint_ops {
 	void (*close)(struct braid_endpoint *p);
 	int (*allow)(const struct braid_endpoint *p);	/* NULL: nothing */
 	int (*map)(struct braid_endpoint *p, struct braid_mapping **out);
+	void (*leave)(struct braid_endpoint *p);	/* NULL: nothing to keep */
+	void (*move)(struct braid_endpoint *p, pid_t pid);	/* NULL: it has no process */
 	int (*serve)(struct braid_endpoint *p);		/* NULL: no connections */
 	size_t (*fds)(const struct braid_endpoint *p, struct pollfd *fds);	/* NULL: none */
 	void (*ring)(struct braid_endpoint *p);		/* NULL: no doorbell */
@@ -79,6 +81,22 @@ void braid_endpoint_close(struct braid_endpoint *p);
  * braid_mapping_take(). With braid_fail().
  */
 int braid_endpoint_map(struct braid_endpoint *p, struct braid_mapping **out);
+
+/**
+ * braid_endpoint_leave - its mapping is about to be closed
+ * @p: the endpoint
+ *
+ * Where the mapping is a copy of ours, the next one of the same incarnation goes on with its
+ * readers. In a region that is shared, they stay by themselves.
+ */
+void braid_endpoint_leave(struct braid_endpoint *p);
+
+/**
+ * braid_endpoint_move - the guest was migrated, with the memory that its region is in
+ * @p: the endpoint, of a VMM's process; it has no mapping now
+ * @pid: of the guest's VMM from now on
+ */
+void braid_endpoint_move(struct braid_endpoint *p, pid_t pid);
 
 /**
  * braid_endpoint_serve - take connections, answer messages, quench doorbells

@@ -16,7 +16,7 @@ struct vm_endpoint {
 	struct braid_endpoint endpoint;
 	pid_t pid;
 	char path[32];
-	struct braid_vm_mirror *mirror;
+	struct braid_vm_mirror *mirror;	/* without mapping: it was left, and the next one goes on */
 	struct braid_mapping *mapping;	/* of the mirror, until it is closed */
 	u64 due_ns;			/* of the next search */
 	u64 turned_ns;			/* when the last turn ended */
@@ -55,19 +55,19 @@ static int vm_endpoint_map(struct braid_endpoint *endpoint, struct braid_mapping
 {
 	struct vm_endpoint *p = (struct vm_endpoint *)endpoint;
 	u64 now_ns = braid_monotonic_ns(), end_ns;
+	struct braid_vm_mirror *former = p->mirror;
 	int err;
 
 	if (now_ns < p->due_ns)
 		return braid_fail(-ENODATA, "%s: no region in the guest's memory", p->path);
-	braid_vm_mirror_close(p->mirror);
-	p->mirror = NULL;
-	err = braid_vm_mirror_open(&p->mirror, p->pid, p->path);
+	err = braid_vm_mirror_open(&p->mirror, p->pid, p->path, former);
 	end_ns = braid_monotonic_ns();
 	p->due_ns = end_ns + BRAID_VM_SEARCH_SHARE * (end_ns - now_ns);
 	if (p->due_ns < end_ns + LEAST_NS)
 		p->due_ns = end_ns + LEAST_NS;
 	if (err)
 		return err;
+	braid_vm_mirror_close(former);
 	p->mapping = *out = braid_vm_mirror_mapping(p->mirror);
 	p->mapping->owner = &p->mapping;
 	return 0;
@@ -78,6 +78,23 @@ static bool vm_endpoint_is_due(const struct vm_endpoint *p)
 {
 	return p->mapping &&
 	       braid_monotonic_ns() - p->turned_ns >= braid_vm_mirror_rest_ns(p->mirror) / 2;
+}
+
+static void vm_endpoint_leave(struct braid_endpoint *endpoint)
+{
+	struct vm_endpoint *p = (struct vm_endpoint *)endpoint;
+
+	if (p->mapping)
+		braid_vm_mirror_leave(p->mirror);
+}
+
+static void vm_endpoint_move(struct braid_endpoint *endpoint, pid_t pid)
+{
+	struct vm_endpoint *p = (struct vm_endpoint *)endpoint;
+
+	p->pid = pid;
+	snprintf(p->path, sizeof(p->path), "pid:%ld", (long)pid);
+	p->due_ns = 0;
 }
 
 static int vm_endpoint_serve(struct braid_endpoint *endpoint)
@@ -124,6 +141,8 @@ const struct braid_endpoint_ops braid_vm_endpoint_ops = {
 	.open = vm_endpoint_open,
 	.close = vm_endpoint_close,
 	.map = vm_endpoint_map,
+	.leave = vm_endpoint_leave,
+	.move = vm_endpoint_move,
 	.serve = vm_endpoint_serve,
 	.settle = vm_endpoint_settle,
 	.unproven = vm_endpoint_unproven,

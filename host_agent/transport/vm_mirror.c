@@ -314,7 +314,8 @@ void braid_vm_mirror_close(struct braid_vm_mirror *m)
 	free(m);
 }
 
-static int vm_mirror_begin(struct braid_vm_mirror *m, pid_t pid, const char *path)
+static int vm_mirror_begin(struct braid_vm_mirror *m, pid_t pid, const char *path,
+			   const struct braid_vm_mirror *former)
 {
 	int err = braid_vm_mirror_find(m, path);
 
@@ -325,7 +326,7 @@ static int vm_mirror_begin(struct braid_vm_mirror *m, pid_t pid, const char *pat
 		return -ENOMEM;
 	m->mapping->qemu_pid = pid;
 	m->mapping->one_way = true;
-	err = braid_vm_mirror_begin_buffers(m);
+	err = braid_vm_mirror_begin_buffers(m, former);
 	if (!err)
 		braid_vm_mirror_pull(m);
 	if (!err && m->mapping->gone)
@@ -335,7 +336,8 @@ static int vm_mirror_begin(struct braid_vm_mirror *m, pid_t pid, const char *pat
 	return err;
 }
 
-int braid_vm_mirror_open(struct braid_vm_mirror **out, pid_t pid, const char *path)
+int braid_vm_mirror_open(struct braid_vm_mirror **out, pid_t pid, const char *path,
+			 const struct braid_vm_mirror *former)
 {
 	struct braid_vm_mirror *m = calloc(1, sizeof(*m));
 	int err;
@@ -349,7 +351,7 @@ int braid_vm_mirror_open(struct braid_vm_mirror **out, pid_t pid, const char *pa
 	}
 	m->batch.vm = &m->vm;
 	m->batch.region = &m->region;
-	err = vm_mirror_begin(m, pid, path);
+	err = vm_mirror_begin(m, pid, path, former);
 	if (err) {
 		braid_vm_mirror_close(m);
 		return err;

@@ -26,10 +26,14 @@ struct braid_vm_mirror;
  * @out: set on success
  * @pid: of the VMM
  * @path: for messages, and the mapping's path
+ * @former: NULL, or a mirror that was left: if it is of the same incarnation, the readers of its
+ * rings go on here. The region may have moved to another process; this keeps no pointer to it
  *
- * Return: 0; -ENODATA: no region now; or -errno. With braid_fail().
+ * Return: 0; -ENODATA: no region now; -ESTALE: it is older than what @former has read; or -errno.
+ * With braid_fail().
  */
-int braid_vm_mirror_open(struct braid_vm_mirror **out, pid_t pid, const char *path);
+int braid_vm_mirror_open(struct braid_vm_mirror **out, pid_t pid, const char *path,
+			 const struct braid_vm_mirror *former);
 
 /** braid_vm_mirror_mapping - the copy; it lives until it is closed, longer than the mirror */
 struct braid_mapping *braid_vm_mirror_mapping(struct braid_vm_mirror *m);
@@ -71,6 +75,12 @@ bool braid_vm_mirror_gather(struct braid_vm_mirror *m);
  * So long that a turn copies an eighth of a ring, or a quarter of what it can copy; at most 16 ms.
  */
 u64 braid_vm_mirror_rest_ns(const struct braid_vm_mirror *m);
+
+/**
+ * braid_vm_mirror_leave - keep how far its rings were read; it is not pulled any more
+ * @m: the mirror; its mapping is about to be closed
+ */
+void braid_vm_mirror_leave(struct braid_vm_mirror *m);
 
 /** braid_vm_mirror_close - the mapping stays; NULL is fine */
 void braid_vm_mirror_close(struct braid_vm_mirror *m);

@@ -55,7 +55,7 @@ void braid_vm_mirror_place(struct braid_vm_mirror *m, struct braid_vm_ring *r)
 		braid_vm_ring_place(r, &head, slots);
 }
 
-/* Where the block of a removed ring's reader is kept. */
+/* Where the block of a reader is kept whose ring was left. */
 static struct braid_reader_block *vm_buffers_past(struct braid_vm_mirror *m, u32 buffer, u32 vcpu)
 {
 	return &m->past[(size_t)buffer * m->sb.nr_vcpus + vcpu];
@@ -81,7 +81,18 @@ static void vm_buffers_drop(struct braid_vm_mirror *m, u32 buffer)
 	m->nr_rings = kept;
 }
 
-/* Return: 0, -EAGAIN (there is no such ring yet, or no more), or another -errno. */
+void braid_vm_mirror_leave(struct braid_vm_mirror *m)
+{
+	u32 k;
+
+	for (k = 0; k < BRAID_MAX_BUFFERS; k++)
+		vm_buffers_drop(m, k);
+}
+
+/*
+ * Return: 0, -EAGAIN (there is no such ring yet, or no more), -ESTALE (it is older than what was
+ * read of it), or another -errno.
+ */
 static int vm_buffers_add_ring(struct braid_vm_mirror *m, u32 buffer, u32 vcpu)
 {
 	struct braid_vm_mirror_ring ring = { .buffer = buffer, .vcpu = vcpu };
@@ -99,6 +110,8 @@ static int vm_buffers_add_ring(struct braid_vm_mirror *m, u32 buffer, u32 vcpu)
 		return err;
 	m->rings[m->nr_rings - 1].r.past = *vm_buffers_past(m, buffer, vcpu);
 	braid_vm_mirror_place(m, &m->rings[m->nr_rings - 1].r);
+	if (m->rings[m->nr_rings - 1].r.older)
+		return -ESTALE;
 	return m->rings[m->nr_rings - 1].r.placed ? 0 : -EAGAIN;
 }
 
@@ -225,23 +238,30 @@ void braid_vm_mirror_follow_buffers(struct braid_vm_mirror *m)
 		return;
 	err = vm_buffers_adopt(m);
 	if (err && (err != -EAGAIN || ++m->tries == TRIES))
-		braid_vm_mirror_gone(m, err == -EAGAIN ? "its rings are not valid" :
-							 "out of memory");
+		braid_vm_mirror_gone(m, err == -ENOMEM ? "out of memory" :
+							 "its rings are not valid");
 }
 
-int braid_vm_mirror_begin_buffers(struct braid_vm_mirror *m)
+int braid_vm_mirror_begin_buffers(struct braid_vm_mirror *m, const struct braid_vm_mirror *former)
 {
 	const struct braid_superblock sb = m->sb;
+	size_t nr = (size_t)BRAID_MAX_BUFFERS * sb.nr_vcpus;
 	int err, tries = 0;
 
-	m->past = calloc((size_t)BRAID_MAX_BUFFERS * sb.nr_vcpus, sizeof(*m->past));
+	m->past = calloc(nr, sizeof(*m->past));
 	if (!m->past)
 		return braid_out_of_memory();
+	if (former && former->sb.incarnation == sb.incarnation &&
+	    former->sb.nr_vcpus == sb.nr_vcpus)
+		memcpy(m->past, former->past, nr * sizeof(*m->past));
 	m->sb.nr_buffers = 0;
 	vm_buffers_set_next(m, &sb);
 	do
 		err = vm_buffers_adopt(m);
 	while (err == -EAGAIN && ++tries < TRIES);
+	if (err == -ESTALE)
+		return braid_fail(err, "%s: its rings have less than was read of them, as after a snapshot is restored: not recorded until they have more",
+				  m->mapping->path);
 	return err == -EAGAIN ? braid_fail(-ENODATA, "%s: its rings are not valid",
 					   m->mapping->path) : err;
 }

@@ -35,7 +35,7 @@ struct braid_vm_mirror {
 	u32 tries;			/* to take them over */
 	u64 changed_ns;			/* since when; 0: none do */
 	u64 closing_ns;			/* since when the copy shows that some go; 0: it does not */
-	struct braid_reader_block *past;	/* readers of removed rings, by buffer and vCPU */
+	struct braid_reader_block *past;	/* readers of rings left, by buffer and vCPU */
 	struct braid_vm_batch batch;
 	struct braid_vm_mirror_ring {
 		u32 buffer, vcpu;
@@ -94,8 +94,11 @@ int braid_vm_mirror_load_superblock(struct braid_vm_mirror *m, struct braid_supe
 /* Reads all slots of a ring, and finds where it is. */
 void braid_vm_mirror_place(struct braid_vm_mirror *m, struct braid_vm_ring *r);
 
-/* Takes over the buffers of ->sb. Return: 0 or -errno with braid_fail(). */
-int braid_vm_mirror_begin_buffers(struct braid_vm_mirror *m);
+/*
+ * Takes over the buffers of ->sb. @former: NULL, or whose readers go on. Return: 0 or -errno with
+ * braid_fail().
+ */
+int braid_vm_mirror_begin_buffers(struct braid_vm_mirror *m, const struct braid_vm_mirror *former);
 
 /* Follows what the first look shows of them. */
 void braid_vm_mirror_follow_buffers(struct braid_vm_mirror *m);

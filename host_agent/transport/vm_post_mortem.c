@@ -92,7 +92,7 @@ static u32 vm_post_mortem_turns(const struct braid_mapping *m)
 static int vm_post_mortem_follow(struct braid_post_mortem_region *to, pid_t pid, const char *path)
 {
 	struct braid_vm_mirror *mirror;
-	int err = braid_vm_mirror_open(&mirror, pid, path);
+	int err = braid_vm_mirror_open(&mirror, pid, path, NULL);
 	u32 turns;
 
 	if (err)

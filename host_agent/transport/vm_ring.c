@@ -41,6 +41,12 @@ static bool vm_ring_slot_is_valid(const struct braid_vm_ring *r, u64 word, u32 s
 	       braid_slot_id(word) <= r->map.nr_slots && braid_slot_state(word) <= BRAID_SLOT_OPEN;
 }
 
+/* Bytes of the sub-buffer that is begun. */
+static u32 vm_ring_copied(const struct braid_vm_ring *r)
+{
+	return r->unseen ? 0 : braid_commit_bytes(r->commit);
+}
+
 /* Data events in the first bytes of one of the copy's sub-buffers. */
 static u64 vm_ring_count(const struct braid_vm_ring *r, u32 id, u32 bytes)
 {
@@ -81,7 +87,7 @@ static void vm_ring_cut_short(struct braid_vm_ring *r)
 		vm_ring_skip(r);	/* nothing was */
 		return;
 	}
-	state->entries = vm_ring_count(r, r->id, braid_commit_bytes(*commit));
+	state->entries = vm_ring_count(r, r->id, vm_ring_copied(r));
 	*commit |= BRAID_COMMIT_FINAL;
 	r->next = vm_ring_after(r->next, 1);
 }
@@ -99,6 +105,13 @@ static void vm_ring_skip_to(struct braid_vm_ring *r, u64 position)
 	r->oldest_staged = r->next;
 }
 
+/* Whether the former reader's counts are of this ring. */
+static bool vm_ring_has_past(const struct braid_vm_ring *r, const struct braid_ring_private *head)
+{
+	return r->past.incarnation == head->incarnation &&
+	       r->past.read + r->past.lost == r->past.next_seq - head->first_seq;
+}
+
 /* The copy is an empty ring before its first position. */
 static void vm_ring_init(struct braid_vm_ring *r, const struct braid_ring_private *head,
 			 u64 position)
@@ -113,10 +126,27 @@ static void vm_ring_init(struct braid_vm_ring *r, const struct braid_ring_privat
 		return;
 	braid_writer_init(writer, &r->map, &who);
 	free(writer);
-	if (r->past.incarnation == head->incarnation)
+	if (vm_ring_has_past(r, head)) {
 		r->map.priv->reader_block[0] = r->past;
+		r->map.states[0].first_seq = r->past.next_seq;
+	}
 	r->next = r->oldest_staged = position;
 	r->placed = true;
+}
+
+/* A sub-buffer whose beginning was read, though not from this copy: its reader has it in hand. */
+static void vm_ring_resume(struct braid_vm_ring *r, const struct braid_ring_private *head,
+			   u32 from_id)
+{
+	vm_ring_init(r, head, vm_ring_after(r->past.position, 1));
+	if (!r->placed)
+		return;
+	r->commit = r->past.position << BRAID_COMMIT_POS_SHIFT | r->past.bytes;
+	r->next = r->oldest_staged = r->past.position;
+	r->id = 0;
+	r->from_id = from_id;
+	r->begun = r->unseen = true;
+	r->map.states[0].commit = r->commit;
 }
 
 /* The copy's sub-buffer for a position; until it is complete, its slot is claimed. */
@@ -160,6 +190,23 @@ static bool vm_ring_find_open(const struct braid_vm_ring *r, const u64 *slots, u
 	return any;
 }
 
+/* At first: behind what was read of the ring, if it is still there. */
+static void vm_ring_place_first(struct braid_vm_ring *r, const struct braid_ring_private *head,
+				const u64 *slots)
+{
+	bool resumes = vm_ring_has_past(r, head);
+	u64 oldest = 0, newest = 0, word = slots[vm_ring_slot(r, r->past.position)];
+	bool open = vm_ring_find_open(r, slots, &oldest, &newest);
+
+	r->older = resumes && open && braid_position_diff(r->past.position, newest) > 0;
+	if (r->older)
+		return;
+	if (resumes && open && braid_position_diff(r->past.position, oldest) >= 0)
+		vm_ring_resume(r, head, braid_slot_id(word));
+	else
+		vm_ring_init(r, head, open ? oldest : head->first_position & BRAID_POS_MASK);
+}
+
 /* The newest position, which a reader in the guest has; false: another one is being opened. */
 static bool vm_ring_find_taken(const struct braid_vm_ring *r, const u64 *slots, u64 *newest)
 {
@@ -193,7 +240,7 @@ static void vm_ring_take_from_reader(struct braid_vm_ring *r, const u64 *slots)
 		r->id = vm_ring_claim(r, r->next);
 		r->from_id = sum;
 		r->commit = r->next << BRAID_COMMIT_POS_SHIFT;
-		r->begun = true;
+		r->begun = r->unseen = true;
 	}
 	r->placed = true;
 }
@@ -201,12 +248,11 @@ static void vm_ring_take_from_reader(struct braid_vm_ring *r, const u64 *slots)
 void braid_vm_ring_place(struct braid_vm_ring *r, const struct braid_ring_private *head,
 			 const u64 *slots)
 {
-	bool first = !r->map.priv->incarnation;
 	u64 oldest = 0, newest = 0, least;
 	bool open = vm_ring_find_open(r, slots, &oldest, &newest);
 
-	if (first) {
-		vm_ring_init(r, head, open ? oldest : head->first_position & BRAID_POS_MASK);
+	if (!r->map.priv->incarnation) {
+		vm_ring_place_first(r, head, slots);
 		return;
 	}
 	if (!open && !vm_ring_find_taken(r, slots, &newest))
@@ -294,7 +340,7 @@ bool braid_vm_ring_lives(const struct braid_vm_ring *r)
 	if (!r->window)
 		return false;
 	if (r->begun)
-		return r->look.states[0].commit != r->commit &&
+		return !r->unseen && r->look.states[0].commit != r->commit &&
 		       vm_ring_is_later(r->look.states[0].commit, r->commit);
 	return r->slot && word != r->slot && braid_slot_position(word) == r->next &&
 	       braid_slot_state(word) == BRAID_SLOT_OPEN;
@@ -359,7 +405,7 @@ static bool vm_ring_copy_one(struct braid_vm_ring *r, u32 k, struct braid_vm_bat
 	u64 position = vm_ring_after(r->next, k), commit = r->look.states[k].commit;
 	bool begun = r->begun && !k;
 	u32 from_id = begun ? r->from_id : braid_slot_id(r->look.slots[k]);
-	u32 copied = begun ? braid_commit_bytes(r->commit) : 0;
+	u32 copied = begun ? vm_ring_copied(r) : 0;
 	u32 from = copied ? BRAID_SUBBUF_HEADER_BYTES + copied : 0;
 	u32 to = BRAID_SUBBUF_HEADER_BYTES + braid_commit_bytes(commit);
 	u8 *subbuf = (u8 *)braid_ring_subbuf(&r->map, vm_ring_claim(r, position));
@@ -458,8 +504,10 @@ void braid_vm_ring_stage(struct braid_vm_ring *r)
 	}
 	if (!nr)
 		return;
-	if (k)
+	if (k) {
 		r->commit = r->begun ? r->look.states[k - 1].commit : 0;
+		r->unseen = false;
+	}
 	r->slot = !r->begun && k < r->window ? r->second.slots[k] : 0;
 }
 

@@ -29,15 +29,18 @@ struct braid_vm_ring_look {
 struct braid_vm_ring {
 	struct braid_ring_map map;	/* the copy */
 	u64 private_at, subbufs_at;	/* the original, in its region */
-	struct braid_reader_block past;	/* of a reader before the ring was laid out anew */
+	struct braid_reader_block past;	/* of a reader before the ring was laid out anew, or of the
+					   former copy */
 	bool left;			/* its memory may be another ring's: it is not read */
 	bool placed;			/* next is valid; else a turn looks at all slots */
+	bool older;			/* not placed: it has less than was read of it */
 	u64 next;			/* position that is to be copied, or is being */
 
 	/* The sub-buffer at next, if a part of it was copied; begun: */
 	bool begun;
 	u32 id, from_id;		/* in the copy, in the original */
-	u64 commit;			/* as it was at the second look */
+	u64 commit;			/* as it was at the second look ... */
+	bool unseen;			/* ... or, before the first one, the least that it can be */
 
 	/* Else, the slot's word at the second look; 0: unknown. */
 	u64 slot;
@@ -76,8 +79,8 @@ void braid_vm_ring_end(struct braid_vm_ring *r);
  * @head: the original's private part, up to its slots
  * @slots: all slots of the original
  *
- * At first all that the ring has; after the writer has lapped the copy, not the oldest eighth,
- * which it is about to overwrite.
+ * At first all that the ring has, and ->past has not read; after the writer has lapped the copy,
+ * not the oldest eighth, which it is about to overwrite.
  */
 void braid_vm_ring_place(struct braid_vm_ring *r, const struct braid_ring_private *head,
 			 const u64 *slots);

@@ -5,6 +5,7 @@
  */
 #include <sched.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -23,6 +24,20 @@ static const struct fake_params usual = {
 	.nr_slots = 16,
 	.always = true, .flags = BRAID_BUFFER_OVERWRITE,
 };
+
+static void beat(struct vm_follower *f)
+{
+	fake_guest_look(f->g);
+	braid_vm_mirror_pull(f->mirror);
+}
+
+/* What the copy has becomes readable in two turns. */
+static u64 read_proven(struct vm_follower *f)
+{
+	beat(f);
+	beat(f);
+	return vm_follower_read(f, 0, 0) + vm_follower_read(f, 0, 1);
+}
 
 /* Events are readable only after a sign of life that is later than their copy. */
 static void waits_for_proof(void)
@@ -357,6 +372,11 @@ static void stands_absent_pages(void)
 		usleep(10000);
 	}
 	CHECK(!strcmp(m->gone, "its pages are not in memory any more"));
+	own_memory_set_present(&f.memory, true);
+	fake_guest_write(f.g, 0, 30);
+	vm_follower_go_on(&f);
+	CHECK_EQ(read_proven(&f), 30);
+	CHECK(vm_follower_adds_up(&f));
 	CHECK_EQ(f.wrong + f.faults, 0);
 	vm_follower_detach(&f);
 	vm_follower_end(&f);
@@ -450,6 +470,77 @@ static void limits_single_poll_samples(void)
 	vm_follower_end(&f);
 }
 
+/*
+ * The guest is migrated: the copy of its memory in another process is read from where the reading
+ * of the first one ended, also in the middle of a sub-buffer, and after more than a lap.
+ */
+static void follows_migrations(void)
+{
+	struct own_memory source;
+	struct vm_follower f;
+	u64 lost;
+	u32 k;
+
+	vm_follower_begin(&f, region_path, &usual, NONCE);
+	vm_follower_attach(&f);
+	for (k = 0; k < 40; k++) {
+		fake_guest_write(f.g, 0, k * 31 % 97);
+		fake_guest_write(f.g, 1, k % 5 ? k * 57 % 400 : 0);
+		if (k % 4)
+			read_proven(&f);
+		if (k % 3 == 1) {	/* copied there, and not proven */
+			fake_guest_write(f.g, 0, 7);
+			braid_vm_mirror_pull(f.mirror);
+		}
+		lost = f.readers[0][0].lost + f.readers[0][1].lost;
+		source = f.memory;
+		own_memory_begin(&f.memory, f.g, NONCE);
+		if (k % 3)
+			fake_guest_write(f.g, k & 1, k % 8 == 7 ? 9000 : k % 3 * 20);
+		vm_follower_go_on(&f);
+		own_memory_end(&source);
+		CHECK(vm_follower_adds_up(&f));
+		CHECK_EQ(vm_follower_read(&f, 0, 0) + vm_follower_read(&f, 0, 1), 0);
+		if (k % 6 < 4 || k % 8 == 7)
+			read_proven(&f);
+		CHECK(k % 8 == 7 || f.readers[0][0].lost + f.readers[0][1].lost == lost);
+		CHECK(vm_follower_adds_up(&f));
+	}
+	read_proven(&f);
+	for (k = 0; k < 2; k++)
+		CHECK_EQ(f.readers[0][k].read + f.readers[0][k].lost, f.g->ctl->offered[k]);
+	CHECK_EQ(f.read, f.readers[0][0].read + f.readers[0][1].read);
+	CHECK(f.readers[0][0].lost + f.readers[0][1].lost > 5000);
+	CHECK_EQ(f.wrong + f.faults, 0);
+	vm_follower_detach(&f);
+	vm_follower_end(&f);
+}
+
+/* A snapshot is restored: what was read of the rings is not read again. */
+static void doubts_older_rings(void)
+{
+	struct braid_vm_mirror *former, *next;
+	struct vm_follower f;
+	void *snapshot;
+
+	vm_follower_begin(&f, region_path, &usual, NONCE);
+	snapshot = malloc(f.memory.bytes);
+	NEED(snapshot);
+	vm_follower_attach(&f);
+	fake_guest_write(f.g, 0, 100);
+	memcpy(snapshot, f.memory.vm, f.memory.bytes);
+	fake_guest_write(f.g, 0, 1000);
+	CHECK_EQ(read_proven(&f), 1100);
+	former = f.mirror;
+	braid_vm_mirror_leave(former);
+	braid_mapping_close(braid_vm_mirror_mapping(former));
+	memcpy(f.memory.vm, snapshot, f.memory.bytes);
+	free(snapshot);
+	CHECK_EQ(braid_vm_mirror_open(&next, f.memory.pid, "pid:1", former), -ESTALE);
+	braid_vm_mirror_close(former);
+	vm_follower_end(&f);
+}
+
 static void sees_its_process_end(void)
 {
 	struct braid_mapping *m;
@@ -495,6 +586,8 @@ int main(void)
 	RUN(stands_absent_pages);
 	RUN(limits_poll_samples);
 	RUN(limits_single_poll_samples);
+	RUN(follows_migrations);
+	RUN(doubts_older_rings);
 	RUN(sees_its_process_end);
 	unlink(region_path);
 	return VERDICT();

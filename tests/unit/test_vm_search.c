@@ -551,7 +551,7 @@ static void encrypted_memory(void)
 	for (k = 0; k < 2; k++) {
 		machine = k ? "q35,confidential-guest-support=sev0" : "q35";
 		CHECK(vm_start(&vm, "anonymous"));
-		CHECK_EQ(braid_vm_mirror_open(&mirror, vm.pid, "pid:1"), -ENODATA);
+		CHECK_EQ(braid_vm_mirror_open(&mirror, vm.pid, "pid:1", NULL), -ENODATA);
 		CHECK(strstr(braid_failure(), k ? "the guest's memory is encrypted" :
 						  "load the driver in the guest"));
 		vm_stop(&vm);

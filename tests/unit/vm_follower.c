@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "host_agent/live/account.h"
 #include "host_agent/util/array.h"
 #include "tests/unit/need.h"
 #include "tests/unit/vm_follower.h"
@@ -45,15 +46,47 @@ static struct braid_mailbox *mailbox(const struct vm_follower *f)
 				     BRAID_SECTION_MAILBOX);
 }
 
-void vm_follower_attach(struct vm_follower *f)
+static void attach(struct vm_follower *f, const struct braid_vm_mirror *former)
 {
 	u32 k;
 
-	NEED(!braid_vm_mirror_open(&f->mirror, f->memory.pid, "pid:self"));
+	NEED(!braid_vm_mirror_open(&f->mirror, f->memory.pid, "pid:self", former));
 	NEED(!braid_mapping_identify(braid_vm_mirror_mapping(f->mirror), &f->sb));
 	mailbox(f)->agent_heartbeat = 1;
 	for (k = 0; k < f->sb.nr_buffers; k++)
 		follow_buffer(f, k);
+}
+
+void vm_follower_attach(struct vm_follower *f)
+{
+	attach(f, NULL);
+}
+
+void vm_follower_go_on(struct vm_follower *f)
+{
+	struct braid_vm_mirror *former = f->mirror;
+
+	braid_vm_mirror_leave(former);
+	braid_mapping_close(braid_vm_mirror_mapping(former));
+	attach(f, former);
+	braid_vm_mirror_close(former);
+}
+
+bool vm_follower_adds_up(const struct vm_follower *f)
+{
+	const struct braid_mapping *m = braid_vm_mirror_mapping(f->mirror);
+	struct braid_ring_account a;
+	struct braid_ring_map map;
+	bool ok = true;
+	u32 k, vcpu;
+
+	for (k = 0; k < f->sb.nr_buffers; k++)
+		for (vcpu = 0; vcpu < f->sb.buffers[k].nr_rings; vcpu++) {
+			braid_mapping_ring(m, &f->sb, k, vcpu, &map);
+			ok &= !braid_ring_account(&a, &map, m, f->sb.incarnation, NULL, NULL) &&
+			      !*a.fault && a.written == a.read + a.lost + a.left;
+		}
+	return ok;
 }
 
 void vm_follower_detach(struct vm_follower *f)

@@ -37,6 +37,12 @@ void vm_follower_end(struct vm_follower *f);
 void vm_follower_attach(struct vm_follower *f);
 void vm_follower_detach(struct vm_follower *f);
 
+/* Leaves the copy, and goes on in another one, of ->memory: another process' if it was replaced. */
+void vm_follower_go_on(struct vm_follower *f);
+
+/* Whether all rings of the copy add up. */
+bool vm_follower_adds_up(const struct vm_follower *f);
+
 /* Takes over changed buffers, as a recording does. */
 void vm_follower_buffers(struct vm_follower *f);
 
