@@ -151,6 +151,21 @@ static int offset_refuse(struct braid_clock *clock, const struct braid_clock_off
 	return -ENODATA;
 }
 
+/*
+ * When an offset began to hold of which a new stream knows no more than that it does: not before
+ * the last time at which the guest was seen elsewhere.
+ */
+static s64 moved_ns(const struct braid_clock_inputs *in, const struct braid_clock_epoch *e)
+{
+	s64 ns = e->from_ns;
+	size_t k;
+
+	for (k = 0; k < in->nr_breaks && (s64)in->breaks[k].from_ns <= e->begun_ns; k++)
+		if (in->breaks[k].kind == BRAID_MARK_UNSEEN && (s64)in->breaks[k].from_ns > ns)
+			ns = (s64)in->breaks[k].from_ns;
+	return ns;
+}
+
 /* @offsets: nr of them, of this vCPU. */
 static int build_track(struct braid_clock *clock, struct braid_clock_track *track,
 		       const struct braid_clock_inputs *in, u32 vcpu,
@@ -178,6 +193,8 @@ static int build_track(struct braid_clock *clock, struct braid_clock_track *trac
 			begun = time_of(in->host, o->from_counter);
 			e.from_ns = braid_clock_earliest(from.ns, from.bound_ns);
 			e.begun_ns = braid_clock_latest(begun.ns, begun.bound_ns);
+			if (!o->after_counter)
+				e.from_ns = moved_ns(in, &e);
 			err = put_gaps(clock, track, in, &gaps, e.from_ns);
 		}
 		if (!err)
