@@ -29,6 +29,10 @@ struct braid_live_vmclock {
 
 /* State of the guest's clock data. Zeroed: no stream. */
 struct braid_live_clock {
+	struct {			/* the stream before, if it had a poll sample: */
+		u64 incarnation;	/* 0: none */
+		u64 h1_ns;		/* of the last one */
+	} former;
 	struct braid_exchange_peer *peer;
 	u64 begin_ns;
 	struct braid_round_trip poll;	/* the guest's last poll sample */

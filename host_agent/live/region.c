@@ -45,6 +45,8 @@ static void close_mapping(struct braid_region_source *s)
 		close(s->qemu_pidfd);
 	s->qemu_pidfd = -1;
 	s->stream.qemu_pid = 0;
+	if (s->stream.mapping)
+		braid_endpoint_leave(s->endpoint);
 	braid_mapping_close(s->stream.mapping);
 	s->stream.mapping = NULL;
 }
@@ -168,6 +170,16 @@ static enum braid_region_phase phase_without(const struct braid_mapping *m)
 	return m->taken_back ? BRAID_PHASE_DOWN : BRAID_PHASE_GONE;
 }
 
+/* For the user; and for the capture, as long as no stream was ended. */
+static int note_between(struct braid_region_source *s, const char *line)
+{
+	if (!s->nr_streams)
+		return braid_live_note(&s->stream, "%s", line);
+	if (s->stream.o.say)
+		s->stream.o.say(s->stream.o.say_arg, s->stream.name, line);
+	return 0;
+}
+
 /* WAITING, DOWN, GONE: checks for a driver. Only errors of the capture are fatal. */
 static int try_start(struct braid_region_source *s)
 {
@@ -192,9 +204,9 @@ static int try_start(struct braid_region_source *s)
 		s->phase = BRAID_PHASE_GONE;
 	if (err == -EFAULT)
 		close_mapping(s);
-	if (err == -EPERM && !s->refused) {
+	if ((err == -EPERM || err == -ESTALE) && !s->refused) {
 		s->refused = true;
-		braid_live_note(&s->stream, "%s", braid_failure());
+		note_between(s, braid_failure());
 	}
 	if (err || sb.incarnation == s->ended_incarnation)
 		return 0;
@@ -443,6 +455,33 @@ void braid_region_source_stop(struct braid_region_source *s)
 		braid_live_guard(&s->stream, mark_stop, s);
 	s->stream.stopped = true;
 	check_confirmed(s);
+}
+
+int braid_region_source_move(struct braid_region_source *s, pid_t pid)
+{
+	int err = s->stream.fatal;
+	char line[64];
+
+	snprintf(line, sizeof(line), "the guest was migrated to pid:%d", (int)pid);
+	if (!err)
+		err = s->phase == BRAID_PHASE_RECORDING ? braid_live_note(&s->stream, "%s", line) :
+							  note_between(s, line);
+	if (!err && s->phase == BRAID_PHASE_RECORDING) {
+		s->end.moves = true;
+		braid_live_end_begin(s, BRAID_PHASE_GONE, BRAID_END_GONE);
+		s->end.ending = false;	/* at once: the next stream goes on with its rings */
+		err = braid_live_end(s);
+		s->end.moves = false;
+	}
+	if (err)
+		return err;
+	close_mapping(s);
+	braid_endpoint_move(s->endpoint, pid);
+	s->phase = BRAID_PHASE_WAITING;
+	s->ended_incarnation = 0;
+	s->retry_due_ns = 0;
+	s->refused = false;
+	return 0;
 }
 
 int braid_region_source_finish(struct braid_region_source *s)

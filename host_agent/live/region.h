@@ -61,7 +61,7 @@ struct braid_region_status {
 	u32 stream;		/* the last one's number; 0: none yet */
 	u32 nr_streams;
 	pid_t qemu_pid;		/* 0: not known now */
-	u64 incarnation;	/* of the region that is recorded; 0: none is */
+	u64 incarnation;	/* of the last stream's region; 0: none yet */
 	u64 begun_ns;		/* when the first stream began; 0: none yet */
 	u64 events;		/* written to the capture */
 	u64 lost;		/* between them, by the guests' counts */
@@ -128,6 +128,17 @@ void braid_region_source_stop(struct braid_region_source *s);
  * @s: the source; poll until status says disarmed, or until the caller's timeout
  */
 void braid_region_source_disarm(struct braid_region_source *s);
+
+/**
+ * braid_region_source_move - the guest was migrated to another VMM, with its own memory
+ * @s: the source, of a VMM's process, with a stream
+ * @pid: of the other VMM
+ *
+ * The stream ends. The next one, of the same incarnation, begins where each ring was read to.
+ *
+ * Return: 0, or -errno with braid_fail() when the capture can't be written.
+ */
+int braid_region_source_move(struct braid_region_source *s, pid_t pid);
 
 /**
  * braid_region_source_finish - read the rest, and end the stream

@@ -139,6 +139,16 @@ static int take_marker(struct braid_live_clock *clock, struct braid_live_stream 
 	return err ? err : 1;
 }
 
+/* The first sample since a stream of the same incarnation: the guest may have been elsewhere. */
+static int put_return(struct braid_live_clock *clock, struct braid_live_stream *s,
+		      const struct braid_round_trip *c)
+{
+	int err = put_mark(s, BRAID_MARK_UNSEEN, clock->former.h1_ns, c->s.h2_ns);
+
+	clock->put_ns = c->s.h2_ns;
+	return err ? err : put_round_trips(s, c, 1);
+}
+
 /*
  * Without an exchange the best limits of all samples make the bound. All go to the capture at
  * first, then the narrowest of each interval.
@@ -184,7 +194,10 @@ int braid_live_clock_take_poll(struct braid_live_clock *clock, struct braid_live
 	step = disrupted || (clock->polled && stepped(s, last, &c));
 	if (step && !disrupted && clock->put_ns != last->s.h2_ns)
 		err = put_round_trips(s, last, 1);
-	if (!err && !step && s->mapping->one_way) {
+	if (!err && s->mapping->one_way && !clock->polled &&
+	    clock->former.incarnation == s->sb.incarnation) {
+		err = put_return(clock, s, &c);
+	} else if (!err && !step && s->mapping->one_way) {
 		err = put_read(clock, s, &c);
 	} else if (!err && (step || c.s.h2_ns - clock->put_ns >= POLL_PUT_NS)) {
 		err = put_round_trips(s, &c, 1);
@@ -513,5 +526,11 @@ void braid_live_clock_end(struct braid_live_clock *clock, struct braid_live_stre
 {
 	braid_exchange_remove(s->o.exchange, clock->peer);
 	close_kvm(clock);
-	*clock = (struct braid_live_clock){ .reported_kvm = clock->reported_kvm };
+	if (clock->polled) {
+		clock->former.incarnation = s->sb.incarnation;
+		clock->former.h1_ns = clock->poll.s.h1_ns;
+	}
+	*clock = (struct braid_live_clock){
+		.reported_kvm = clock->reported_kvm, .former = clock->former,
+	};
 }

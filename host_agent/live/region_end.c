@@ -32,7 +32,8 @@ static int end_stream(struct braid_region_source *s, enum braid_end_reason reaso
 	s->end.ending = false;
 	/* What fails is in ->fatal, and fails the next one too. */
 	braid_live_off_note(&s->rings, &s->stream);
-	note_unproven(s);
+	if (!s->end.moves)	/* else they are read there */
+		note_unproven(s);
 	braid_live_notes_poll(&s->stream, true);
 	err = braid_live_threads_finish(&s->threads, &s->stream);
 	if (!err)

@@ -28,6 +28,7 @@ struct braid_live_end {
 	bool ending;
 	enum braid_region_phase phase;	/* what follows it ... */
 	enum braid_end_reason reason;	/* ... and why */
+	bool moves;			/* the guest goes on in another VMM, with its region */
 	s64 bytes;			/* to be taken at most */
 	u32 tries;			/* checks of buffers that were changing */
 	u64 began_ns;
@@ -49,7 +50,7 @@ struct braid_region_source {
 	u64 ended_incarnation;		/* whose stream was ended; not to be restarted */
 	u64 old_incarnation;		/* that was there before: its rings are marked when found */
 	u64 retry_due_ns;		/* WAITING, GONE: when to check again */
-	bool refused;			/* a file of another user's was there instead, and noted */
+	bool refused;			/* what was there instead, and noted */
 	u64 changing_ns;		/* since when its buffers change, as far as we saw; or 0 */
 	u32 nr_streams;
 	u64 begun_ns;			/* the first one; or 0 */

@@ -19,7 +19,7 @@ struct braid_region_status braid_region_source_status(const struct braid_region_
 		.stream = s->stream.number,
 		.nr_streams = s->nr_streams,
 		.qemu_pid = s->stream.qemu_pid,
-		.incarnation = recording ? s->stream.sb.incarnation : 0,
+		.incarnation = s->nr_streams ? s->stream.sb.incarnation : 0,
 		.begun_ns = s->begun_ns,
 		.events = s->rings.events,
 		.lost = s->rings.lost + braid_live_lost(&s->rings, &s->stream),
