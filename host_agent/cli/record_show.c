@@ -397,7 +397,7 @@ static void guest_summary(const struct braid_record_guest *guest)
 	if (status.unconfirmed)
 		fputs("; did not confirm its events", stderr);
 	if (status.nr_streams > 1)
-		fprintf(stderr, ", in %u parts (its driver restarted)", status.nr_streams);
+		fprintf(stderr, ", in %u parts (its driver restarted, or it was migrated)", status.nr_streams);
 	fputc('\n', stderr);
 }
 

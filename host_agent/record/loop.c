@@ -236,6 +236,15 @@ static bool all_gone(const struct braid_recording *r)
 	return (r->nr_guests || braid_record_expects(r)) && r->watch.fd < 0;
 }
 
+static bool is_over(struct braid_recording *r)
+{
+	if (!all_gone(r)) {
+		r->memories.gone_ns = 0;
+		return false;
+	}
+	return !r->command.argv && !braid_record_awaits_moved(r);
+}
+
 /* The timer's clock is corrected while it runs; the recording's is not. */
 static bool time_is_up(struct braid_recording *r, const struct braid_woke *woke)
 {
@@ -362,7 +371,7 @@ static int record(struct braid_recording *r)
 		if (time_is_up(r, &woke) || braid_child_ended(&r->command) ||
 		    braid_record_live_gone(r))
 			return 0;
-		if (all_gone(r) && !r->command.argv) {
+		if (is_over(r)) {
 			braid_record_say(r, NULL, "all guests are gone");
 			return 0;
 		}

@@ -173,6 +173,15 @@ struct braid_record_memories {
 	size_t at;			/* of the VM that is searched next */
 	u64 look_ns;			/* when the VMs are listed again */
 	u64 search_ns;			/* when the next one is searched */
+	u64 gone_ns;			/* since when all guests are gone; 0: they are not */
+	size_t gone_at;			/* at then */
+	struct braid_record_copy {	/* of a guest's region, in another VM: it may be migrated */
+		pid_t pid;
+		u64 incarnation;
+		u64 beat;		/* as it was last seen */
+		u32 beats;		/* how often that was new, while the guest was silent */
+	} *copies;
+	size_t nr_copies, copies_capacity;
 	struct braid_record_domain {
 		char path[32];		/* of the memory of its VMM */
 		char name[64];
