@@ -301,3 +301,43 @@ def any_plain(ctx):
         sums = check_accounts(ctx, capture)
         ctx.equal(len(kit.intact_storm(ctx, events_of(ctx, capture), guest.name)) + sums["lost"], offered, f"{what}: events")
         guest.kill()
+
+
+def migrate(ctx, source, name):
+    """Migrates a guest to another QEMU, which is returned; both exist then."""
+    socket = f"unix:{ctx.dir}/{name}.sock"
+    there = ctx.guest(name, shm=None, mem="256M", qemu_args=("-incoming", socket))
+    there.start()
+    there.qmp("query-status")
+    source.qmp("migrate", uri=socket)
+    ctx.wait_until(lambda: source.qmp("query-migrate").get("status") in ("completed", "failed"), "the migration", timeout=120)
+    ctx.equal(source.qmp("query-migrate")["status"], "completed", "status of the migration")
+    return there
+
+
+@case("any-migrate", usual=("6.12",), needs=NEEDS)
+def any_migrate(ctx):
+    """A guest is migrated twice while it writes, from a QEMU that stays and one that ends: followed, no event twice, or lost unseen."""
+    guest = ctx.guest("any-migrate", shm=None, mem="256M")
+    guest.boot()
+    load(guest)
+    guest.run(f"echo 1 > {TREE}/events/storm/enable")
+    capture = ctx.dir / "out.braid"
+    agent = start_recorder(ctx, "-r", f"pid:{guest.pid},name=any-migrate", "-o", capture, confirm=False)
+    first, ready = storm(guest, 1000), guest.link.ready
+    guest.post(f"echo 40000 > {kit.STORM}/run")
+    ctx.wait_until(lambda: capture.stat().st_size > 1 << 20, "events of the storm in the capture", timeout=60)
+    for number in (2, 3):
+        there = migrate(ctx, guest, f"any-migrate-{number}")
+        if number == 3:
+            guest.kill()
+        agent.wait_line(f"any-migrate: the guest was migrated to pid:{there.pid}", timeout=60)
+        ctx.wait_until(lambda: agent.output().count("its memory is only read") == number, "the stream of after the migration", timeout=60)
+        there.link.ready = ready  # it is the same boot
+        guest, offered = there, storm(there, 1000)
+    stop_recorder(ctx, agent)
+    sums, lines = check_accounts(ctx, capture), events_of(ctx, capture)
+    ctx.equal(sum(line["type"] == "stream" for line in lines), 1, "streams")
+    seen = kit.intact_storm(ctx, lines, "any-migrate")
+    ctx.check(len(seen) > first, "no event of after the migration")
+    ctx.equal(len(seen) + sums["lost"], offered, f"events seen and lost ({sums['lost']})")
