@@ -275,6 +275,30 @@ def check_own_memory(ctx, rig):
         ctx.check(pairs >= MIN_OWN_PAIRS, f"only {pairs} pairs were judged")
 
 
+def take_snapshot(rig):
+    """The snapshot of a flight recorder, which is started and ended."""
+    path, copy = "/tmp/snapshot.braid", rig.ctx.dir / "snapshot.braid"
+    rig.host.run("mkdir -p /run")  # of the socket
+    job = rig.host.bg("exec tracebraid record --snapshot -e sched:sched_switch "
+                      "--host=sched:sched_switch,kvm:kvm_entry,kvm:kvm_exit -o /tmp/flight")
+    rig.host.run(f"until tracebraid snapshot -o {path} {job.pid}; do usleep 100000; "
+                 f"kill -0 {job.pid} || {{ cat /tmp/bg.{job.id}; exit 1; }}; done")
+    rig.host.run(f"kill -INT {job.pid}")
+    rig.ctx.equal(job.wait(), 0, f"status of the flight recorder, which printed:\n{job.output()}\n")
+    rig.host.fetch(path, copy)
+    return copy
+
+
+def check_snapshot(ctx, capture, threads):
+    """Checks that the guest without the driver is in a snapshot, by its threads."""
+    recording = read_report(ctx, [capture], threads, [])
+    ctx.equal({(line["stream"], line["kind"]) for line in recording.streams},
+              {("host", "host"), ("alpha", "vm"), ("beta", "guest")}, "the streams of a snapshot")
+    (alpha,) = (line for line in recording.streams if line["stream"] == "alpha")
+    ctx.equal([row["tid"] for row in alpha["vcpus"]], threads["alpha"], "threads in a snapshot")
+    ctx.check(recording.windows["alpha", 0], "a snapshot has no window of alpha")
+
+
 @case("driverless-nested", usual=("6.1",), possible=("6.1", "6.12", "newest"),
       needs=("driver", "agent", "module:pairs"), timeout=400, alone=True)
 def driverless_nested(ctx):
@@ -296,7 +320,9 @@ def driverless_nested(ctx):
 
     capture = rig.record("driverless", work, "sched:sched_switch", HOST_ANALYZE)
     outside = exits_of(rig, alpha) - before
+    snapshot = take_snapshot(rig)
     rig.say("recorded")
+    check_snapshot(ctx, snapshot, rig.threads)
     ctx.run_agent("verify", capture, timeout=120)
     report = ctx.run_agent("report", "--json", capture, timeout=120).stdout
     lines = [json.loads(line) for line in report.splitlines()]
