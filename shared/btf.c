@@ -2,7 +2,7 @@
 /* Walks BTF as <uapi/linux/btf.h> defines it, with all bounds checked. */
 #include "shared/btf.h"
 
-/* The header has grown since 7.3; the running kernel's need not have. */
+/* Newer kernels have a longer header; the running kernel's may be the shorter one. */
 #define BYTES_KNOWN	(__builtin_offsetof(struct btf_header, str_len) + sizeof(u32))
 #define MOST_ALIASES	16	/* typedefs and qualifiers between a member and its type */
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Until when a guest lived that was reset, whose driver or VMM ended, or that trace-cmd traced. */
+/* When a guest's life ends: it was reset, its driver or VMM ended, or trace-cmd traced it. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,8 +10,8 @@
 /*
  * That a guest was reset is seen only when its next driver begins: seconds later. The tasks of the
  * old boot ended with it, so they end here with its last sign of life: an event, or an answer
- * about its clock. trace-cmd does not say when it stopped tracing a guest, seconds before its host:
- * of that, too, only the last event is known.
+ * about its clock. trace-cmd stops tracing a guest seconds before its host, and does not say when:
+ * such a guest's tasks, too, end with its last event.
  */
 static bool ends(const struct braid_stream *guest)
 {

@@ -193,7 +193,7 @@ u32 braid_quota_of(const struct braid_states *s, u64 id);
 bool braid_quota_holds(const struct braid_states *s, const struct braid_vcpu *v, s64 now_ns,
 		       struct braid_state_span *span);
 
-/* Whether a quota of its thread's cgroups is in force where it is, or waits. */
+/* Whether a quota of its thread's cgroups is in force on the CPU where the thread runs or waits. */
 bool braid_quota_is_in_force(const struct braid_states *s, const struct braid_vcpu *v, s64 now_ns);
 
 /* throttle.c ------------------------------------------------------------------------------- */
@@ -208,15 +208,15 @@ int braid_throttle_pass(struct braid_states *s, const struct braid_edge *edge);
 int braid_throttle_take(struct braid_states *s, u32 number, const struct braid_item *item,
 		     const struct braid_role_info *info);
 
-/* A vCPU's thread has its own moment: it counts if a quota is in force there. */
+/* A vCPU's thread has its event "held_back": it counts if a quota is in force on its CPU. */
 void braid_throttle_hold(const struct braid_states *s, struct braid_vcpu *v, s64 ns);
 
-/* It, or what is throttled, changed: whether its moment still counts. */
+/* The vCPU moved, or a queue was unthrottled: whether "held_back" still counts. */
 void braid_throttle_check(const struct braid_states *s, struct braid_vcpu *v, s64 ns);
 
 /*
- * A vCPU's thread begins to run: its run queues there are not throttled, also if a moment is
- * missing. The caller refreshes those that wait there.
+ * A vCPU's thread begins to run: its run queues on that CPU are not throttled, even if the event
+ * that says so is missing. The caller refreshes the vCPUs that wait there.
  */
 void braid_throttle_ran(struct braid_states *s, struct braid_vcpu *v, u32 cpu, s64 ns);
 

@@ -4,7 +4,7 @@
  *
  * - By the kernel's own moments, if the trace has them: from when a run queue of the cgroup is
  *   throttled until it is not, all its threads on that CPU are held back; on kernels that throttle
- *   each thread, only those that have had their moment since. What else runs there changes nothing.
+ *   each thread, only those that have had "held_back" since. What else runs there changes nothing.
  * - Else by cpu.stat: where a thread waits for an idle CPU, within an interval in which its cgroup
  *   was throttled, that may have been the quota. This is never proven.
  * - A quota of any of its thread's cgroups counts, from the one below the root on.
@@ -93,7 +93,7 @@ static bool is_throttled(const struct braid_states *s, u32 quota, u32 cpu)
 	return false;
 }
 
-/* The first of its thread's quotas that is in force where it is, or nr_quotas. */
+/* The first of its thread's quotas that is in force on its CPU, or nr_quotas. */
 static u32 quota_in_force(const struct braid_states *s, const struct braid_vcpu *v, s64 now_ns)
 {
 	const struct braid_cgroup *row;

@@ -289,7 +289,7 @@ struct braid_vcpu {
 	u64 ns[BRAID_NR_VCPU_STATES];	/* of all spans */
 	u64 bound_sum_ns;	/* of these, except UNKNOWN: within the bound of a guest's switch,
 				   or an interval of cpu.stat */
-	/* By its own moment, until it goes on; PERHAPS: if a quota is in force before that */
+	/* By "held_back", until it goes on. PERHAPS: counts if a quota comes into force */
 	enum { BRAID_HELD_NOT, BRAID_HELD_PERHAPS, BRAID_HELD } held_back;
 	struct braid_cpu_sums sums;	/* by its tasks */
 };

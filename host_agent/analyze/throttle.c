@@ -114,8 +114,8 @@ static size_t find_queue(const struct braid_states *s, u64 address)
 }
 
 /*
- * In an interrupt that came between a thread's moment and the kernel's look at its run queue: it
- * has not gone on, as far as kvm_entry tells.
+ * An interrupt may throttle a run queue between a thread's "held_back" and the kernel's check of
+ * that queue: then it holds the thread back, too, unless kvm_entry has shown that it went on.
  */
 static void hold_late(struct braid_states *s, u32 cpu, s64 ns)
 {
@@ -210,10 +210,10 @@ void braid_throttle_ran(struct braid_states *s, struct braid_vcpu *v, u32 cpu, s
 	const struct braid_cgroup *row;
 	size_t nr, k, n;
 
-	/* It may have been preempted after its moment: only kvm_entry shows that it goes on. */
+	/* It may have been preempted after "held_back": only kvm_entry shows that it goes on. */
 	if (!s->any_kvm)
 		v->held_back = BRAID_HELD_NOT;
-	/* Where threads are throttled, each may run on in the kernel. */
+	/* Where threads are throttled, a thread that runs in the kernel proves nothing. */
 	if (!s->nr_throttled || s->quota_threads)
 		return;
 	row = braid_vcpu_cgroups(v->guest, v->tid, ns, &nr);

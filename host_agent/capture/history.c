@@ -2,8 +2,8 @@
 /*
  * A capture without a file. Per stream it keeps the chunks with time, names and notes for later
  * files, within bounds for any duration: the newest samples and some of all earlier ones; of
- * everything else the newest, and what holds until it changes apart from what comes often. For a
- * while its chunks also go to a file.
+ * everything else the newest. What holds until it changes has room of its own, so that frequent
+ * chunks do not displace it. For a while its chunks also go to a file.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -31,7 +31,7 @@ struct history_chunk {
 enum history_class {
 	HISTORY_PAST = 0,		/* some earlier samples, spread over the whole time */
 	HISTORY_SAMPLES = 1,	/* one more or less changes a bound, never its validity */
-	HISTORY_STANDING = 2,	/* holds until the next one, however long: few */
+	HISTORY_STANDING = 2,	/* holds until the next one; there are few */
 	HISTORY_REST = 3,		/* the oldest goes first, as if the recording had begun later */
 	HISTORY_CLASSES,
 	HISTORY_NOT,

@@ -43,7 +43,7 @@ static void set_nominal(struct braid_clock *clock, u64 counter_hz, u64 counter,
 	clock->nominal.ref_counter = counter;
 }
 
-/* Steps that no pause and no break explains: of all vCPUs together, or of each. */
+/* Steps that neither a pause nor a break explains: of all vCPUs together, or of each. */
 static size_t count_steps(const struct braid_clock *clock)
 {
 	size_t steps = 0, k;

@@ -36,7 +36,7 @@ const char *braid_epoch_cause_name(enum braid_epoch_cause cause)
 		[BRAID_EPOCH_OFFSET] = "KVM set another offset",
 		[BRAID_EPOCH_PAUSED] = "the guest was paused",
 		[BRAID_EPOCH_DISRUPTED] = "the hypervisor disrupted the counter",
-		[BRAID_EPOCH_UNSEEN] = "nothing was seen of the counter",
+		[BRAID_EPOCH_UNSEEN] = "the counter was not sampled",
 	};
 
 	return names[cause];

@@ -45,7 +45,7 @@ static bool of_either(const struct braid_clock *clock, const struct braid_stretc
 	const struct braid_clock_sample *s = &stretch->samples[index].s;
 
 	if (stretch->parted)
-		return false;	/* each sample's side is known */
+		return false;	/* each sample is known to be before or after */
 	if (stretch->mark)	/* the model may well be the same one */
 		return index < stretch->first && s->h2_ns > stretch->mark[1].from_ns;
 	return braid_epoch_explains(clock, index < stretch->first ? e : before, s);

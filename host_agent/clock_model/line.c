@@ -20,8 +20,8 @@
 #define TIGHT_NS	20000	/* a sample this narrow shows how far it jittery */
 #define MAX_CORNERS	256
 #define NS_PER_SECOND	1e9
-#define SIGHT_NS	3e8	/* at first a guest that is only read is seen several times */
-#define STEP_NS		1e6	/* that samples of such a guest need not show */
+#define SIGHT_NS	3e8	/* without a sample of a guest that is only read: a gap */
+#define STEP_NS		1e6	/* smaller ones may be hidden in its wide samples */
 
 /* Small against every sample's width; keeps a set that is a mere line alive. */
 #define TOUCH_NS	1e-3
@@ -400,9 +400,9 @@ static const struct braid_clock_mark *pause_before(const struct builder *b,
 }
 
 /*
- * Whether so long nothing was seen of the counter that the set's lines, known from what little was
- * seen before, have a step in it for another slope. Samples that are narrow beside it would show
- * that soon; those of a guest that is only read are wide.
+ * Whether there was no sample for so long that the set's lines, which few samples before have
+ * bounded, could take a step in that gap for another slope. Samples that are narrow beside the step
+ * would soon contradict that; those of a guest that is only read are wide.
  */
 static bool was_unseen(const struct builder *b, const struct braid_clock_sample *s,
 		       struct braid_clock_mark *found)

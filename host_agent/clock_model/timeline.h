@@ -106,7 +106,7 @@ enum braid_epoch_cause {
 	BRAID_EPOCH_OFFSET,		/* KVM's offset was changed */
 	BRAID_EPOCH_PAUSED,		/* the guest was paused and resumed */
 	BRAID_EPOCH_DISRUPTED,		/* the hypervisor says so, and no step shows */
-	BRAID_EPOCH_UNSEEN,		/* no sample for so long that none shows a step */
+	BRAID_EPOCH_UNSEEN,		/* no samples for a time, in which a step may be hidden */
 };
 
 /** braid_epoch_cause_name - "the guest was paused", ...; FIRST: "" */
@@ -120,7 +120,7 @@ struct braid_clock_epoch {
 	const struct braid_clock_model *model;	/* which of the models below it has */
 	enum braid_epoch_cause cause;
 	bool disrupted;			/* the hypervisor says so (vmclock), whatever the cause */
-	bool parted;			/* samples are known to be of it, or not */
+	bool parted;			/* each sample is known to be of it, or of another epoch */
 	s64 from_ns;			/* the first epoch: INT64_MIN, as begun_ns */
 	s64 begun_ns;
 	s64 step_ns;			/* host time gained on the model before; 0: not known */

@@ -76,7 +76,7 @@ static bool process_is_of_host(void)
 
 bool braid_pids_of_host(void)
 {
-	static enum { UNKNOWN, YES, NO } known;		/* a process does not change it */
+	static enum { UNKNOWN, YES, NO } known;		/* never changes for a process */
 
 	if (known == UNKNOWN)
 		known = process_is_of_host() ? YES : NO;

@@ -77,7 +77,7 @@ int braid_host_cpu_drain(struct braid_tracefs_source *s, struct braid_host_cpu *
 /* Where tracefs is. 0 or -errno with braid_fail(). */
 int braid_host_tracefs(const char **root);
 
-/* A whole file, of /proc or tracefs too. NULL when it can't be read. @bytes: set; or NULL. */
+/* Reads a whole file, also of /proc or tracefs; free(). NULL: cannot. @bytes: its size; or NULL. */
 void *braid_host_read_file(const char *path, size_t *bytes);
 
 /* Puts a chunk of the host's stream. */

@@ -18,7 +18,7 @@
 #include "shared/btf.h"
 
 #define MOST_LINE	256u
-#define TRIES		50	/* the kernel ends the use of a removed instance's events later */
+#define TRIES		50	/* events of a removed instance stay in use for a while */
 #define STEP_NS		2000000
 
 static const char *const names[] = { "throttle", "throttled", "unthrottle", "held_back" };
@@ -106,7 +106,10 @@ static void group_of(char group[MOST_LINE / 4], pid_t pid)
 	snprintf(group, MOST_LINE / 4, BRAID_QUOTA_SYSTEM "%d", (int)pid);
 }
 
-/* The group of a probe that an agent left, in a line "p:GROUP/NAME SYMBOL ...", or NULL; cuts the line. */
+/*
+ * Finds a probe that an agent left in a line "p:GROUP/NAME SYMBOL ...", which is cut.
+ * Return: its group, or NULL.
+ */
 static char *stale_group(char *line, pid_t agent, char **name)
 {
 	char *group = strchr(line, ':'), *end;
@@ -151,10 +154,10 @@ static void remove_all(const struct job *job)
 }
 
 /*
- * Moments of run queues: throttle_cfs_rq() may find out that there is time left, and where threads
- * are throttled, unthrottle_cfs_rq() that there is none. Those are called with interrupts off, but
- * throttle_cfs_rq_work() is not: while a kprobe there is handled, an interrupt's hits no other one.
- * One of ftrace ("f") disturbs none.
+ * Return values matter: throttle_cfs_rq() may find that there is time left and, where threads are
+ * throttled, unthrottle_cfs_rq() that there is none. Both are called with interrupts off, but
+ * throttle_cfs_rq_work() is not: while a kprobe there is handled, those that an interrupt hits on
+ * this CPU are missed. An fprobe ("f") has no such effect.
  * Return: 0, or -errno of the first that the kernel refused.
  */
 static int make_probes(const struct job *job, const struct way *way)
@@ -247,7 +250,7 @@ void braid_tracefs_quota_stop(struct braid_tracefs_quota *q)
 {
 	if (q->fd < 0)
 		return;
-	/* Not by the end of the socket alone: processes that were forked since may have it, too. */
+	/* Closing the socket is not enough: processes forked since may have it open, too. */
 	send(q->fd, "", 1, MSG_NOSIGNAL);
 	close(q->fd);
 	while (waitpid(q->pid, NULL, 0) < 0 && errno == EINTR)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Probes of the host's kernel, which say when CPU quotas hold threads back (docs/analyze.md).
+ * Probes in the host's kernel, which show when CPU quotas hold threads back (docs/analyze.md).
  *
- * - A helper process makes and removes them: who may write tracefs' dynamic_events can have the
+ * - A helper process makes and removes them: whoever can write tracefs' dynamic_events can make the
  *   kernel read any of its memory, so the agent, which reads guests, must not have that file.
- * - Where the members of the kernel's structures are is read from its BTF.
+ * - The offsets of members of the kernel's structures are taken from its BTF.
  * - All of them are made, or none. They cost nothing until they are enabled, which
  *   braid_tracefs_source_start() does in the agent's own instance.
  */
@@ -27,12 +27,12 @@ struct braid_tracefs_quota {
  * braid_tracefs_quota_start - make the probes
  * @q: its fd is -1 afterwards if this kernel cannot have them, which is no error
  * @btf: file with the kernel's BTF
- * @confine: called in the helper when they are made; 0 or -errno
+ * @confine: called in the helper after it has made them; 0 or -errno
  *
  * Call while there is one thread, before braid_confine(). The group of the probes is
  * BRAID_QUOTA_SYSTEM and our PID. Those of agents that are dead are removed, with their instances.
  *
- * Return: 0, or -errno with braid_fail(): there can be no helper.
+ * Return: 0, or -errno with braid_fail(): the helper could not be started.
  */
 int braid_tracefs_quota_start(struct braid_tracefs_quota *q, const char *btf,
 			      int (*confine)(void));

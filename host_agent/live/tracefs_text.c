@@ -135,7 +135,7 @@ int braid_host_put_texts(struct braid_tracefs_source *s)
 
 /* Enabling ------------------------------------------------------------------------------ */
 
-/* Probes of an agent: enabled by another one, they could not be removed. */
+/* An agent's probes: while another agent has them enabled, they could not be removed. */
 static bool is_of_quotas(const char *system)
 {
 	return !strncmp(system, BRAID_QUOTA_SYSTEM, strlen(BRAID_QUOTA_SYSTEM));

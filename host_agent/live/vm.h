@@ -58,15 +58,15 @@ int braid_vm_sources_poll(struct braid_vm_sources *s, struct braid_vm_taken *tak
 int braid_vm_sources_finish(struct braid_vm_sources *s, struct braid_vm_taken *taken, size_t nr);
 
 /**
- * braid_vm_sources_take - write the streams, as they were till now, to a snapshot: the file that
- * the sink's capture also writes to
+ * braid_vm_sources_take - write the streams, as they are so far, to a snapshot: the file that the
+ * sink's capture also writes to
  *
  * Return: as braid_vm_sources_poll()
  */
 int braid_vm_sources_take(struct braid_vm_sources *s);
 
 /**
- * braid_vm_sources_took - the streams' ends in a snapshot
+ * braid_vm_sources_took - write the streams' ends to a snapshot
  * @s: the source
  * @to: its file
  *

@@ -44,7 +44,7 @@ static bool is_due(const struct braid_record_guest *guest, u64 now_ns)
 	return guest->due_ns <= now_ns + guest->rest_ns / 8;
 }
 
-/* What the polls of all guests that are due need is read together, step by step. */
+/* Reads what the polls of all due guests need: for all of them together, step by step. */
 static void gather(struct braid_recording *r, u64 now_ns)
 {
 	bool more;
@@ -77,7 +77,7 @@ static int poll_guest(struct braid_recording *r, struct braid_record_guest *gues
 	else if (!shortest_ns)
 		guest->rest_ns = longest_ns;
 	guest->due_ns = ret == BRAID_POLL_MORE ? 0 : now_ns + guest->rest_ns;
-	if (shortest_ns)	/* guests whose memory is read are due together: at multiples */
+	if (shortest_ns)	/* so that guests whose memory is read are due together */
 		guest->due_ns = (guest->due_ns + guest->rest_ns / 2) / guest->rest_ns *
 				guest->rest_ns;
 	return ret;

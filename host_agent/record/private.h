@@ -14,7 +14,7 @@ int braid_record_check_host(struct braid_recording *r);
 int braid_record_open_host(struct braid_recording *r);
 int braid_record_open_file(struct braid_recording *r);
 
-/* setup.c: the probes of CPU quotas, by a process of their own: before we are confined. */
+/* setup.c: starts the process that makes the probes of CPU quotas; before we are confined. */
 int braid_record_start_quota(struct braid_recording *r);
 
 /* setup.c: opens what can't be opened later, then drops unneeded privileges. */

@@ -394,7 +394,7 @@ int braid_record_open_host(struct braid_recording *r)
 	return err ? err : braid_record_watch_host(r);
 }
 
-/* They say why a thread does not run, which nothing needs that does not record who does. */
+/* They show why a thread does not run: of use only with sched_switch, which shows who runs. */
 int braid_record_start_quota(struct braid_recording *r)
 {
 	const struct braid_record_patterns *events = &r->o.host_events;

@@ -119,7 +119,7 @@ static void put_cause(struct braid_text *t, const struct braid_clock_epoch *e, c
 		braid_text_puts(t, "KVM set another offset");
 		return;
 	case BRAID_EPOCH_UNSEEN:
-		braid_text_printf(t, "nothing was seen of %s", what);
+		braid_text_printf(t, "%s was not sampled", what);
 		return;
 	case BRAID_EPOCH_PAUSED:
 		braid_text_puts(t, "the guest was paused for ");

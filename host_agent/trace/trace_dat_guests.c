@@ -45,8 +45,8 @@ static const char *base_of(const struct braid_trace_dat *dat)
 }
 
 /*
- * trace-cmd lists a guest that was given by its vsock CID by that number, or without a name. The
- * file has the name: "trace-NAME.dat" beside "trace.dat".
+ * A guest that trace-cmd was given by its vsock CID has that number in the host's list, or no name.
+ * Then the name is that of its file: "trace-NAME.dat" beside "trace.dat".
  */
 static void name_guest(struct braid_trace_dat *dat, const struct braid_trace_dat *host,
 		       const char *name)

@@ -148,13 +148,13 @@ u64 braid_endpoint_unproven(const struct braid_endpoint *p);
 u64 braid_endpoint_rest_ns(const struct braid_endpoint *p);
 
 /**
- * braid_endpoint_gather - get ready to be served, a step further
+ * braid_endpoint_gather - prepare the next step of being served
  * @p: the endpoint
  *
- * What many endpoints need for a step is read by one braid_endpoint_fetch(), before any of them is
- * served or closed.
+ * One braid_endpoint_fetch() reads what many endpoints need for a step. Call it before any of them
+ * is served or closed.
  *
- * Return: whether there is something to fetch, and maybe another step after it.
+ * Return: whether there is something to fetch; call again after that, for the step that follows.
  */
 bool braid_endpoint_gather(struct braid_endpoint *p);
 

@@ -39,7 +39,8 @@ int braid_vm_batch_read(struct braid_vm_batch *b);
  *
  * braid_vm_batch_read() returns the result.
  *
- * Return: whether there is something to fetch; if not, it was read, or nothing was added.
+ * Return: whether there is something to fetch. If not, it was read already, it failed, or nothing
+ * was added.
  */
 bool braid_vm_batch_gather(struct braid_vm_batch *b);
 

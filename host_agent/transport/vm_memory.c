@@ -21,7 +21,7 @@
 #define PRESENT		(1ULL << 63)
 #define MOST_MAPPINGS	65536u
 #define ENTRIES		512u		/* of pagemap, at a time */
-#define NEAR		8u		/* pages: to look at them costs less than another call */
+#define NEAR		8u		/* pages: to read their entries costs less than a call */
 
 /* Mappings that continue one another: QEMU's advice for a part splits one. */
 static bool vm_memory_continues(const struct braid_vm_mapping *a, const struct braid_vm_mapping *b)
@@ -174,7 +174,7 @@ struct vm_pages {
 	u64 entries[ENTRIES];
 };
 
-/* Of at least one page. The kernel looks at a page's own data: each costs a miss of its caches. */
+/* Of at least one page. The kernel reads each one's struct page: often a miss of the cache. */
 static int vm_memory_load_pages(const struct braid_vm_memory *vm, struct vm_pages *pages,
 				u64 first, u64 wanted)
 {
@@ -192,7 +192,7 @@ static u64 vm_memory_page(const struct braid_vm_memory *vm, const struct iovec *
 	return ((u64)range->iov_base + byte) / vm->page_bytes;
 }
 
-/* Where the pages end that a range and those that follow it nearby need. */
+/* The end of the pages that the first range needs, and those after it that lie near. */
 static u64 vm_memory_end(const struct braid_vm_memory *vm, const struct iovec *ranges, size_t nr)
 {
 	u64 end = vm_memory_page(vm, ranges, ranges->iov_len - 1) + 1, first, last;
@@ -210,7 +210,7 @@ static u64 vm_memory_end(const struct braid_vm_memory *vm, const struct iovec *r
 
 /*
  * @pages: of a look just before, or of none
- * @ranges: the first one is looked at; the others follow
+ * @ranges: the first one is checked; entries of those that follow nearby may be read with it
  * Return: 0: all pages of the range are present; -ENODATA; or -ESRCH: the process has ended.
  */
 static int vm_memory_look(const struct braid_vm_memory *vm, struct vm_pages *pages,
@@ -373,7 +373,7 @@ bool braid_vm_memory_gather(const struct braid_vm_memory *vm, const struct braid
 	return true;
 }
 
-/* Which of the processes that were read live. */
+/* Sets ->revents for each of the processes that were read and may have ended. */
 static void vm_memory_gathered_live(struct pollfd *p, size_t nr)
 {
 	size_t k;

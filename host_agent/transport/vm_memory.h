@@ -102,7 +102,7 @@ int braid_vm_memory_parts(const struct braid_vm_memory *vm, const struct braid_v
  *
  * What was gathered of many processes is read at once, which costs little more than one of them.
  *
- * Return: whether it waits for that; if not, @err is set.
+ * Return: whether it waits for braid_vm_memory_fetch(); if not, @err is the result.
  */
 bool braid_vm_memory_gather(const struct braid_vm_memory *vm, const struct braid_vm_part *parts,
 			    size_t nr, int *err);

@@ -40,8 +40,8 @@ static bool vm_mirror_is_same(const struct braid_vm_mirror *m, const struct brai
 
 /*
  * Whether the guest's poll thread has run since the last look. The heartbeat is its counter: what a
- * new kernel writes over it is hardly ever a little more than it was, and in a snapshot that is
- * restored it is less. Nothing then says when it was stored.
+ * new kernel writes over it is hardly ever a little more than it was. When a saved state of the VM
+ * is restored it is less, and nothing shows when it was stored.
  */
 static bool vm_mirror_beats(struct braid_vm_mirror *m, u64 now_ns)
 {
@@ -72,7 +72,7 @@ static bool vm_mirror_prove(struct braid_vm_mirror *m)
 	return any;
 }
 
-/* Each step of a turn uses what was read after the step before it, and adds what is read next. */
+/* Each step of a turn uses what the step before it had read, and adds what is to be read next. */
 
 static void vm_mirror_begin_turn(struct braid_vm_mirror *m)
 {
@@ -85,7 +85,7 @@ static void vm_mirror_begin_turn(struct braid_vm_mirror *m)
 		braid_vm_ring_look(&m->rings[k].r, &m->batch);
 }
 
-/* Return: whether it is the same region. */
+/* Return: whether the turn goes on: in the same region, with the same table of buffers. */
 static bool vm_mirror_first_look(struct braid_vm_mirror *m)
 {
 	size_t k;
@@ -175,7 +175,7 @@ static bool vm_mirror_copies(const struct braid_vm_mirror *m)
 	return false;
 }
 
-/* Return: whether one is needed. */
+/* Return: whether a second look is needed. */
 static bool vm_mirror_look_again(struct braid_vm_mirror *m)
 {
 	size_t k;
@@ -226,7 +226,7 @@ static void vm_mirror_second_look(struct braid_vm_mirror *m)
 		m->news |= vm_mirror_down(m, copied);
 }
 
-/* Return: whether a turn goes on after what is now added to the batch was read. */
+/* Return: whether the turn has another step, once what is in the batch has been read. */
 static bool vm_mirror_step(struct braid_vm_mirror *m)
 {
 	if (m->step && !braid_vm_mirror_read(m, m->now_ns))

@@ -17,7 +17,7 @@
 #include "host_agent/transport/transport.h"
 
 #define BRAID_VM_SCHEME	"pid:"	/* of an endpoint's address; the VMM's process follows */
-#define BRAID_VM_SEARCH_SHARE	50	/* searches take a part of so many of the time */
+#define BRAID_VM_SEARCH_SHARE	50	/* searches take at most 1/50 of the time */
 
 struct braid_vm_mirror;
 
@@ -61,9 +61,9 @@ void braid_vm_mirror_settle(struct braid_vm_mirror *m);
 u64 braid_vm_mirror_unproven(const struct braid_vm_mirror *m);
 
 /**
- * braid_vm_mirror_gather - begin a turn, or go on with it, by what braid_vm_memory_fetch() reads
+ * braid_vm_mirror_gather - begin a turn, or continue it with what braid_vm_memory_fetch() has read
  *
- * The turn ends with braid_vm_mirror_pull(), at whatever step it is.
+ * braid_vm_mirror_pull() ends the turn: it does the steps that are left.
  *
  * Return: whether there is something to fetch; if not, the turn has no more steps.
  */

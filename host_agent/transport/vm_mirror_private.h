@@ -115,12 +115,12 @@ void braid_vm_mirror_gone(struct braid_vm_mirror *m, const char *why);
 bool braid_vm_mirror_read(struct braid_vm_mirror *m, u64 now_ns);
 
 /*
- * Whether the first look shows clock cells that are to be copied, and tables with them. What new
- * events refer to is copied in their turn.
+ * Whether the first look shows that clock cells are to be copied, and tables with them. Tables that
+ * new events refer to are copied in the turn that copies the events.
  */
 bool braid_vm_mirror_cells_are_due(struct braid_vm_mirror *m);
 
-/* Adds their heads to the second look. */
+/* Adds the tables' heads to the second look. */
 void braid_vm_mirror_add_tables(struct braid_vm_mirror *m);
 
 /* Copies those that the second look shows to have changed, the clock cells and the heartbeat. */

@@ -171,7 +171,7 @@ int braid_vm_reader_start(void)
 		return braid_fail(-errno, "cannot map memory: %s", strerror(errno));
 	err = braid_helper_start(&reader_fd, &pid, vm_reader_supervise, NULL);
 	if (!err && setsockopt(reader_fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit)))
-		err = braid_fail(-errno, "cannot limit a wait: %s", strerror(errno));
+		err = braid_fail(-errno, "cannot set the timeout of a socket: %s", strerror(errno));
 	return err;
 }
 

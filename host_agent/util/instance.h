@@ -31,7 +31,7 @@ struct tracefs_instance *braid_instance_create(const char *suffix);
  */
 void braid_instance_remove(struct tracefs_instance *instance);
 
-/** braid_instance_owner_is_dead - whether the agent that a name contains is dead, or a zombie */
+/** braid_instance_owner_is_dead - whether the agent that had this PID is dead, or a zombie */
 bool braid_instance_owner_is_dead(long pid);
 
 /** braid_instance_remove_stale - remove instances of dead agents, if tracefs can be read */

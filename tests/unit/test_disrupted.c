@@ -201,8 +201,8 @@ static void look(u64 from_ns, u64 ns)
 }
 
 /*
- * Nothing is seen of a guest for a time, as if it or the agent stood still. No wide sample after
- * that shows a step that is less than the 2 % by which the rate may be off.
+ * A guest has no samples for a time, as if it or the agent stood still. No wide sample after that
+ * shows a step of less than 2 % of the time, by which the rate may be off.
  * @before_ns, @after_ns: of looks
  */
 static void step_unseen(u64 before_ns, u64 unseen_ns, s64 step_ns, u64 after_ns)
@@ -252,7 +252,7 @@ static void unseen_steps(void)
 	}
 }
 
-/* What was seen before is enough for a step to show. */
+/* The samples before are enough for a step to show. */
 static void seen_well(void)
 {
 	struct braid_clock_inputs in;

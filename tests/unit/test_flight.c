@@ -413,7 +413,7 @@ static void keeps_within_bounds(void)
 	CHECK_EQ(braid_capture_finish(w), 0);
 }
 
-/* What was written once holds for as long as it did not change, whatever else comes. */
+/* What is written once and still holds is kept, however much else comes. */
 static void keeps_what_holds(void)
 {
 	static const u16 types[] = {

@@ -143,7 +143,7 @@ static void moments(void)
 	braid_states_free(&span_states);
 }
 
-/* The end of a moment is missing: a thread that runs is not held back, nor are the others there. */
+/* "unthrottle" is missing: a thread that runs is not held back, nor are the others on its CPU. */
 static void runs_nevertheless(void)
 {
 	memory_begin();
@@ -198,14 +198,14 @@ static void threads(void)
 		    "2500-3000 running\n");
 }
 
-/* The moment of thread 70 on CPU 0, which another one takes then. */
+/* Thread 70 has "held_back" on CPU 0, then another thread takes the CPU. */
 static void held_back(s64 ns)
 {
 	memory_add(0, ns, HELD_BACK, 70);
 	memory_switch(0, ns + 100, 70, 0, 8);
 }
 
-/* Its moment counts while a quota holds it back, and not for the next time that one does. */
+/* "held_back" counts while a quota holds the thread back, and not the next time that one does. */
 static void threads_again(void)
 {
 	memory_begin();
@@ -230,7 +230,7 @@ static void threads_again(void)
 		    "2000-2200 running\n2200-2500 stolen by task8[8]\n2500-3000 running\n");
 }
 
-/* An interrupt, or a neighbour, between a thread's moment and the kernel's look; it goes on. */
+/* An interrupt, or a neighbour, between "held_back" and the kernel's check; the thread goes on. */
 static void threads_in_between(void)
 {
 	memory_begin();

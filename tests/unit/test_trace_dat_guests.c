@@ -211,7 +211,7 @@ static void ties(void)
 	free(text);
 }
 
-/* Where the list has a vsock CID, or nothing, the file has the name: "trace-NAME.dat". */
+/* If the host's list has a vsock CID, or nothing, the file has the name: "trace-NAME.dat". */
 static void names(void)
 {
 	static const struct {

@@ -241,7 +241,7 @@ static void test_made(void)
 	expect(more, OF_THREADS("+424($arg1):b1@1/8") REMOVED);
 }
 
-/* While they are made: only then the agent goes on; another one leaves them alone. */
+/* When the agent goes on, the probes are there. */
 static void test_while_made(void)
 {
 	struct braid_tracefs_quota q;
@@ -255,7 +255,7 @@ static void test_while_made(void)
 	braid_tracefs_quota_stop(&q);
 }
 
-/* Without a place of each member there are none; nor without kprobes, or where they are refused. */
+/* None are made if BTF lacks a member, without kprobes, or if the kernel refuses one. */
 static void test_impossible(void)
 {
 	struct braid_tracefs_quota q;
@@ -352,7 +352,7 @@ static u32 nr_formats(const char *capture)
 	return nr;
 }
 
-/* Enabled with the others, if they were made; those of another agent never. */
+/* They are enabled with the other events, if they were made; those of another agent never are. */
 static u32 enable(bool quota)
 {
 	struct braid_chunk_file head = { .version_major = BRAID_CAPTURE_MAJOR, .clock = "mono_raw" };

@@ -59,7 +59,7 @@ static void limits_single_poll_samples(void)
 	CHECK_EQ(cells->poll_counter, before);
 	CHECK_EQ(cells->poll_host_ns, 0);
 
-	/* A snapshot is restored: what it brings back is older than the last look. */
+	/* A saved state of the VM is restored: what it brings back is older than the last look. */
 	usleep(1100000);
 	box->guest_heartbeat = before - 600000000;
 	theirs->poll_counter = before - 599990000;

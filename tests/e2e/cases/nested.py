@@ -391,7 +391,7 @@ def kill_recorder(rig):
 @case("quota-nested", usual=("6.12",), possible=("6.1", "6.12", "newest"), needs=("driver", "agent", "module:pairs"), timeout=400,
       alone=True)
 def quota_nested(ctx):
-    """A vCPU is throttled for as long as cpu.stat says, whoever runs on its CPU; no probe remains, of a killed recorder neither."""
+    """A vCPU is throttled for as long as cpu.stat says, whoever runs on its CPU; no probe remains, not even of a killed recorder."""
     rig = Rig(ctx)
     alpha, _ = rig.guests
     limit(rig, alpha)
