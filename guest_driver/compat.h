@@ -53,6 +53,13 @@
 #endif
 #endif
 
+/* The workqueue without a CPU has another name: a kernel that keeps the old one warns. */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 18, 0)
+#define braid_unbound_wq	system_dfl_wq
+#else
+#define braid_unbound_wq	system_unbound_wq
+#endif
+
 /* virtio_find_vqs() takes names and callbacks together. */
 #define BRAID_HAVE_VIRTQUEUE_INFO	(LINUX_VERSION_CODE >= KERNEL_VERSION(6, 11, 0))
 

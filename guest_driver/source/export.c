@@ -465,7 +465,7 @@ void braid_export_stop(void)
 void braid_export_flush(void)
 {
 	if (READ_ONCE(dirty) && READ_ONCE(buffer))
-		queue_work(system_unbound_wq, &work);
+		queue_work(braid_unbound_wq, &work);
 }
 
 bool braid_export_settle(bool first)
@@ -474,7 +474,7 @@ bool braid_export_settle(bool first)
 		return true;
 	if (first) {
 		WRITE_ONCE(asked, asked + 1);
-		queue_work(system_unbound_wq, &work);	/* once more, if it runs */
+		queue_work(braid_unbound_wq, &work);	/* once more, if it runs */
 	}
 	return smp_load_acquire(&over) == asked;
 }

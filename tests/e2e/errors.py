@@ -9,7 +9,8 @@ COMPLAINTS = re.compile(
     r"rcu.*(?:detected stall|detected expedited stall|kthread starved)|soft lockup|hard LOCKUP|"
     r"possible (?:circular|recursive|irq lock)|inconsistent lock state|suspicious RCU usage|held lock freed|"
     r"blocked for more than \d+ seconds|unreferenced object|refcount_t: |KASAN: |KCSAN: |UBSAN: |"
-    r"scheduling while atomic|sleeping function called|list_(?:add|del) corruption|[Bb]ad page state")
+    r"scheduling while atomic|sleeping function called|list_(?:add|del) corruption|[Bb]ad page state|"
+    r"enqueued on deprecated workqueue")
 
 
 class RigError(Exception):
