@@ -201,7 +201,8 @@ class Domain(Guest):
     """A guest that libvirt runs."""
 
     def __init__(self, virt, name, machine, devices, **options):
-        super().__init__(name, accel="tcg", **options)
+        super().__init__(name, **options)
+        self.accel = "tcg"  # a guest that libvirt starts chooses none
         self.virt = virt
         self.rundir.mkdir(parents=True, exist_ok=True)
         self.console_path = virt.root / f"{name}.console"
