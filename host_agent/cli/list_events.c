@@ -160,15 +160,20 @@ static void drop_subs(struct events *events)
 /* Return: 0, or -errno with braid_fail(): no guest has a driver, or none has such an event. */
 static int collect(struct events *events, const struct braid_found *found, size_t nr)
 {
+	const struct braid_found *unreadable = NULL;
 	size_t k, nr_drivers = 0;
 	int err = events->glob ? braid_pattern_parse(&events->pattern, events->glob) : 0;
 
 	for (k = 0; k < nr && !err; k++) {
+		if (found[k].state == BRAID_DRIVER_UNREADABLE && !unreadable)
+			unreadable = &found[k];
 		if (!found[k].sb.magic)
 			continue;
 		nr_drivers++;
 		err = list_events_add_guest(events, &found[k]);
 	}
+	if (!err && !nr_drivers && unreadable)
+		return braid_fail(-ENOENT, "%s", unreadable->why);
 	if (!err && !nr_drivers)
 		return braid_fail(-ENOENT, "no guest has a driver with events to list; 'tracebraid list' shows the regions");
 	if (!err && !events->nr)

@@ -168,6 +168,9 @@ static void lists_events(void)
 	memset(g->base, 0, sizeof(struct braid_superblock));
 	CHECK_EQ(list("-e", NULL, NULL), EXIT_FAILURE);
 	CHECK(strstr(printed, "no guest has a driver"));
+	memset(g->base, 0x55, sizeof(struct braid_superblock));
+	CHECK_EQ(list("-e", NULL, NULL), EXIT_FAILURE);
+	CHECK(strstr(printed, ": not a tracebraid region"));
 	fake_guest_free(g);
 }
 
