@@ -374,7 +374,7 @@ bool braid_vm_memory_gather(const struct braid_vm_memory *vm, const struct braid
 }
 
 /* Sets ->revents for each of the processes that were read and may have ended. */
-static void vm_memory_gathered_live(struct pollfd *p, size_t nr)
+static void vm_memory_gathered_ended(struct pollfd *p, size_t nr)
 {
 	size_t k;
 
@@ -400,7 +400,7 @@ void braid_vm_memory_fetch(void)
 	}
 	if (nr) {
 		braid_vm_reader_read_many(reads, nr);
-		vm_memory_gathered_live(ended, nr);
+		vm_memory_gathered_ended(ended, nr);
 	}
 	for (k = 0; k < nr; k++)
 		*gathered[k].err = reads[k].got < 0 ? reads[k].got :
