@@ -227,7 +227,7 @@ def any_hung(ctx):
 
     guest.run("echo 0 > /proc/sys/kernel/panic")
     guest.post("echo c > /proc/sysrq-trigger")
-    agent.wait_line("any-hung: the guest has been silent", timeout=60)
+    agent.wait_line(f"{guest.name}: the guest has been silent", timeout=60)
     stop_recorder(ctx, agent)
     recorded(ctx, guest, capture, offered)
     ctx.run_agent("recover", guest.name, "-o", ctx.dir / "dead.braid")
@@ -250,9 +250,9 @@ def any_unload(ctx):
               "echo record 500 > /sys/kernel/debug/buffers/do")
     offered = [storm(guest, 3000)]
     guest.run("echo free > /sys/kernel/debug/buffers/do; rmmod buffers; rmmod storm; rmmod tracebraid")
-    agent.wait_line("any-unload: the driver was unloaded|any-unload: .*has freed it", timeout=60)
+    agent.wait_line(f"{guest.name}: the driver was unloaded|{guest.name}: .*has freed it", timeout=60)
     load(guest)
-    agent.wait_line("any-unload: its memory is only read", timeout=60)
+    agent.wait_line(f"{guest.name}: its memory is only read", timeout=60)
     guest.run(f"echo 1 > {TREE}/events/storm/enable")
     offered.append(storm(guest, 2000))
     stop_recorder(ctx, agent)
