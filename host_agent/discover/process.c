@@ -76,11 +76,14 @@ static bool process_is_of_host(void)
 
 bool braid_pids_of_host(void)
 {
-	static enum { UNKNOWN, YES, NO } known;		/* never changes for a process */
+	static pid_t asked;		/* a process keeps its namespace; its child may have another */
+	static bool of_host;
 
-	if (known == UNKNOWN)
-		known = process_is_of_host() ? YES : NO;
-	return known == YES;
+	if (asked != getpid()) {
+		asked = getpid();
+		of_host = process_is_of_host();
+	}
+	return of_host;
 }
 
 size_t braid_process_threads(pid_t pid, pid_t *tids, size_t room)
