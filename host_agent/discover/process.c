@@ -76,7 +76,7 @@ static bool process_is_of_host(void)
 
 bool braid_pids_of_host(void)
 {
-	static pid_t asked;		/* a process keeps its namespace; its child may have another */
+	static pid_t asked;	/* a process keeps its namespace; its child may have another */
 	static bool of_host;
 
 	if (asked != getpid()) {
