@@ -281,8 +281,10 @@ def take_snapshot(rig):
     rig.host.run("mkdir -p /run")  # of the socket
     job = rig.host.bg("exec tracebraid record --snapshot -e sched:sched_switch "
                       "--host=sched:sched_switch,kvm:kvm_entry,kvm:kvm_exit -o /tmp/flight")
-    rig.host.run(f"until tracebraid snapshot -o {path} {job.pid}; do usleep 100000; "
+    rig.host.run(f"until tracebraid snapshot -o /tmp/first.braid {job.pid}; do usleep 100000; "
                  f"kill -0 {job.pid} || {{ cat /tmp/bg.{job.id}; exit 1; }}; done")
+    rig.guests[0].run("taskset 1 true")  # it may have been idle since then
+    rig.host.run(f"tracebraid snapshot -o {path} {job.pid}")
     rig.host.run(f"kill -INT {job.pid}")
     rig.ctx.equal(job.wait(), 0, f"status of the flight recorder, which printed:\n{job.output()}\n")
     rig.host.fetch(path, copy)
