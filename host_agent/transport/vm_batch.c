@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Collects reads. */
+#include <errno.h>
+
 #include "host_agent/transport/vm_batch.h"
 #include "shared/platform.h"
 #include "tracebraid/abi.h"
@@ -19,6 +21,11 @@ void braid_vm_batch_add(struct braid_vm_batch *b, u64 offset, void *to, u64 byte
 {
 	u64 n;
 
+	/* Whatever a guest claims, nothing else of the VMM is read. */
+	if (offset > b->region->bytes || bytes > b->region->bytes - offset) {
+		b->err = -EINVAL;
+		return;
+	}
 	for (; bytes; offset += n, to = (u8 *)to + n, bytes -= n) {
 		n = bytes < MOST_BYTES ? bytes : MOST_BYTES;
 		if (b->nr + MOST_PARTS > BRAID_VM_BATCH_PARTS)

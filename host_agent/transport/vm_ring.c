@@ -182,7 +182,8 @@ static bool vm_ring_find_open(const struct braid_vm_ring *r, const u64 *slots, u
 		u64 before = vm_ring_after(*oldest, -1);
 		u64 word = slots[vm_ring_slot(r, before)];
 
-		if (braid_slot_position(word) != before ||
+		if (!vm_ring_slot_is_valid(r, word, vm_ring_slot(r, before)) ||
+		    braid_slot_position(word) != before ||
 		    braid_slot_state(word) != BRAID_SLOT_OPEN)
 			break;
 		*oldest = before;
@@ -190,7 +191,7 @@ static bool vm_ring_find_open(const struct braid_vm_ring *r, const u64 *slots, u
 	return any;
 }
 
-/* At first: behind what was read of the ring, if it is still there. */
+/* At first: after what was read of the ring, if it is still there. */
 static void vm_ring_place_first(struct braid_vm_ring *r, const struct braid_ring_private *head,
 				const u64 *slots)
 {

@@ -126,6 +126,32 @@ static void follows_migrations(void)
 	vm_follower_end(&f);
 }
 
+/* A guest forges the ids in its slots while it is migrated: nothing outside of its region is read. */
+static void stands_forged_ids(void)
+{
+	struct braid_ring_map *map;
+	struct vm_follower f;
+	u64 newest;
+	u32 k;
+
+	vm_follower_begin(&f, region_path, &usual, NONCE);
+	vm_follower_attach(&f);
+	map = &f.g->writers[0][0]->map;
+	fake_guest_write(f.g, 0, 100);
+	CHECK_EQ(read_proven(&f), 100);
+	fake_guest_write(f.g, 0, 1000);
+	newest = f.g->writers[0][0]->position & BRAID_POS_MASK;
+	for (k = 0; k < map->nr_slots; k++)
+		if (braid_slot_position(map->slots[k]) != newest)
+			map->slots[k] |= BRAID_SLOT_ID_MASK;
+	vm_follower_go_on(&f);
+	CHECK(read_proven(&f));
+	CHECK_EQ(f.readers[0][0].read + f.readers[0][0].lost, 1100);
+	CHECK_EQ(f.wrong + f.faults, 0);
+	vm_follower_detach(&f);
+	vm_follower_end(&f);
+}
+
 /* A snapshot is restored: what was read of the rings is not read again. */
 static void doubts_older_rings(void)
 {
@@ -159,6 +185,7 @@ int main(void)
 	close(fd);
 	RUN(limits_single_poll_samples);
 	RUN(follows_migrations);
+	RUN(stands_forged_ids);
 	RUN(doubts_older_rings);
 	unlink(region_path);
 	return VERDICT();
