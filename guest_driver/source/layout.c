@@ -9,8 +9,8 @@
 #include <linux/mount.h>
 #include <linux/vmalloc.h>
 
-#include "shared/btf.h"
 #include "guest_driver/source/layout.h"
+#include "shared/btf.h"
 
 #define BTF_PATH	"kernel/btf/vmlinux"
 #define BTF_BYTES_MOST	(64u << 20)

@@ -154,10 +154,11 @@ static void remove_all(const struct job *job)
 }
 
 /*
- * Return values matter: throttle_cfs_rq() may find that there is time left and, where threads are
- * throttled, unthrottle_cfs_rq() that there is none. Both are called with interrupts off, but
- * throttle_cfs_rq_work() is not: while a kprobe there is handled, those that an interrupt hits on
- * this CPU are missed. An fprobe ("f") has no such effect.
+ * The return probes show whether the call changed anything: throttle_cfs_rq() returns without
+ * throttling if the cgroup has time left, and, on kernels that throttle threads, unthrottle_cfs_rq()
+ * returns with the queue still throttled if it has none. Both run with interrupts off.
+ * throttle_cfs_rq_work() does not: while a kprobe there is handled, probes that are hit in an
+ * interrupt on this CPU are missed. An fprobe ("f") does not have this effect.
  * Return: 0, or -errno of the first that the kernel refused.
  */
 static int make_probes(const struct job *job, const struct way *way)

@@ -138,7 +138,7 @@ static void examine(struct braid_recording *r, const struct braid_vm_memory *mem
 		*found = (struct found){ .any = true, .moved = twin };
 }
 
-/* A VM that may not be read is none of ours. Return: 0, or -ENOMEM with braid_fail(). */
+/* Skips a VM whose memory cannot be read. Return: 0, or -ENOMEM with braid_fail(). */
 static int search(struct braid_recording *r, pid_t pid, struct found *found)
 {
 	struct braid_vm_region regions[BRAID_VM_REGIONS];

@@ -29,8 +29,8 @@ struct braid_vm_ring_look {
 struct braid_vm_ring {
 	struct braid_ring_map map;	/* the copy */
 	u64 private_at, subbufs_at;	/* the original, in its region */
-	struct braid_reader_block past;	/* of a reader before the ring was laid out anew, or of the
-					   former copy */
+	struct braid_reader_block past;	/* of the ring's reader before it was resized, or of the
+					   reader of the copy before a migration */
 	bool left;			/* its memory may be another ring's: it is not read */
 	bool placed;			/* next is valid; else a turn looks at all slots */
 	bool older;			/* not placed: it has less than was read of it */
