@@ -126,7 +126,7 @@ static void follows_migrations(void)
 	vm_follower_end(&f);
 }
 
-/* A guest forges the ids in its slots while it is migrated: nothing outside of its region is read. */
+/* A guest forges ids in its slots while it is migrated: nothing outside of its region is read. */
 static void stands_forged_ids(void)
 {
 	struct braid_ring_map *map;
