@@ -154,9 +154,9 @@ static void remove_all(const struct job *job)
 }
 
 /*
- * The return probes show whether the call changed anything: throttle_cfs_rq() returns without
- * throttling if the cgroup has time left, and, on kernels that throttle threads, it is
- * unthrottle_cfs_rq() that returns with the queue still throttled if there is none. Both run with interrupts off.
+ * The return probes show whether a call changed anything. throttle_cfs_rq() returns without
+ * throttling if the cgroup has time left. On kernels that throttle threads, unthrottle_cfs_rq()
+ * returns with the queue still throttled if there is none. Both run with interrupts off.
  * throttle_cfs_rq_work() does not: while a kprobe there is handled, probes that are hit in an
  * interrupt on this CPU are missed. An fprobe ("f") does not have this effect.
  * Return: 0, or -errno of the first that the kernel refused.
