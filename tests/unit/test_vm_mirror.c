@@ -15,36 +15,14 @@
 #include "tests/unit/need.h"
 #include "tests/unit/vm_follower.h"
 
-#define NONCE	0x7071727374757677ULL
-
 static char region_path[] = "/tmp/test_vm_mirror.XXXXXX";
-
-static const struct fake_params usual = {
-	.name = "fake", .bytes = 2 * OWN_CHUNK_ROOM, .nr_vcpus = 2, .subbuf_bytes = 4096,
-	.nr_slots = 16,
-	.always = true, .flags = BRAID_BUFFER_OVERWRITE,
-};
-
-static void beat(struct vm_follower *f)
-{
-	fake_guest_look(f->g);
-	braid_vm_mirror_pull(f->mirror);
-}
-
-/* What the copy has becomes readable in two turns. */
-static u64 read_proven(struct vm_follower *f)
-{
-	beat(f);
-	beat(f);
-	return vm_follower_read(f, 0, 0) + vm_follower_read(f, 0, 1);
-}
 
 /* Events are readable only after a sign of life that is later than their copy. */
 static void waits_for_proof(void)
 {
 	struct vm_follower f;
 
-	vm_follower_begin(&f, region_path, &usual, NONCE);
+	vm_follower_begin(&f, region_path, &vm_follower_usual, VM_FOLLOWER_NONCE);
 	fake_guest_look(f.g);
 	fake_guest_write(f.g, 0, 300);
 	vm_follower_attach(&f);
@@ -80,7 +58,7 @@ static void looks_beforehand(void)
 	u64 read = 0, written = 0;
 	int k, step;
 
-	vm_follower_begin(&f, region_path, &usual, NONCE);
+	vm_follower_begin(&f, region_path, &vm_follower_usual, VM_FOLLOWER_NONCE);
 	vm_follower_attach(&f);
 	for (k = 0; k < 300; k++) {
 		fake_guest_write(f.g, k % 2, 40 + k % 5);
@@ -120,7 +98,7 @@ static void counts_laps(void)
 	u64 read = 0;
 	int k;
 
-	vm_follower_begin(&f, region_path, &usual, NONCE);
+	vm_follower_begin(&f, region_path, &vm_follower_usual, VM_FOLLOWER_NONCE);
 	vm_follower_attach(&f);
 	for (k = 0; k < 200; k++) {
 		fake_guest_write(f.g, 0, k % 7 ? 300 : 9000);
@@ -145,14 +123,14 @@ static void counts_laps(void)
 /* A guest that writes as fast as it can, while two followers read. */
 static void follows_storms(void)
 {
-	struct fake_params p = usual;
+	struct fake_params p = vm_follower_usual;
 	struct vm_follower f, other;
 	u64 k, laps, turns = 0;
 
 	p.rate = 300000;
 	p.subbuf_bytes = 1024;
 	p.nr_slots = 8;
-	vm_follower_begin(&f, region_path, &p, NONCE);
+	vm_follower_begin(&f, region_path, &p, VM_FOLLOWER_NONCE);
 	vm_follower_attach(&f);
 	other = f;
 	vm_follower_attach(&other);
@@ -200,7 +178,7 @@ static void believes_no_reset(void)
 	struct braid_mapping *m;
 	struct vm_follower f;
 
-	vm_follower_begin(&f, region_path, &usual, NONCE);
+	vm_follower_begin(&f, region_path, &vm_follower_usual, VM_FOLLOWER_NONCE);
 	fake_guest_look(f.g);
 	vm_follower_attach(&f);
 	m = braid_vm_mirror_mapping(f.mirror);
@@ -231,7 +209,7 @@ static void reads_to_the_end(void)
 	struct braid_mapping *m;
 	struct vm_follower f;
 
-	vm_follower_begin(&f, region_path, &usual, NONCE);
+	vm_follower_begin(&f, region_path, &vm_follower_usual, VM_FOLLOWER_NONCE);
 	fake_guest_look(f.g);
 	vm_follower_attach(&f);
 	m = braid_vm_mirror_mapping(f.mirror);
@@ -255,7 +233,7 @@ static void doubts_remains(void)
 	struct vm_follower f;
 	int k;
 
-	vm_follower_begin(&f, region_path, &usual, NONCE);
+	vm_follower_begin(&f, region_path, &vm_follower_usual, VM_FOLLOWER_NONCE);
 	fake_guest_write(f.g, 0, 100);
 	braid_store(&((struct braid_superblock *)f.g->base)->state, BRAID_STATE_DOWN);
 	vm_follower_attach(&f);
@@ -274,7 +252,7 @@ static void stands_readers_in_the_guest(void)
 	u64 read = 0;
 	int k;
 
-	vm_follower_begin(&f, region_path, &usual, NONCE);
+	vm_follower_begin(&f, region_path, &vm_follower_usual, VM_FOLLOWER_NONCE);
 	vm_follower_attach(&f);
 	for (k = 0; k < 60; k++) {
 		fake_guest_write(f.g, 0, 1 + k * 7 % 400);
@@ -305,9 +283,9 @@ static void finds_the_living(void)
 {
 	struct vm_follower f;
 
-	vm_follower_begin(&f, region_path, &usual, NONCE);
+	vm_follower_begin(&f, region_path, &vm_follower_usual, VM_FOLLOWER_NONCE);
 	fake_guest_look(f.g);
-	own_memory_leave_copy(&f.memory, NONCE + 1);
+	own_memory_leave_copy(&f.memory, VM_FOLLOWER_NONCE + 1);
 	fake_guest_start_thread(f.g);
 	vm_follower_attach(&f);
 	fake_guest_stop(f.g);
@@ -328,10 +306,10 @@ static void finds_the_next_kernel(void)
 	struct vm_follower f;
 	int k;
 
-	vm_follower_begin(&f, region_path, &usual, NONCE);
+	vm_follower_begin(&f, region_path, &vm_follower_usual, VM_FOLLOWER_NONCE);
 	fake_guest_look(f.g);
 	vm_follower_attach(&f);
-	own_memory_leave_copy(&f.memory, NONCE + 1);
+	own_memory_leave_copy(&f.memory, VM_FOLLOWER_NONCE + 1);
 	box = own_memory_in_copy(&f.memory, f.sb.sections[BRAID_SECTION_MAILBOX].offset);
 	for (k = 0; k < 1000 && !braid_vm_mirror_mapping(f.mirror)->gone; k++) {
 		box->guest_heartbeat++;
@@ -350,7 +328,7 @@ static void stands_absent_pages(void)
 	struct vm_follower f;
 	int k;
 
-	vm_follower_begin(&f, region_path, &usual, NONCE);
+	vm_follower_begin(&f, region_path, &vm_follower_usual, VM_FOLLOWER_NONCE);
 	vm_follower_attach(&f);
 	m = braid_vm_mirror_mapping(f.mirror);
 	fake_guest_write(f.g, 0, 100);
@@ -375,7 +353,7 @@ static void stands_absent_pages(void)
 	own_memory_set_present(&f.memory, true);
 	fake_guest_write(f.g, 0, 30);
 	vm_follower_go_on(&f);
-	CHECK_EQ(read_proven(&f), 30);
+	CHECK_EQ(vm_follower_read_proven(&f), 30);
 	CHECK(vm_follower_adds_up(&f));
 	CHECK_EQ(f.wrong + f.faults, 0);
 	vm_follower_detach(&f);
@@ -385,7 +363,7 @@ static void stands_absent_pages(void)
 /* A poll sample is not older than a time of ours, though the guest never learns of that. */
 static void limits_poll_samples(void)
 {
-	struct fake_params p = usual;
+	struct fake_params p = vm_follower_usual;
 	struct braid_clock_cells *cells;
 	u64 limited = 0, wrong = 0, widest = 0, true_ns;
 	struct vm_follower f;
@@ -393,7 +371,7 @@ static void limits_poll_samples(void)
 	int k;
 
 	p.poll_ns = 5000000;
-	vm_follower_begin(&f, region_path, &p, NONCE);
+	vm_follower_begin(&f, region_path, &p, VM_FOLLOWER_NONCE);
 	vm_follower_attach(&f);
 	cells = braid_mapping_section(braid_vm_mirror_mapping(f.mirror), &f.sb,
 				      BRAID_SECTION_CLOCK);
@@ -428,7 +406,7 @@ static void sees_its_process_end(void)
 	struct braid_mapping *m;
 	struct vm_follower f;
 
-	vm_follower_begin(&f, region_path, &usual, NONCE);
+	vm_follower_begin(&f, region_path, &vm_follower_usual, VM_FOLLOWER_NONCE);
 	vm_follower_attach(&f);
 	m = braid_vm_mirror_mapping(f.mirror);
 	fake_guest_write(f.g, 0, 100);

@@ -9,29 +9,7 @@
 #include "tests/unit/need.h"
 #include "tests/unit/vm_follower.h"
 
-#define NONCE	0x7071727374757677ULL
-
 static char region_path[] = "/tmp/test_vm_moves.XXXXXX";
-
-static const struct fake_params usual = {
-	.name = "fake", .bytes = 2 * OWN_CHUNK_ROOM, .nr_vcpus = 2, .subbuf_bytes = 4096,
-	.nr_slots = 16,
-	.always = true, .flags = BRAID_BUFFER_OVERWRITE,
-};
-
-static void beat(struct vm_follower *f)
-{
-	fake_guest_look(f->g);
-	braid_vm_mirror_pull(f->mirror);
-}
-
-/* What the copy has becomes readable in two turns. */
-static u64 read_proven(struct vm_follower *f)
-{
-	beat(f);
-	beat(f);
-	return vm_follower_read(f, 0, 0) + vm_follower_read(f, 0, 1);
-}
 
 /* Turns of a guest that stands still, step by step. */
 static void limits_single_poll_samples(void)
@@ -41,7 +19,7 @@ static void limits_single_poll_samples(void)
 	struct vm_follower f;
 	u64 before;
 
-	vm_follower_begin(&f, region_path, &usual, NONCE);
+	vm_follower_begin(&f, region_path, &vm_follower_usual, VM_FOLLOWER_NONCE);
 	vm_follower_attach(&f);
 	cells = braid_mapping_section(braid_vm_mirror_mapping(f.mirror), &f.sb,
 				      BRAID_SECTION_CLOCK);
@@ -91,20 +69,20 @@ static void follows_migrations(void)
 	u64 lost;
 	u32 k;
 
-	vm_follower_begin(&f, region_path, &usual, NONCE);
+	vm_follower_begin(&f, region_path, &vm_follower_usual, VM_FOLLOWER_NONCE);
 	vm_follower_attach(&f);
 	for (k = 0; k < 40; k++) {
 		fake_guest_write(f.g, 0, k * 31 % 97);
 		fake_guest_write(f.g, 1, k % 5 ? k * 57 % 400 : 0);
 		if (k % 4)
-			read_proven(&f);
+			vm_follower_read_proven(&f);
 		if (k % 3 == 1) {	/* copied there, and not proven */
 			fake_guest_write(f.g, 0, 7);
 			braid_vm_mirror_pull(f.mirror);
 		}
 		lost = f.readers[0][0].lost + f.readers[0][1].lost;
 		source = f.memory;
-		own_memory_begin(&f.memory, f.g, NONCE);
+		own_memory_begin(&f.memory, f.g, VM_FOLLOWER_NONCE);
 		if (k % 3)
 			fake_guest_write(f.g, k & 1, k % 8 == 7 ? 9000 : k % 3 * 20);
 		vm_follower_go_on(&f);
@@ -112,11 +90,11 @@ static void follows_migrations(void)
 		CHECK(vm_follower_adds_up(&f));
 		CHECK_EQ(vm_follower_read(&f, 0, 0) + vm_follower_read(&f, 0, 1), 0);
 		if (k % 6 < 4 || k % 8 == 7)
-			read_proven(&f);
+			vm_follower_read_proven(&f);
 		CHECK(k % 8 == 7 || f.readers[0][0].lost + f.readers[0][1].lost == lost);
 		CHECK(vm_follower_adds_up(&f));
 	}
-	read_proven(&f);
+	vm_follower_read_proven(&f);
 	for (k = 0; k < 2; k++)
 		CHECK_EQ(f.readers[0][k].read + f.readers[0][k].lost, f.g->ctl->offered[k]);
 	CHECK_EQ(f.read, f.readers[0][0].read + f.readers[0][1].read);
@@ -134,18 +112,18 @@ static void stands_forged_ids(void)
 	u64 newest;
 	u32 k;
 
-	vm_follower_begin(&f, region_path, &usual, NONCE);
+	vm_follower_begin(&f, region_path, &vm_follower_usual, VM_FOLLOWER_NONCE);
 	vm_follower_attach(&f);
 	map = &f.g->writers[0][0]->map;
 	fake_guest_write(f.g, 0, 100);
-	CHECK_EQ(read_proven(&f), 100);
+	CHECK_EQ(vm_follower_read_proven(&f), 100);
 	fake_guest_write(f.g, 0, 1000);
 	newest = f.g->writers[0][0]->position & BRAID_POS_MASK;
 	for (k = 0; k < map->nr_slots; k++)
 		if (braid_slot_position(map->slots[k]) != newest)
 			map->slots[k] |= BRAID_SLOT_ID_MASK;
 	vm_follower_go_on(&f);
-	CHECK(read_proven(&f));
+	CHECK(vm_follower_read_proven(&f));
 	CHECK_EQ(f.readers[0][0].read + f.readers[0][0].lost, 1100);
 	CHECK_EQ(f.wrong + f.faults, 0);
 	vm_follower_detach(&f);
@@ -159,14 +137,14 @@ static void doubts_older_rings(void)
 	struct vm_follower f;
 	void *snapshot;
 
-	vm_follower_begin(&f, region_path, &usual, NONCE);
+	vm_follower_begin(&f, region_path, &vm_follower_usual, VM_FOLLOWER_NONCE);
 	snapshot = malloc(f.memory.bytes);
 	NEED(snapshot);
 	vm_follower_attach(&f);
 	fake_guest_write(f.g, 0, 100);
 	memcpy(snapshot, f.memory.vm, f.memory.bytes);
 	fake_guest_write(f.g, 0, 1000);
-	CHECK_EQ(read_proven(&f), 1100);
+	CHECK_EQ(vm_follower_read_proven(&f), 1100);
 	former = f.mirror;
 	braid_vm_mirror_leave(former);
 	braid_mapping_close(braid_vm_mirror_mapping(former));

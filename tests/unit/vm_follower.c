@@ -8,6 +8,12 @@
 #include "tests/unit/need.h"
 #include "tests/unit/vm_follower.h"
 
+const struct fake_params vm_follower_usual = {
+	.name = "fake", .bytes = 2 * OWN_CHUNK_ROOM, .nr_vcpus = 2, .subbuf_bytes = 4096,
+	.nr_slots = 16,
+	.always = true, .flags = BRAID_BUFFER_OVERWRITE,
+};
+
 void vm_follower_begin(struct vm_follower *f, const char *path, const struct fake_params *p,
 		       u64 nonce)
 {
@@ -176,4 +182,17 @@ u64 vm_follower_read(struct vm_follower *f, u32 buffer, u32 vcpu)
 	f->faults += ret < 0;
 	f->read += events;
 	return events;
+}
+
+void vm_follower_beat(struct vm_follower *f)
+{
+	fake_guest_look(f->g);
+	braid_vm_mirror_pull(f->mirror);
+}
+
+u64 vm_follower_read_proven(struct vm_follower *f)
+{
+	vm_follower_beat(f);
+	vm_follower_beat(f);
+	return vm_follower_read(f, 0, 0) + vm_follower_read(f, 0, 1);
 }

@@ -6,6 +6,7 @@
 #include "host_agent/transport/vm_mirror.h"
 #include "tests/unit/own_memory.h"
 
+#define VM_FOLLOWER_NONCE	0x7071727374757677ULL
 #define FOLLOWED_BUFFERS	4u
 #define FOLLOWED_FIRST_SEQ	(~0ULL - 99)	/* of a fake guest's rings */
 
@@ -27,6 +28,9 @@ struct vm_follower {
 	u64 wrong;		/* events that are not what the guest wrote */
 	u64 faults;		/* readings that failed */
 };
+
+/* Two rings of 16 sub-buffers, which overwrite. */
+extern const struct fake_params vm_follower_usual;
 
 /* A guest whose region lies in the memory of another process. */
 void vm_follower_begin(struct vm_follower *f, const char *path, const struct fake_params *p,
@@ -54,5 +58,11 @@ void vm_follower_write(struct vm_follower *f, u32 buffer, u32 vcpu, u64 events);
 
 /* Reads all that is readable in the copy of a ring. Return: events. */
 u64 vm_follower_read(struct vm_follower *f, u32 buffer, u32 vcpu);
+
+/* A turn of the guest's poll thread, and one of the copy. */
+void vm_follower_beat(struct vm_follower *f);
+
+/* What the copy has becomes readable in two turns. Return: events of buffer 0. */
+u64 vm_follower_read_proven(struct vm_follower *f);
 
 #endif /* BRAID_TESTS_VM_FOLLOWER_H */
