@@ -214,6 +214,8 @@ void braid_progress_begin(struct braid_progress *p);
 /** braid_progress_show - the callback for sources and exports; @arg: the progress */
 void braid_progress_show(void *arg, const char *what, u64 done, u64 total);
 
+#define BRAID_SEARCHING	"searching memory"	/* of VMs, page by page */
+
 /** braid_progress_end - erase the line, if any */
 void braid_progress_end(struct braid_progress *p);
 

@@ -12,6 +12,7 @@
 #include "host_agent/clock_sync/kvm.h"
 #include "host_agent/control/control.h"
 #include "host_agent/discover/discover.h"
+#include "host_agent/discover/whole_search.h"
 #include "host_agent/util/error.h"
 #include "host_agent/util/text.h"
 
@@ -265,6 +266,7 @@ static void print_denied(size_t denied)
 struct listing {
 	struct braid_list_events how;
 	bool events;			/* instead of regions */
+	bool search;			/* each page of VMs' memory first */
 	const char *uri;
 	const char *const *paths;	/* NULL: all */
 	size_t nr_paths;
@@ -302,14 +304,18 @@ static const struct braid_option options[] = {
 	{ 'j', "json", NULL, BRAID_FLAG(LIST, how.json),
 	  "one JSON array; a domain is an element too. With -e: an element for each event of a "
 	  "guest: whether it is on, its buffer and id" },
+	{ 0, "search", NULL, BRAID_FLAG(LIST, search),
+	  "first search each page of the memory of VMs in which no region is found, or of those "
+	  "named as pid:PID: some VMMs have their guest's memory at an unusual address. Takes a "
+	  "second or two for 4 GiB" },
 	BRAID_OPTION_CONNECT(LIST, uri, ", if it answers"),
 	{ 0 },
 };
 
 const struct braid_cli_command braid_command_list = {
 	.name = "list", .summary = "list guests and their regions", .run = braid_cmd_list,
-	.usage = "[-v] [--json] [-c URI] [REGION]...\n"
-		 "-e [GLOB] [-v] [--json] [REGION]...",
+	.usage = "[-v] [--json] [--search] [-c URI] [REGION]...\n"
+		 "-e [GLOB] [-v] [--json] [--search] [REGION]...",
 	.text =
 	"Shows the regions that guests share with this host: all in /dev/shm and all that running "
 	"QEMU processes map, or only those named by a path, a file's name or a guest's name; and, if "
@@ -346,6 +352,23 @@ static int resolve(struct listing *l)
 	return err;
 }
 
+static int cmd_list_step(void *arg, u64 done, u64 total)
+{
+	braid_progress_show(arg, BRAID_SEARCHING, done, total);
+	return 0;
+}
+
+static int cmd_list_search(const struct listing *l)
+{
+	struct braid_progress progress;
+	int err;
+
+	braid_progress_begin(&progress);
+	err = braid_whole_search(l->paths, l->nr_paths, cmd_list_step, &progress);
+	braid_progress_end(&progress);
+	return err;
+}
+
 /* A missing libvirt is an error only if it was requested. */
 static int find_all(struct listing *l)
 {
@@ -358,6 +381,8 @@ static int find_all(struct listing *l)
 	if (err == -ETIMEDOUT)
 		fprintf(stderr, "tracebraid: continuing without libvirt: %s\n", braid_failure());
 	err = braid_cli_confine(BRAID_CONFINE_INSPECT, NULL);
+	if (!err && l->search)
+		err = cmd_list_search(l);
 	if (!err)
 		err = resolve(l);
 	if (!err)

@@ -82,6 +82,9 @@ static const struct braid_option options[] = {
 	{ 'a', "all", NULL, BRAID_FLAG(RECORD, o.domains.all),
 	  "all regions, and those that come during the recording: of domains that are attached, and "
 	  "in guests' own memory" },
+	{ 0, "search", NULL, BRAID_FLAG(RECORD, o.search),
+	  "before the recording, search each page of VMs' memory, as `tracebraid list --search` "
+	  "does; not that of VMs that start later" },
 	BRAID_OPTION_CONNECT(RECORD, o.domains.uri, ""),
 	{ 'e', "event", "SYSTEM[:EVENT]", EVENTS(o.events),
 	  "events to enable in the guests; globs; may be repeated, or separated by commas. Default: "

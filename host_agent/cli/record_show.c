@@ -33,6 +33,7 @@ struct record_status {
 struct record_show {
 	bool terminal;		/* progress can be shown */
 	bool line_open;		/* a progress line is shown */
+	struct braid_progress search;	/* of VMs' memory */
 	u64 shown_ns;		/* time of the last one */
 	u64 *events;		/* of each guest then */
 	size_t nr_events;
@@ -346,6 +347,15 @@ static bool know_events(struct record_show *show, size_t nr)
 	return true;
 }
 
+static void record_show_searched(void *arg, u64 done, u64 total)
+{
+	struct record_show *show = arg;
+
+	braid_progress_show(&show->search, BRAID_SEARCHING, done, total);
+	if (done >= total)
+		braid_progress_end(&show->search);
+}
+
 static void progress(void *arg, const struct braid_recording *r)
 {
 	struct record_show *show = arg;
@@ -457,6 +467,7 @@ int braid_record_show(struct braid_record_options *o, u64 status_fd,
 		.say = record_show_say,
 		.forked = forked,
 		.started = started,
+		.searched = record_show_searched,
 		.progress = progress,
 		.stopped = stopped,
 		.confine = braid_cli_confine,
@@ -470,8 +481,11 @@ int braid_record_show(struct braid_record_options *o, u64 status_fd,
 	};
 	int err = status_open(&show.status, status_fd);
 
+	braid_progress_begin(&show.search);
+	show.search.terminal &= show.terminal && !o->quiet;
 	if (!err)
 		err = braid_record_session(o, &ops, &show, result);
+	braid_progress_end(&show.search);
 	braid_messages_end();
 	if (err && show.line_open)
 		fputc('\n', stderr);

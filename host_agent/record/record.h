@@ -90,6 +90,7 @@ struct braid_record_options {
 	bool prompt;		/* unfinished sub-buffers are read soon */
 	bool compress;		/* the capture is packed as it is written */
 	bool backlog;		/* what rings held before the start is recorded too */
+	bool search;		/* each page of VMs' memory, before the recording */
 	enum braid_record_host host;
 	struct braid_record_patterns events;	/* none: BRAID_GUEST_EVENTS */
 	struct braid_record_patterns host_events;
@@ -249,6 +250,8 @@ struct braid_record_ops {
 	void (*say)(void *arg, const char *name, const char *line);
 	void (*forked)(void *arg);	/* the last process that keeps its privileges was started */
 	void (*started)(void *arg, const struct braid_recording *r);
+	/* Of a VM's memory, before the recording, with options.search: bytes. */
+	void (*searched)(void *arg, u64 done, u64 total);
 	void (*progress)(void *arg, const struct braid_recording *r);	/* each second */
 	void (*stopped)(void *arg, const struct braid_recording *r);	/* all is taken */
 	/* Drops privileges: of the recorder, and of those that write open files. 0 or -errno. */

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,7 @@
 #include "host_agent/capture/packer.h"
 #include "host_agent/clock_sync/host.h"
 #include "host_agent/discover/discover.h"
+#include "host_agent/discover/whole_search.h"
 #include "host_agent/record/private.h"
 #include "host_agent/transport/endpoint.h"
 #include "host_agent/util/array.h"
@@ -136,12 +138,37 @@ static int setup_take_all(struct braid_recording *r)
 	return err;
 }
 
+/* A signal ends the search, and the recording before it has begun. */
+static int setup_searched(void *arg, u64 done, u64 total)
+{
+	const struct braid_recording *r = arg;
+	struct pollfd p = { .fd = r->signal_fd, .events = POLLIN };
+
+	r->ops->searched(r->arg, done, total);
+	return poll(&p, 1, 0) > 0 ? braid_fail(-EINTR, "interrupted; nothing was recorded") : 0;
+}
+
+static int setup_search(struct braid_recording *r)
+{
+	braid_auto_free const char **words = calloc(r->nr_guests + 1, sizeof(*words));
+	bool all = r->o.domains.all || r->o.domains.nr;
+	size_t k;
+
+	if (!words)
+		return braid_out_of_memory();
+	for (k = 0; k < r->nr_guests; k++)
+		words[k] = r->guests[k].path;
+	return braid_whole_search(words, all ? 0 : r->nr_guests, setup_searched, r);
+}
+
 int braid_record_find_guests(struct braid_recording *r)
 {
 	size_t k, i;
 	int err = 0;
 
-	if (r->nr_guests)
+	if (r->o.search)
+		err = setup_search(r);
+	if (!err && r->nr_guests)
 		err = resolve_given(r);
 	if (!err && (r->o.domains.all || (!r->nr_guests && !r->o.domains.nr))) {
 		r->memories.wanted = r->o.domains.all || r->o.flight.wanted;

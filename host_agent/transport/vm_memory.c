@@ -20,7 +20,7 @@
 
 #define PRESENT		(1ULL << 63)
 #define MOST_MAPPINGS	65536u
-#define ENTRIES		512u		/* of pagemap, at a time */
+#define ENTRIES		BRAID_VM_SCAN
 #define NEAR		8u		/* pages: to read their entries costs less than a call */
 
 /* Mappings that continue one another: QEMU's advice for a part splits one. */
@@ -416,12 +416,28 @@ int braid_vm_memory_read(const struct braid_vm_memory *vm, u64 address, void *to
 	return braid_vm_memory_parts(vm, &part, 1);
 }
 
+/* Words of pages that were present just now; those that can't be read stay as they are. */
+static int vm_memory_read_words(const struct braid_vm_memory *vm, const struct iovec *local,
+				const struct iovec *remote, size_t n)
+{
+	size_t done = 0;
+	ssize_t got;
+
+	/* A place that has gone meanwhile ends a call; the rest follows in the next. */
+	while (done < n) {
+		got = vm_memory_call(vm, local + done, n - done, remote + done, n - done);
+		if (got < 0 && got != -EFAULT)
+			return got;
+		done += got > 0 ? got / sizeof(u64) : 1;
+	}
+	return 0;
+}
+
 int braid_vm_memory_words(const struct braid_vm_memory *vm, const u64 *addresses, u64 *words,
 			  size_t nr)
 {
 	struct iovec local[BRAID_VM_WORDS], remote[BRAID_VM_WORDS];
-	size_t k, n = 0, done = 0;
-	ssize_t got;
+	size_t k, n = 0;
 
 	for (k = 0; k < nr; k++) {
 		words[k] = 0;
@@ -430,12 +446,30 @@ int braid_vm_memory_words(const struct braid_vm_memory *vm, const u64 *addresses
 		local[n] = (struct iovec){ &words[k], sizeof(*words) };
 		remote[n++] = (struct iovec){ (void *)addresses[k], sizeof(*words) };
 	}
-	/* A place that has gone meanwhile ends a call; the rest follows in the next. */
-	while (done < n) {
-		got = vm_memory_call(vm, local + done, n - done, remote + done, n - done);
-		if (got < 0 && got != -EFAULT)
-			return got;
-		done += got > 0 ? got / sizeof(*words) : 1;
+	return vm_memory_read_words(vm, local, remote, n);
+}
+
+int braid_vm_memory_scan(const struct braid_vm_memory *vm, u64 *at, u64 end, u64 *addresses,
+			 u64 *words, size_t *nr)
+{
+	struct iovec local[BRAID_VM_WORDS], remote[BRAID_VM_WORDS];
+	struct vm_pages pages;
+	size_t k, n;
+	int err;
+
+	*nr = 0;
+	err = vm_memory_load_pages(vm, &pages, *at / vm->page_bytes, (end - *at) / vm->page_bytes);
+	*at = err ? end : (pages.first + pages.nr) * vm->page_bytes;
+	for (k = 0; !err && k < pages.nr; k++)
+		if (pages.entries[k] & PRESENT)
+			addresses[(*nr)++] = (pages.first + k) * vm->page_bytes;
+	memset(words, 0, *nr * sizeof(*words));
+	for (k = 0; k < *nr && !err; k += n) {
+		for (n = 0; n < BRAID_VM_WORDS && k + n < *nr; n++) {
+			local[n] = (struct iovec){ &words[k + n], sizeof(*words) };
+			remote[n] = (struct iovec){ (void *)addresses[k + n], sizeof(*words) };
+		}
+		err = vm_memory_read_words(vm, local, remote, n);
 	}
-	return 0;
+	return err == -ENODATA ? 0 : err;
 }

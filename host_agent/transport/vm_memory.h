@@ -123,5 +123,22 @@ int braid_vm_memory_words(const struct braid_vm_memory *vm, const u64 *addresses
 			  size_t nr);
 
 #define BRAID_VM_WORDS	64	/* no more than BRAID_VM_READ_PARTS */
+#define BRAID_VM_SCAN	512	/* pages whose entries of pagemap are read at a time */
+
+/**
+ * braid_vm_memory_scan - copy the first word of each page of a range that is present
+ * @vm: the memory
+ * @at: where to begin, a multiple of the page; then where to go on
+ * @end: of the range
+ * @addresses: set to those of the words; room for BRAID_VM_SCAN
+ * @words: likewise
+ * @nr: set to their number
+ *
+ * Looks at BRAID_VM_SCAN pages at most.
+ *
+ * Return: as braid_vm_memory_words().
+ */
+int braid_vm_memory_scan(const struct braid_vm_memory *vm, u64 *at, u64 end, u64 *addresses,
+			 u64 *words, size_t *nr);
 
 #endif /* BRAID_TRANSPORT_VM_MEMORY_H */

@@ -6,8 +6,10 @@
 
 #include "host_agent/transport/beacon.h"
 #include "host_agent/transport/vm_search.h"
+#include "host_agent/util/array.h"
 #include "host_agent/util/cleanup.h"
 #include "host_agent/util/error.h"
+#include "shared/region.h"
 
 #define STEP	((u64)BRAID_BEACON_STEP)
 
@@ -27,6 +29,15 @@ struct look {
 	size_t nr;			/* of these */
 	int err;			/* the process can't be read any more */
 };
+
+/* Where a region was found in a process that the usual places do not include. */
+static struct {
+	struct place {
+		pid_t pid;
+		u64 phase;		/* of a chunk's address: the remainder of STEP */
+	} *items;
+	size_t nr, capacity;
+} places;
 
 /* A private copy of a beacon. Return: 0; -EBADMSG: it is none; or as braid_vm_memory_read(). */
 static int vm_search_fetch(const struct braid_vm_memory *vm, u64 at, struct braid_beacon *beacon)
@@ -75,12 +86,13 @@ static void vm_search_flush(struct look *look)
 	look->nr = 0;
 }
 
-/* All addresses of a mapping with this remainder. */
-static void vm_search_steps(struct look *look, const struct braid_vm_mapping *mapping, u64 phase)
+/* All addresses of a mapping with this remainder that have room for a chunk. */
+static void vm_search_steps(struct look *look, const struct braid_vm_mapping *mapping, u64 phase,
+			    u64 room)
 {
 	u64 at = mapping->start + (phase - mapping->start) % STEP;
 
-	for (; !look->err && at < mapping->end && mapping->end - at >= STEP; at += STEP) {
+	for (; !look->err && at < mapping->end && mapping->end - at >= room; at += STEP) {
 		look->addresses[look->nr++] = at;
 		if (look->nr == BRAID_VM_WORDS)
 			vm_search_flush(look);
@@ -91,12 +103,17 @@ static void vm_search_steps(struct look *look, const struct braid_vm_mapping *ma
 static void vm_search_mapping(struct look *look, const struct braid_vm_mapping *mapping)
 {
 	u64 begin = mapping->start % STEP, file = (mapping->start - mapping->offset) % STEP;
+	size_t k;
 
-	vm_search_steps(look, mapping, 0);
+	vm_search_steps(look, mapping, 0, STEP);
 	if (begin)
-		vm_search_steps(look, mapping, begin);
+		vm_search_steps(look, mapping, begin, STEP);
 	if (mapping->inode && file && file != begin)
-		vm_search_steps(look, mapping, file);
+		vm_search_steps(look, mapping, file, STEP);
+	for (k = 0; k < places.nr; k++)
+		if (places.items[k].pid == look->vm->pid)
+			vm_search_steps(look, mapping, places.items[k].phase,
+					sizeof(struct braid_beacon));
 	vm_search_flush(look);
 }
 
@@ -111,25 +128,36 @@ static u64 vm_search_beside(const struct braid_vm_memory *vm, u64 first_at,
 	return mapping && mapping == braid_vm_memory_mapping(vm, first_at, first->bytes) ? at : 0;
 }
 
-/* Where a listed chunk is, as its own beacon confirms; 0: nowhere. */
+static bool vm_search_confirms(struct look *look, u64 at, const struct braid_beacon *first,
+			       u32 index)
+{
+	struct braid_beacon beacon;
+
+	return at && vm_search_has(look, at, &beacon) &&
+	       braid_beacon_is_chunk(&beacon, first, index);
+}
+
+/*
+ * Where a listed chunk is, as its own beacon confirms; 0: nowhere. The guest may have copies of
+ * its pages elsewhere: what lies at the right distance goes first.
+ */
 static u64 vm_search_place(struct look *look, u64 first_at, const struct braid_beacon *first,
 			   u32 index)
 {
 	const struct braid_beacon_chunk *chunk = &first->chunks[index];
 	const struct seen *seen = look->seen;
-	struct braid_beacon beacon;
-	u64 at = 0;
+	u64 at = vm_search_beside(look->vm, first_at, first, chunk);
 	u32 k;
 
+	if (vm_search_confirms(look, at, first, index))
+		return at;
+	at = 0;
 	for (k = 0; k < look->search->nr_beacons && !at; k++, seen++)
 		if (seen->nonce == first->nonce && seen->index == index &&
 		    seen->address == chunk->address &&
 		    braid_vm_memory_mapping(look->vm, seen->at, chunk->bytes))
 			at = seen->at;
-	if (!at)
-		at = vm_search_beside(look->vm, first_at, first, chunk);
-	return at && vm_search_has(look, at, &beacon) &&
-	       braid_beacon_is_chunk(&beacon, first, index) ? at : 0;
+	return vm_search_confirms(look, at, first, index) ? at : 0;
 }
 
 static bool vm_search_complete(struct look *look, u64 first_at,
@@ -202,6 +230,89 @@ int braid_vm_search(const struct braid_vm_memory *vm, struct braid_vm_region *re
 	vm_search_regions(&look, regions);
 	return look.err ? braid_vm_memory_refused(vm->pid, look.err) : 0;
 }
+
+/* Each page ---------------------------------------------------------------------------------- */
+
+/* Keeps where a chunk is. Return: 0, or -ENOMEM with braid_fail(). */
+static int vm_search_keep(pid_t pid, u64 at)
+{
+	const struct place place = { pid, at % STEP };
+	size_t k, nr = 0;
+
+	for (k = 0; k < places.nr; k++) {
+		if (places.items[k].pid != pid)
+			continue;
+		if (places.items[k].phase == place.phase)
+			return 0;
+		nr++;
+	}
+	if (nr == BRAID_VM_PLACES)
+		return 0;
+	return braid_array_push(places.items, places.nr, places.capacity, place) ?
+	       braid_out_of_memory() : 0;
+}
+
+/* A copy of a beacon, as of a dump in the guest's page cache, has no superblock behind it. */
+static int vm_search_keep_regions(struct look *look)
+{
+	struct braid_vm_region region;
+	struct braid_superblock sb;
+	u32 k, i, tries = 0;
+	int err = 0;
+
+	for (k = 0; k < look->search->nr_beacons && tries < BRAID_VM_TRIES && !look->err; k++) {
+		if (look->seen[k].index)
+			continue;
+		tries++;
+		if (!vm_search_complete(look, look->seen[k].at, &region) ||
+		    braid_vm_region_read(look->vm, &region, 0, &sb, sizeof(sb)) ||
+		    braid_region_check(&sb, region.bytes))
+			continue;
+		for (i = 0; i < region.nr_chunks && !err; i++)
+			err = vm_search_keep(look->vm->pid, region.chunks[i].at);
+	}
+	return err;
+}
+
+static void vm_search_pages(struct look *look, const struct braid_vm_mapping *mapping, u64 *at)
+{
+	u64 addresses[BRAID_VM_SCAN], words[BRAID_VM_SCAN];
+	size_t nr, k;
+
+	look->err = braid_vm_memory_scan(look->vm, at, mapping->end, addresses, words, &nr);
+	for (k = 0; k < nr && !look->err; k++)
+		if (words[k] == BRAID_BEACON_MAGIC)
+			vm_search_note(look, addresses[k]);
+}
+
+int braid_vm_search_whole(const struct braid_vm_memory *vm, braid_vm_search_step *step, void *arg)
+{
+	braid_auto_free struct seen *seen = calloc(BRAID_VM_BEACONS, sizeof(*seen));
+	struct braid_vm_search search = { 0 };
+	struct look look = { .vm = vm, .search = &search, .seen = seen };
+	u64 total = 0, done = 0, at;
+	size_t k;
+	int err = 0;
+
+	if (!seen)
+		return braid_out_of_memory();
+	for (k = 0; k < vm->nr_mappings; k++)
+		total += vm->mappings[k].end - vm->mappings[k].start;
+	for (k = 0; k < vm->nr_mappings; k++) {
+		at = vm->mappings[k].start;
+		while (at < vm->mappings[k].end && !look.err && !err) {
+			done -= at;
+			vm_search_pages(&look, &vm->mappings[k], &at);
+			done += at;
+			err = step(arg, done, total);
+		}
+	}
+	if (!err)
+		err = vm_search_keep_regions(&look);
+	return err ? err : look.err ? braid_vm_memory_refused(vm->pid, look.err) : 0;
+}
+
+/* Regions ------------------------------------------------------------------------------------ */
 
 size_t braid_vm_region_parts(const struct braid_vm_region *region, u64 offset, void *to, u64 bytes,
 			     struct braid_vm_part *parts)

@@ -37,12 +37,35 @@ struct braid_vm_search {
  * @search: filled
  *
  * Looks at addresses, at distances from where a mapping begins, and at offsets in files, that are
- * multiples of BRAID_BEACON_STEP. Its work is bounded by the size of the mappings, whatever is in them.
+ * multiples of BRAID_BEACON_STEP, and where braid_vm_search_whole() has found a region of this
+ * process. Its work is bounded by the size of the mappings, whatever is in them.
  *
  * Return: 0, also without a region; or -errno with braid_fail(): -ESRCH, -EACCES, -ETIMEDOUT.
  */
 int braid_vm_search(const struct braid_vm_memory *vm, struct braid_vm_region *regions,
 		    struct braid_vm_search *search);
+
+/*
+ * Called about every 2 MiB. Return: 0; or -errno, with braid_fail(), to end the search.
+ * @done, @total: bytes of the mappings
+ */
+typedef int braid_vm_search_step(void *arg, u64 done, u64 total);
+
+/**
+ * braid_vm_search_whole - look for regions at each page that is present
+ * @vm: the memory
+ * @step: called during the search
+ * @arg: handed to it
+ *
+ * Where chunks of valid regions are found is kept for braid_vm_search(), by the number of the
+ * process: as a remainder of BRAID_BEACON_STEP, since a guest's memory does not move in its VMM.
+ * Of a process up to BRAID_VM_PLACES are kept. Takes long: see docs/performance.md.
+ *
+ * Return: as braid_vm_search(); -ENOMEM; or what @step returned. With braid_fail().
+ */
+int braid_vm_search_whole(const struct braid_vm_memory *vm, braid_vm_search_step *step, void *arg);
+
+#define BRAID_VM_PLACES		16u
 
 /**
  * braid_vm_region_parts - where bytes of a region are

@@ -54,7 +54,8 @@ static void start_process(struct own_memory *memory, int fd)
 	int in[2], out[2];
 
 	snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)getpid(), fd);
-	snprintf(bytes, sizeof(bytes), "%llu", (unsigned long long)memory->bytes);
+	snprintf(bytes, sizeof(bytes), "%llu",
+		 (unsigned long long)(memory->before + memory->bytes));
 	snprintf(base, sizeof(base), "%llu",
 		 (unsigned long long)(1ULL << 45) + STEP - BRAID_PAGE_BYTES);
 	NEED(!pipe2(in, O_CLOEXEC) && !pipe2(out, O_CLOEXEC));
@@ -113,8 +114,8 @@ static void start_fork(struct own_memory *memory, int fd, u64 more)
 	await_process(memory);
 }
 
-/* Return: its file. */
-static int move(struct own_memory *memory, struct fake_guest *g, u64 nonce)
+/* Return: its file. @before: bytes of the file before the memory */
+static int move(struct own_memory *memory, struct fake_guest *g, u64 nonce, u64 before)
 {
 	u64 at;
 	u32 k;
@@ -124,26 +125,36 @@ static int move(struct own_memory *memory, struct fake_guest *g, u64 nonce)
 	memory->nr_chunks = g->p.bytes / OWN_CHUNK_ROOM;
 	memory->bytes = 2 * memory->nr_chunks * STEP;
 	memory->nonce = nonce;
+	memory->before = before;
 	NEED(memory->nr_chunks * OWN_CHUNK_ROOM == g->p.bytes);
-	NEED(fd >= 0 && !ftruncate(fd, memory->bytes));
-	memory->vm = mmap(NULL, memory->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	NEED(memory->vm != MAP_FAILED);
+	NEED(fd >= 0 && !ftruncate(fd, before + memory->bytes));
+	base = mmap(NULL, before + memory->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	NEED(base != MAP_FAILED);
+	memory->vm = base + before;
 	for (k = 0; k < memory->nr_chunks; k++) {
 		base = g->base + k * OWN_CHUNK_ROOM;
 		at = place(memory, k) + BRAID_PAGE_BYTES;
 		memcpy(memory->vm + at, base, OWN_CHUNK_ROOM);
 		NEED(mmap(base, OWN_CHUNK_ROOM, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd,
-			  at) == base);
+			  before + at) == base);
 		put_beacon(memory, 0, k, nonce);
 	}
 	/* The next guest's process shall have no more than its own. */
-	NEED(!madvise(memory->vm, memory->bytes, MADV_DONTFORK));
+	NEED(!madvise(memory->vm - before, before + memory->bytes, MADV_DONTFORK));
 	return fd;
 }
 
 void own_memory_begin(struct own_memory *memory, struct fake_guest *g, u64 nonce)
 {
-	int fd = move(memory, g, nonce);
+	int fd = move(memory, g, nonce, 0);
+
+	start_process(memory, fd);
+	close(fd);
+}
+
+void own_memory_begin_joined(struct own_memory *memory, struct fake_guest *g, u64 nonce)
+{
+	int fd = move(memory, g, nonce, 3 * BRAID_PAGE_BYTES);
 
 	start_process(memory, fd);
 	close(fd);
@@ -151,7 +162,7 @@ void own_memory_begin(struct own_memory *memory, struct fake_guest *g, u64 nonce
 
 void own_memory_begin_small(struct own_memory *memory, struct fake_guest *g, u64 nonce, u64 more)
 {
-	int fd = move(memory, g, nonce);
+	int fd = move(memory, g, nonce, 0);
 
 	start_fork(memory, fd, more);
 	close(fd);
@@ -195,7 +206,7 @@ void own_memory_scribble(struct own_memory *memory, u32 chunk, u32 page, u32 nr)
 
 void own_memory_end(struct own_memory *memory)
 {
-	munmap(memory->vm, memory->bytes);
+	munmap(memory->vm - memory->before, memory->before + memory->bytes);
 	close(memory->in);
 	close(memory->out);
 	waitpid(memory->pid, NULL, 0);

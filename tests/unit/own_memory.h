@@ -11,6 +11,7 @@
 struct own_memory {
 	u8 *vm;			/* chunks, in reverse order; and room for as many */
 	u64 bytes;
+	u64 before;		/* bytes of the same file and mapping before that */
 	u32 nr_chunks;
 	u64 nonce;
 	pid_t pid;		/* of the process that has it, as a VMM */
@@ -20,8 +21,12 @@ struct own_memory {
 /* Moves the region of a guest that does not run. Its size is a multiple of OWN_CHUNK_ROOM. */
 void own_memory_begin(struct own_memory *memory, struct fake_guest *g, u64 nonce);
 
+/* Likewise; its VMM has three pages before the guest's memory, in the same file and mapping. */
+void own_memory_begin_joined(struct own_memory *memory, struct fake_guest *g, u64 nonce);
+
 /*
- * Likewise; its process is a fork of this one, which can't take pages out of its tables.
+ * Likewise, without them; its process is a fork of this one, which can't take pages out of its
+ * tables.
  * @more: bytes of other memory that it has, a page of each 2 MiB of which is present
  */
 void own_memory_begin_small(struct own_memory *memory, struct fake_guest *g, u64 nonce, u64 more);
