@@ -6,6 +6,18 @@
 #include "host_agent/live/region_private.h"
 #include "host_agent/util/error.h"
 
+/* overwrite= is for a device's memory: in the guest's own, a user of it has changed the mode. */
+static int note_mode(struct braid_region_source *s, const char *buffer)
+{
+	const char *what = "keeps the oldest events, and loses the newest when it is full";
+
+	if (!s->stream.mapping->one_way)
+		return braid_live_note(&s->stream, "buffer %s %s; load its driver with overwrite=1",
+				       buffer, what);
+	return braid_live_note(&s->stream, "buffer %s %s; in the guest: echo overwrite >/sys/kernel/debug/tracebraid/%s/mode",
+			       buffer, what, buffer);
+}
+
 /* Only overwrite buffers can be flight recorders. */
 static int note_modes(struct braid_region_source *s)
 {
@@ -17,8 +29,7 @@ static int note_modes(struct braid_region_source *s)
 		    !(s->stream.sb.buffers[k].flags & BRAID_BUFFER_OVERWRITE) &&
 		    (!s->stream.o.buffer ||
 		     !strcmp(s->stream.sb.buffers[k].name, s->stream.o.buffer)))
-			err = braid_live_note(&s->stream, "buffer %s keeps the oldest events, and loses the newest when it is full; load its driver with overwrite=1",
-					      braid_live_buffer_name(&s->stream, k).text);
+			err = note_mode(s, braid_live_buffer_name(&s->stream, k).text);
 	return err;
 }
 

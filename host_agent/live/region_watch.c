@@ -317,6 +317,8 @@ static bool scan_rings(struct braid_live_watch *w, struct braid_live_stream *s, 
 
 int braid_live_watch_poll(struct braid_live_watch *w, struct braid_live_stream *s)
 {
+	const char *remedy = s->mapping->one_way ? "load its driver with a larger memory_mb=" :
+						   "enlarge its rings";
 	bool missed = false, more;
 	int err;
 
@@ -328,7 +330,8 @@ int braid_live_watch_poll(struct braid_live_watch *w, struct braid_live_stream *
 	more = scan_rings(w, s, &missed);
 	if (missed && !w->reported_missed) {
 		w->reported_missed = true;
-		err = braid_live_note(s, "it overwrites its rings faster than they can be scanned: --on may miss events; enlarge its rings");
+		err = braid_live_note(s, "it overwrites its rings faster than they can be scanned: --on may miss events; %s",
+				      remedy);
 		if (err)
 			return err;
 	}

@@ -36,6 +36,7 @@ struct flight {
 	struct braid_pattern on;
 	struct braid_region_status status;
 	u32 notes;
+	char said[1024];	/* the notes */
 };
 
 static void hear(void *arg, const char *name, const char *line)
@@ -44,6 +45,7 @@ static void hear(void *arg, const char *name, const char *line)
 
 	(void)name;
 	f->notes += strcmp(line, BRAID_VCPUS_UNKNOWN) != 0;	/* no QEMU maps a fake's region */
+	snprintf(f->said + strlen(f->said), sizeof(f->said) - strlen(f->said), "%s\n", line);
 }
 
 static void turn(struct flight *f)
@@ -275,7 +277,55 @@ static void reports_buffers_that_stop(void)
 	g = fake_guest_new(region_path, &p);
 	begin(&f, NULL);
 	CHECK_EQ(f.notes, 1);
+	CHECK(strstr(f.said, "load its driver with overwrite=1\n"));
 	end(&f);
+	fake_guest_free(g);
+}
+
+/* A flight recorder of a guest whose region is in its own memory, of one chunk. */
+static struct fake_guest *begin_own(struct flight *f, struct own_memory *memory,
+				    const struct fake_params *p, const char *on)
+{
+	struct fake_guest *g = fake_guest_new(region_path, p);
+	char path[32], *file = region_path;
+
+	own_memory_begin(memory, g, 0x51525354);
+	if (p->poll_ns)
+		fake_guest_start_process(g);
+	snprintf(path, sizeof(path), "pid:%d", memory->pid);
+	region_path = path;
+	begin(f, on);
+	region_path = file;
+	return g;
+}
+
+/* Other parameters of its driver are of use. */
+static void advises_guests_that_are_only_read(void)
+{
+	struct flight f = { 0 }, second = { 0 };
+	struct fake_params p = usual;
+	struct own_memory memory;
+	struct fake_guest *g;
+
+	p.bytes = OWN_CHUNK_ROOM;
+	p.flags = 0;
+	g = begin_own(&f, &memory, &p, NULL);
+	CHECK(strstr(f.said, "in the guest: echo overwrite >/sys/kernel/debug/tracebraid/"));
+	CHECK(strstr(f.said, "/mode\n") && !strstr(f.said, "overwrite=1"));
+	end(&f);
+	own_memory_end(&memory);
+	fake_guest_free(g);
+
+	p.flags = BRAID_BUFFER_OVERWRITE;
+	g = begin_own(&second, &memory, &p, ON_EVENT);
+	while (!strstr(second.said, "--on may miss events")) {
+		fake_guest_write(g, 0, 20000);
+		fake_guest_look(g);
+		turn(&second);
+	}
+	CHECK(strstr(second.said, "; load its driver with a larger memory_mb=\n"));
+	end(&second);
+	own_memory_end(&memory);
 	fake_guest_free(g);
 }
 
@@ -514,17 +564,10 @@ static void takes_what_is_proven_later(void)
 	struct fake_params p = usual;
 	struct own_memory memory;
 	struct fake_guest *g;
-	char path[32], *file = region_path;
 
 	p.bytes = OWN_CHUNK_ROOM;
 	p.poll_ns = 20000000;
-	g = fake_guest_new(region_path, &p);
-	own_memory_begin(&memory, g, 0x51525354);
-	fake_guest_start_process(g);
-	snprintf(path, sizeof(path), "pid:%d", memory.pid);
-	region_path = path;
-	begin(&f, NULL);
-	region_path = file;
+	g = begin_own(&f, &memory, &p, NULL);
 	braid_store_release(&g->ctl->burst, 300);
 	while (braid_load_acquire(&g->ctl->burst_done) != 300)
 		turn(&f);
@@ -544,6 +587,7 @@ int main(void)
 	RUN(takes_from_a_running_guest);
 	RUN(releases_a_guest_after_a_snapshot);
 	RUN(reports_buffers_that_stop);
+	RUN(advises_guests_that_are_only_read);
 	RUN(takes_what_is_proven_later);
 	RUN(notices_events);
 	RUN(names_host_events);
