@@ -200,7 +200,9 @@ static int try_start(struct braid_region_source *s)
 	if (s->stream.mapping && qemu_ended(s))
 		s->phase = BRAID_PHASE_GONE;
 	err = identify(s, now_ns, &sb);
-	if ((err == -ENOTCONN || err == -ESRCH) && s->phase == BRAID_PHASE_DOWN)
+	if (err == -ESRCH)	/* its VMM: another process may have the number later */
+		s->over = true;
+	if (s->over || (err == -ENOTCONN && s->phase == BRAID_PHASE_DOWN))
 		s->phase = BRAID_PHASE_GONE;
 	if (err == -EFAULT)
 		close_mapping(s);
@@ -379,6 +381,8 @@ int braid_region_source_poll(struct braid_region_source *s)
 			braid_live_notes_poll(&s->stream, false);
 	if (err)
 		return err;
+	if (s->over)
+		return BRAID_POLL_IDLE;
 	if (s->phase != BRAID_PHASE_RECORDING) {
 		err = try_start(s);
 		if (err || s->phase != BRAID_PHASE_RECORDING)
@@ -480,7 +484,7 @@ int braid_region_source_move(struct braid_region_source *s, pid_t pid)
 	s->phase = BRAID_PHASE_WAITING;
 	s->ended_incarnation = 0;
 	s->retry_due_ns = 0;
-	s->refused = false;
+	s->refused = s->over = false;
 	return 0;
 }
 

@@ -52,9 +52,10 @@ enum braid_region_phase {
 /* Current totals over all streams of the source. */
 struct braid_region_status {
 	enum braid_region_phase phase;
+	bool over;		/* GONE: polls do nothing until braid_region_source_move() */
 	bool armed;		/* the guest has answered to all enables, or will not */
 	bool disarmed;		/* likewise to the disable */
-	bool only_read;		/* no event can be enabled in it from here */
+	bool only_read;		/* no event can be enabled in it by its mailbox */
 	bool silent;		/* its heartbeat has stopped */
 	bool unconfirmed;	/* it did not confirm all of its events when it was to, or till the stop */
 	char name[64];

@@ -51,6 +51,7 @@ struct braid_region_source {
 	u64 old_incarnation;		/* that was there before: its rings are marked when found */
 	u64 retry_due_ns;		/* WAITING, GONE: when to check again */
 	bool refused;			/* what was there instead, and noted */
+	bool over;			/* the VMM has ended */
 	u64 changing_ns;		/* since when its buffers change, as far as we saw; or 0 */
 	u32 nr_streams;
 	u64 begun_ns;			/* the first one; or 0 */

@@ -10,6 +10,7 @@ struct braid_region_status braid_region_source_status(const struct braid_region_
 	bool idle = !recording || braid_live_control_idle(&s->control, &s->stream);
 	struct braid_region_status status = {
 		.phase = s->phase,
+		.over = s->over,
 		.armed = idle || s->control.reported_timeout,
 		.disarmed = s->control.disarming && idle &&
 			    (!recording || braid_live_clock_idle(&s->clock, &s->stream)),

@@ -68,6 +68,10 @@ static int poll_guest(struct braid_recording *r, struct braid_record_guest *gues
 	if (!is_due(guest, now_ns))
 		return BRAID_POLL_IDLE;
 	ret = braid_region_source_poll(guest->source);
+	if (braid_region_source_status(guest->source).over) {
+		guest->due_ns = ~0ULL;
+		return ret;
+	}
 	longest_ns = longest_rest_ns(r, guest);
 	shortest_ns = braid_region_source_rest_ns(guest->source);
 	if (ret != BRAID_POLL_IDLE || guest->rest_ns < shortest_ns || !guest->rest_ns)

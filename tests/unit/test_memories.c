@@ -80,6 +80,18 @@ static void poll_until(struct braid_recording *r, enum braid_region_phase phase)
 	}
 }
 
+/* The VMM has ended: its number is not looked up any more. */
+static void poll_until_over(struct braid_recording *r)
+{
+	u64 start_ns = braid_host_clock_ns();
+
+	while (!braid_region_source_status(r->guests[0].source).over) {
+		NEED(braid_host_clock_ns() - start_ns < LIMIT_NS);
+		NEED(braid_region_source_poll(r->guests[0].source) >= 0);
+		usleep(1000);
+	}
+}
+
 static void end(struct braid_recording *r)
 {
 	size_t k;
@@ -185,7 +197,8 @@ static void leave_source(struct braid_recording *r, struct own_memory *source, b
 		return;
 	}
 	own_memory_end(source);
-	poll_until(r, BRAID_PHASE_GONE);
+	poll_until_over(r);
+	CHECK_EQ(braid_region_source_status(r->guests[0].source).phase, BRAID_PHASE_GONE);
 	await_searches(r);
 	r->memories.vms.nr = 1;
 	CHECK(!braid_record_awaits_moved(r));
