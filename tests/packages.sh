@@ -34,7 +34,7 @@ packages_of() {
 	arm64-user) echo qemu-user ;;
 	guests) echo qemu-system-x86 busybox-static cpio kmod zstd python3 util-linux
 		kernels image ;;
-	libvirt) echo libvirt-clients libvirt-daemon-system ;;
+	libvirt) echo libvirt-clients libvirt-daemon-system qemu-guest-agent ;;
 	tests) echo dkms shellcheck sparse bsdextrautils spin mandoc jq util-linux ;;
 	library) echo python3 python3-cffi python3-numpy python3-pandas python3-matplotlib abigail-tools ;;
 	kunit) echo linux-source-$source flex bison bc libelf-dev libssl-dev xz-utils cpio kmod python3 \

@@ -89,6 +89,10 @@ static const struct braid_option options[] = {
 	{ 'e', "event", "SYSTEM[:EVENT]", EVENTS(o.events),
 	  "events to enable in the guests; globs; may be repeated, or separated by commas. Default: "
 	  BRAID_GUEST_EVENTS, .values = "@event" },
+	{ 0, "guest-agent", NULL, BRAID_FLAG(RECORD, o.domains.agents),
+	  "where a domain of -d is only read, have its QEMU guest agent enable the events of -e, and "
+	  "disable them at the end. Each command is printed before it is sent to the guest (also with "
+	  "--quiet). Without this option nothing is ever sent to a guest agent" },
 	{ 'B', "buffer", "NAME", BRAID_STRING(RECORD, o.buffer),
 	  "record only the guests' buffers of this name. Default: all, including buffers that are "
 	  "created later" },

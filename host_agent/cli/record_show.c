@@ -250,13 +250,14 @@ static void record_show_put_events(const struct braid_recording *r)
 {
 	const struct braid_pattern *p = r->o.events.items;
 	struct braid_region_status status;
-	bool any = false, some = false, read = false;
+	bool any = false, some = false, read = false, asked;
 	size_t k;
 
 	for (k = 0; k < r->nr_guests; k++) {
 		status = braid_region_source_status(r->guests[k].source);
-		some |= status.phase == BRAID_PHASE_RECORDING && !status.only_read;
-		read |= status.only_read;
+		asked = r->o.domains.agents && *r->guests[k].domain;
+		some |= status.phase == BRAID_PHASE_RECORDING && (!status.only_read || asked);
+		read |= status.only_read && !asked;
 	}
 	if (read && !some && r->o.events.nr) {
 		fputs(" the events that are enabled in the guest", stderr);

@@ -66,6 +66,12 @@ void braid_live_control_disarm(struct braid_live_control *c, const struct braid_
 int braid_live_control_check_confirmed(struct braid_live_control *c, struct braid_live_stream *s,
 				       struct braid_endpoint *endpoint);
 
+/*
+ * The events of a guest that is only read were enabled by its guest agent; or, not @all, were not.
+ * Needs no guard: its memory is a copy. Returns the capture's error.
+ */
+int braid_live_control_enabled(struct braid_live_control *c, struct braid_live_stream *s, bool all);
+
 /* Whether the list is at its end. Needs no guard. */
 bool braid_live_control_idle(const struct braid_live_control *c,
 			     const struct braid_live_stream *s);

@@ -23,6 +23,8 @@ struct braid_region_options {
 	const struct braid_kvm_watch *kvm_watch;	/* may be NULL: offsets are read now and then */
 	const struct braid_pattern *patterns;	/* events to enable */
 	size_t nr_patterns;
+	bool asked_elsewhere;		/* if it is only read, its guest agent is asked to enable
+					   them: braid_region_source_enabled() */
 	const char *buffer;		/* the only one to record; NULL: all */
 	bool clock_only;		/* no buffer at all: rings are not read */
 	bool window;			/* events before braid_region_source_start() and after
@@ -225,6 +227,32 @@ u64 braid_region_source_complete(const struct braid_region_source *s);
  * @index: of options.patterns
  */
 bool braid_region_source_confirmed(const struct braid_region_source *s, size_t index);
+
+/**
+ * braid_region_source_directory - copy the events of the guest
+ * @s: the source; recording
+ * @copy: filled on success; braid_directory_free()
+ *
+ * Return: 0, or -errno with braid_fail().
+ */
+int braid_region_source_directory(struct braid_region_source *s,
+				  struct braid_directory_copy *copy);
+
+/** braid_region_source_superblock - a validated copy; the guest is being recorded */
+const struct braid_superblock *
+braid_region_source_superblock(const struct braid_region_source *s);
+
+/** braid_region_source_more - whether events came to the guest since the last call, or the first */
+bool braid_region_source_more(struct braid_region_source *s);
+
+/**
+ * braid_region_source_enabled - the guest agent was asked for all events
+ * @s: the source; recording, of options.asked_elsewhere
+ * @all: and has enabled them
+ *
+ * Return: 0, or -errno with braid_fail() when the capture can't be written.
+ */
+int braid_region_source_enabled(struct braid_region_source *s, bool all);
 
 /**
  * braid_region_source_fill - unread bytes as permille of what the fullest buffer holds

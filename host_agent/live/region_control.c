@@ -210,11 +210,31 @@ int braid_live_control_check_confirmed(struct braid_live_control *c, struct brai
 {
 	int err;
 
-	if (c->disarming || !s->o.nr_patterns || s->down || c->confirmed || s->mapping->one_way)
+	if (c->disarming || !s->o.nr_patterns || s->down || c->confirmed ||
+	    (s->mapping->one_way && !s->o.asked_elsewhere))
 		return 0;
 	/* It may have answered since the last turn. */
 	err = c->busy ? braid_live_control_poll(c, s, endpoint, true) : 0;
 	return err || c->confirmed ? err : note_unconfirmed(c, s);
+}
+
+int braid_live_control_enabled(struct braid_live_control *c, struct braid_live_stream *s, bool all)
+{
+	struct braid_directory_copy copy;
+	size_t k;
+	int err;
+
+	if (!all) {
+		c->unconfirmed = true;
+		return 0;
+	}
+	err = braid_directory_load(&copy, s->mapping, &s->sb, 0);
+	if (err)
+		return err == -ENOMEM ? s->fatal = err : 0;
+	for (k = 0; k < s->o.nr_patterns; k++)
+		c->matched[k] = braid_pattern_count(&s->o.patterns[k], &copy);
+	braid_directory_free(&copy);
+	return note_late(c, s) ?: c->confirmed ? 0 : note_confirmed(c, s);
 }
 
 void braid_live_control_leave(struct braid_live_control *c, const struct braid_live_stream *s)

@@ -85,6 +85,32 @@ u32 braid_region_source_fill(struct braid_region_source *s)
 	return permille > 0 ? permille : 0;
 }
 
+int braid_region_source_directory(struct braid_region_source *s,
+				  struct braid_directory_copy *copy)
+{
+	return braid_directory_load(copy, s->stream.mapping, &s->stream.sb, 0);
+}
+
+const struct braid_superblock *
+braid_region_source_superblock(const struct braid_region_source *s)
+{
+	return &s->stream.sb;
+}
+
+bool braid_region_source_more(struct braid_region_source *s)
+{
+	bool more = s->control.more_events;
+
+	s->control.more_events = false;
+	return more;
+}
+
+int braid_region_source_enabled(struct braid_region_source *s, bool all)
+{
+	return s->stream.fatal ? s->stream.fatal :
+				 braid_live_control_enabled(&s->control, &s->stream, all);
+}
+
 int braid_region_source_check(struct braid_region_source *s, size_t index)
 {
 	const struct braid_pattern *pattern = &s->stream.o.patterns[index];

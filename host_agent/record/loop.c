@@ -106,6 +106,9 @@ static int poll_all(struct braid_recording *r)
 			return ret;
 		result = ret > result ? ret : result;
 	}
+	ret = braid_record_poll_agents(r);
+	if (ret < 0)
+		return ret;
 	if (r->host_source) {
 		ret = braid_tracefs_source_poll(r->host_source);
 		if (ret < 0)
@@ -182,6 +185,7 @@ static void listen_to_others(struct braid_recording *r)
 
 	braid_wait_for(&r->wait, BRAID_WAIT_SIGNAL, r->signal_fd);
 	braid_wait_for(&r->wait, BRAID_WAIT_DOMAINS, r->watch.fd);
+	braid_wait_for(&r->wait, BRAID_WAIT_AGENT, r->agents.process.fd);
 	braid_wait_for(&r->wait, BRAID_WAIT_CHILD, runs ? r->command.pidfd : -1);
 	braid_wait_for(&r->wait, BRAID_WAIT_VIEWER, runs ? r->viewer.pidfd : -1);
 	/* During a snapshot new requests wait. */
@@ -269,7 +273,7 @@ static bool all_armed(const struct braid_recording *r)
 	for (k = 0; k < r->nr_guests; k++)
 		if (!braid_region_source_status(r->guests[k].source).armed)
 			return false;
-	return true;
+	return !braid_record_asks_agents(r);
 }
 
 static bool all_disarmed(const struct braid_recording *r)

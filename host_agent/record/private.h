@@ -34,6 +34,23 @@ int braid_record_take_domains(struct braid_recording *r);
 /* Handles events of domains: new guests are recorded too. An error is the capture's. */
 int braid_record_poll_domains(struct braid_recording *r);
 
+/* guest_agent.c. 0 or -errno with braid_fail(): without memory, or the capture's. */
+
+/* Starts the process that asks guest agents, if they are to be asked; before we are confined. */
+int braid_record_start_agents(struct braid_recording *r);
+
+/* Has events enabled in guests that are only read; each command is said before it is sent. */
+int braid_record_poll_agents(struct braid_recording *r);
+
+/* Whether a guest agent has not answered yet. */
+bool braid_record_asks_agents(const struct braid_recording *r);
+
+/*
+ * Has all disabled that was enabled, and waits for that, or for a signal; says what may still be
+ * on.
+ */
+void braid_record_undo_agents(struct braid_recording *r);
+
 /* snapshot.c. 0 or -errno with braid_fail(); no effect without it. */
 int braid_record_open_flight(struct braid_recording *r);	/* before we are confined */
 int braid_record_watch_host(struct braid_recording *r);		/* call once the host is recorded */

@@ -19,6 +19,7 @@
 
 #include "host_agent/capture/flusher.h"
 #include "host_agent/clock_sync/sampler.h"
+#include "host_agent/discover/guest_agent.h"
 #include "host_agent/discover/libvirt.h"
 #include "host_agent/discover/vms.h"
 #include "host_agent/live/region.h"
@@ -60,6 +61,7 @@ struct braid_record_domains {
 	size_t nr;
 	size_t capacity;
 	bool all;		/* later ones too */
+	bool agents;		/* guest agents enable events where a memory is only read */
 };
 
 #define BRAID_FLIGHT_PATH_BYTES		256	/* of a snapshot */
@@ -128,6 +130,9 @@ struct braid_record_guest {
 	u64 rest_ns;		/* between two polls */
 	u64 active_ns;		/* when it last rang, or sent a message */
 	struct braid_wait_guest wait;
+	u32 agent_stream;	/* its guest agent was last asked for events of; 0: none */
+	bool agent_asked;	/* it has not answered to all of that */
+	bool agent_failed;	/* an answer was a failure */
 	bool reported_waiting;
 	u64 noticed;		/* flight: of its status, as acted upon */
 	bool was_silent;
@@ -159,6 +164,21 @@ struct braid_record_flight {
 	u64 nr_taken;
 	u64 last_ns;
 	bool reported_refusal;
+};
+
+/* What guest agents are asked for, and what they have enabled. */
+struct braid_record_agents {
+	struct braid_guest_agent process;
+	struct braid_record_agent_file {
+		struct braid_guest_agent_file file;
+		size_t guest;		/* index */
+		enum {
+			BRAID_AGENT_WANTED,
+			BRAID_AGENT_ASKED,	/* one at a time */
+			BRAID_AGENT_ON,		/* enabled, or maybe */
+		} state;
+	} *files;
+	size_t nr, capacity;
 };
 
 /* Sent to the viewer through a pipe; the last one applies. */
@@ -220,6 +240,7 @@ struct braid_recording {
 	size_t guests_capacity;
 	struct braid_record_child command;
 	struct braid_domain_watch watch;
+	struct braid_record_agents agents;
 	struct braid_record_flight flight;
 	struct braid_record_viewer viewer;
 	struct braid_record_marks marks;

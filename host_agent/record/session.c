@@ -38,6 +38,8 @@ static int close_all(struct braid_recording *r, int err)
 	braid_child_stop(&r->command);
 	braid_record_live_end(r);
 	braid_domain_watch_stop(&r->watch);
+	braid_guest_agent_stop(&r->agents.process);
+	free(r->agents.files);
 	for (k = 0; k < r->nr_guests; k++)
 		braid_region_source_leave(r->guests[k].source);
 	for (k = 0; k < r->nr_guests; k++) {
@@ -135,6 +137,8 @@ static int start_processes(struct braid_recording *r)
 	if (!err)
 		err = braid_record_watch_domains(r);
 	if (!err)
+		err = braid_record_start_agents(r);
+	if (!err)
 		err = braid_record_live_start(r);
 	if (!err)
 		err = braid_child_prepare(&r->command);
@@ -170,12 +174,13 @@ int braid_record_session(struct braid_record_options *o, const struct braid_reco
 		.o = *o, .ops = ops, .arg = arg,
 		.quota = BRAID_TRACEFS_QUOTA_NONE,
 		.signal_fd = -1, .wait = BRAID_WAIT_NONE, .watch.fd = -1,
+		.agents.process.fd = -1,
 		.command = { .argv = o->command, .pidfd = -1, .go_fd = -1, .failure_fd = -1 },
 		.flight.requests = { .fd = -1, .listener.fd = -1 },
 		.viewer = { .memory_fd = -1, .pidfd = -1, .marks_fd = -1 },
 	};
 	int err, no_buffer = 0;
-	char why[256];
+	char why[1024];
 	sigset_t before;
 
 	err = open_signals(&r, &before);
@@ -187,6 +192,10 @@ int braid_record_session(struct braid_record_options *o, const struct braid_reco
 		err = open_all(&r);
 	if (!err)
 		err = braid_record_run(&r);
+	snprintf(why, sizeof(why), "%s", braid_failure());
+	braid_record_undo_agents(&r);
+	if (err)
+		braid_fail(err, "%s", why);
 	if (!err) {
 		braid_record_live_end(&r);
 		result->lacks = less_than_asked(&r);

@@ -265,7 +265,7 @@ static int allow_writing(const struct braid_recording *r)
 int braid_record_confine(struct braid_recording *r)
 {
 	const pid_t children[BRAID_CONFINE_CHILDREN] = {
-		r->command.pid, r->watch.pid, r->viewer.pid,
+		r->command.pid, r->watch.pid, r->agents.process.pid, r->viewer.pid,
 	};
 	size_t k;
 	int err = 0;
@@ -292,6 +292,7 @@ int braid_record_open_guest(struct braid_recording *r, struct braid_record_guest
 		.kvm_watch = r->kvm_watch,
 		.patterns = r->o.events.items,
 		.nr_patterns = r->o.events.nr,
+		.asked_elsewhere = r->o.domains.agents && *guest->domain,
 		.buffer = r->o.buffer,
 		.clock_only = r->o.clock_only,
 		.window = !r->o.flight.wanted,

@@ -19,6 +19,7 @@ enum braid_wait_source {
 	BRAID_WAIT_VIEWER,	/* the live view has ended */
 	BRAID_WAIT_REQUEST,	/* of a snapshot */
 	BRAID_WAIT_DOMAINS,	/* libvirt's */
+	BRAID_WAIT_AGENT,	/* a guest agent has answered */
 	BRAID_WAIT_GUESTS,	/* and the guest's index */
 };
 
@@ -32,7 +33,7 @@ struct braid_wait {
 
 #define BRAID_WAIT_NONE	((struct braid_wait){				\
 	.epoll_fd = -1, .timers = { -1, -1, -1 },			\
-	.fds = { -1, -1, -1, -1, -1, -1, -1, -1 },			\
+	.fds = { -1, -1, -1, -1, -1, -1, -1, -1, -1 },				\
 })
 
 /* The descriptors of one guest. */
