@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "host_agent/clock_sync/kvm.h"
@@ -14,6 +15,8 @@
 #include "host_agent/util/peek.h"
 
 #define DEBUGFS		"/sys/kernel/debug/kvm"
+#define ENTERS_TRIES	20
+#define ENTERS_STEP_NS	5000000
 #define KVM_RUN		0xae80		/* the ioctl that a vCPU's thread spends its life in */
 
 struct kvm_vcpu {
@@ -218,17 +221,19 @@ int braid_kvm_exits(const struct braid_kvm_vm *vm, u64 *exits)
 	return read_number_at(path, exits);
 }
 
-/* Whether a vCPU's thread runs, or waits for its guest in KVM. */
-static bool in_kvm(const struct braid_kvm_vm *vm, const struct kvm_vcpu *v)
+enum where { KVM_IN, KVM_OUT, KVM_UNKNOWN };
+
+/* Where a vCPU's thread is. Of one that is on a CPU it is not known. */
+static enum where where_is(const struct braid_kvm_vm *vm, const struct kvm_vcpu *v)
 {
 	unsigned long long number, fd, request;
 	char text[128];
 
-	if (braid_peek_syscall(vm->pid, v->tid, text, sizeof(text)))
-		return true;	/* not known */
+	if (!v->tid || braid_peek_syscall(vm->pid, v->tid, text, sizeof(text)))
+		return KVM_UNKNOWN;
 	if (sscanf(text, "%llu %llx %llx", &number, &fd, &request) != 3)
-		return true;	/* "running" */
-	return request == KVM_RUN;
+		return KVM_UNKNOWN;	/* "running" */
+	return request == KVM_RUN ? KVM_IN : KVM_OUT;
 }
 
 bool braid_kvm_stands(const struct braid_kvm_vm *vm)
@@ -236,7 +241,26 @@ bool braid_kvm_stands(const struct braid_kvm_vm *vm)
 	size_t k;
 
 	for (k = 0; k < vm->nr_vcpus; k++)
-		if (!vm->vcpus[k].tid || in_kvm(vm, &vm->vcpus[k]))
+		if (where_is(vm, &vm->vcpus[k]) != KVM_OUT)
 			return false;
 	return true;
+}
+
+bool braid_kvm_enters(const struct braid_kvm_vm *vm)
+{
+	const struct timespec step = { .tv_nsec = ENTERS_STEP_NS };
+	u64 before, now;
+	size_t k, tries;
+
+	if (braid_kvm_exits(vm, &before))
+		return false;
+	for (tries = 0; tries < ENTERS_TRIES; tries++) {
+		for (k = 0; k < vm->nr_vcpus; k++)
+			if (where_is(vm, &vm->vcpus[k]) == KVM_IN)
+				return true;
+		nanosleep(&step, NULL);
+		if (!braid_kvm_exits(vm, &now) && now > before)
+			return true;
+	}
+	return false;
 }

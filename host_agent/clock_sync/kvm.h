@@ -67,6 +67,15 @@ int braid_kvm_exits(const struct braid_kvm_vm *vm, u64 *exits);
  */
 bool braid_kvm_stands(const struct braid_kvm_vm *vm);
 
+/**
+ * braid_kvm_enters - whether a vCPU is in KVM_RUN at some moment of this call
+ *
+ * No reset is in progress at that moment: a VMM stops all vCPUs for it. Sleeps for 100 ms at most.
+ *
+ * Return: true; false: not seen.
+ */
+bool braid_kvm_enters(const struct braid_kvm_vm *vm);
+
 /* KVM wrote an offset. */
 struct braid_kvm_change {
 	pid_t tid;		/* the vCPU's thread; 0: the kernel lost some changes here */
@@ -84,8 +93,12 @@ struct braid_kvm_change {
  */
 int braid_kvm_watch_open(struct braid_kvm_watch **out);
 
-/** braid_kvm_watch_poll - read new changes, a bounded number; one read() when there are none */
-void braid_kvm_watch_poll(struct braid_kvm_watch *w);
+/**
+ * braid_kvm_watch_poll - read new changes, a bounded number; one read() when there are none
+ *
+ * Return: whether these are all that KVM made before the call.
+ */
+bool braid_kvm_watch_poll(struct braid_kvm_watch *w);
 
 /**
  * braid_kvm_watch_next - the changes since the last call

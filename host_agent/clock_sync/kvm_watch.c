@@ -88,7 +88,7 @@ static void take_line(struct braid_kvm_watch *w, char *line)
 		w->changes[w->nr_changes++ % MAX_CHANGES] = change;
 }
 
-void braid_kvm_watch_poll(struct braid_kvm_watch *w)
+bool braid_kvm_watch_poll(struct braid_kvm_watch *w)
 {
 	size_t room = sizeof(w->line) - 1;
 	char *end;
@@ -98,7 +98,7 @@ void braid_kvm_watch_poll(struct braid_kvm_watch *w)
 	for (k = 0; k < POLL_READS; k++) {
 		n = read(w->fd, w->line + w->line_bytes, room - w->line_bytes);
 		if (n <= 0)
-			return;
+			return n < 0 && errno == EAGAIN && !w->line_bytes;
 		w->line_bytes += n;
 		w->line[w->line_bytes] = 0;
 		while ((end = strchr(w->line, '\n'))) {
@@ -110,6 +110,7 @@ void braid_kvm_watch_poll(struct braid_kvm_watch *w)
 		if (w->line_bytes == room)
 			w->line_bytes = 0;	/* no line of this kernel's */
 	}
+	return false;
 }
 
 const struct braid_kvm_change *braid_kvm_watch_next(const struct braid_kvm_watch *w, size_t *at)

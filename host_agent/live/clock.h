@@ -51,6 +51,7 @@ struct braid_live_clock {
 	u32 nr_offsets;
 	u64 offset_due_ns;
 	size_t changes_taken;		/* of the watch */
+	u64 written_ns;			/* KVM has written no offset of it since */
 	u32 stood;			/* consecutive checks that found no vCPU in KVM */
 	u64 stood_ns;
 	bool paused;
@@ -75,6 +76,12 @@ int braid_live_clock_pair(struct braid_live_clock *clock, struct braid_live_stre
  */
 int braid_live_clock_poll(struct braid_live_clock *clock, struct braid_live_stream *s,
 			  bool disarmed);
+
+/*
+ * Whether the guest was certainly not reset between ->written_ns and the call: KVM writes its vCPUs'
+ * offsets then. May sleep for 100 ms.
+ */
+bool braid_live_clock_unreset(struct braid_live_clock *clock, struct braid_live_stream *s);
 
 /* Whether there is a first sample, or none is expected soon: events may begin. */
 bool braid_live_clock_ready(const struct braid_live_clock *clock,

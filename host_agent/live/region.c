@@ -444,7 +444,7 @@ void braid_region_source_start(struct braid_region_source *s)
 	if (s->stream.started || !s->stream.o.window)
 		return;
 	s->stream.started = true;
-	braid_endpoint_settle(s->endpoint);
+	braid_live_settle(s);
 	if (s->phase == BRAID_PHASE_RECORDING && !s->stream.o.backlog)
 		braid_live_guard(&s->stream, mark_start, s);
 	else if (!s->stream.o.backlog)
@@ -456,7 +456,7 @@ void braid_region_source_stop(struct braid_region_source *s)
 {
 	if (s->stream.stopped || !s->stream.started)
 		return;
-	braid_endpoint_settle(s->endpoint);
+	braid_live_settle(s);
 	if (s->phase == BRAID_PHASE_RECORDING)
 		braid_live_guard(&s->stream, mark_stop, s);
 	s->stream.stopped = true;

@@ -20,7 +20,7 @@ struct braid_region_options {
 	const char *name;		/* of the streams; NULL: what the guest calls itself */
 	struct braid_live_sink *sink;
 	struct braid_exchange *exchange;	/* may be NULL: no clock samples */
-	const struct braid_kvm_watch *kvm_watch;	/* may be NULL: offsets are read now and then */
+	struct braid_kvm_watch *kvm_watch;	/* may be NULL: offsets are read now and then */
 	const struct braid_pattern *patterns;	/* events to enable */
 	size_t nr_patterns;
 	bool asked_elsewhere;		/* if it is only read, its guest agent is asked to enable

@@ -330,9 +330,12 @@ static int take_changes(struct braid_live_clock *clock, struct braid_live_stream
 	while (!err && (change = braid_kvm_watch_next(s->o.kvm_watch, &clock->changes_taken))) {
 		if (!change->tid)
 			return lose_offsets(clock, s);
-		for (k = 0; k < clock->nr_offsets; k++) {
+		for (k = 0; clock->vm && k < braid_kvm_vcpus(clock->vm); k++) {
 			if (braid_kvm_thread(clock->vm, k) != change->tid)
 				continue;
+			clock->written_ns = braid_host_clock_ns();
+			if (k >= clock->nr_offsets)
+				break;
 			o = clock->offsets[k];
 			if (o.offset == change->offset || change->host_counter < o.from_counter)
 				break;
@@ -396,7 +399,17 @@ static int open_kvm(struct braid_live_clock *clock, struct braid_live_stream *s)
 	clock->nr_offsets = nr;
 	while (braid_kvm_watch_next(s->o.kvm_watch, &clock->changes_taken))
 		;	/* older than the value read now */
+	clock->written_ns = braid_host_clock_ns();
 	return read_offsets(clock, s, false);
+}
+
+bool braid_live_clock_unreset(struct braid_live_clock *clock, struct braid_live_stream *s)
+{
+	/* In this order: what a reset before the vCPU entered has written, the poll reads. */
+	if (!clock->vm || !s->o.kvm_watch || !braid_kvm_enters(clock->vm) ||
+	    !braid_kvm_watch_poll(s->o.kvm_watch))
+		return false;
+	return !take_changes(clock, s) && clock->vm;
 }
 
 /* Pauses --------------------------------------------------------------------------------------- */

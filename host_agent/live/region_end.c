@@ -10,6 +10,14 @@
 #define SHARE	9	/* minimum delay before the next stream, as a multiple of the time spent on
 			   the last begin and end */
 
+void braid_live_settle(struct braid_region_source *s)
+{
+	braid_endpoint_settle(s->endpoint);
+	if (s->phase == BRAID_PHASE_RECORDING && braid_endpoint_unproven(s->endpoint) &&
+	    braid_live_clock_unreset(&s->clock, &s->stream))
+		braid_endpoint_vouch(s->endpoint, s->clock.written_ns);
+}
+
 /* The guest may have been reset before these were copied. */
 static void note_unproven(struct braid_region_source *s)
 {

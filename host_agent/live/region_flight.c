@@ -70,7 +70,7 @@ int braid_region_source_take(struct braid_region_source *s)
 
 	if (s->stream.fatal || s->phase != BRAID_PHASE_RECORDING)
 		return s->stream.fatal;
-	braid_endpoint_settle(s->endpoint);
+	braid_live_settle(s);
 	err = braid_live_put_stream(&s->stream);
 	if (err)
 		return err;

@@ -85,6 +85,9 @@ int braid_live_end(struct braid_region_source *s);
 int braid_live_cut(struct braid_region_source *s, enum braid_region_phase phase,
 		   enum braid_end_reason reason);
 
+/* Has all that the guest has committed by now in the copy, if its memory is one. May sleep. */
+void braid_live_settle(struct braid_region_source *s);
+
 /* What this thread has spent of its CPU. */
 u64 braid_live_cpu_ns(void);
 

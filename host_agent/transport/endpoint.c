@@ -93,6 +93,12 @@ void braid_endpoint_settle(struct braid_endpoint *p)
 		p->ops->settle(p);
 }
 
+void braid_endpoint_vouch(struct braid_endpoint *p, u64 since_ns)
+{
+	if (p->ops->vouch)
+		p->ops->vouch(p, since_ns);
+}
+
 u64 braid_endpoint_unproven(const struct braid_endpoint *p)
 {
 	return p->ops->unproven ? p->ops->unproven(p) : 0;

@@ -26,6 +26,7 @@ struct braid_endpoint_ops {
 	u32 (*doorbell)(const struct braid_endpoint *p);	/* NULL: the guest has no
 								   doorbell */
 	void (*settle)(struct braid_endpoint *p);	/* NULL: nothing is pending */
+	void (*vouch)(struct braid_endpoint *p, u64 since_ns);	/* NULL: nothing is pending */
 	u64 (*unproven)(const struct braid_endpoint *p);	/* NULL: 0 */
 	u64 (*rest_ns)(const struct braid_endpoint *p);		/* NULL: 0 */
 	bool (*gather)(struct braid_endpoint *p);		/* NULL: nothing */
@@ -135,6 +136,15 @@ u32 braid_endpoint_doorbell(const struct braid_endpoint *p);
  * May sleep for three times BRAID_POLL_MS, where what was copied is to be proven.
  */
 void braid_endpoint_settle(struct braid_endpoint *p);
+
+/**
+ * braid_endpoint_vouch - the guest was not reset
+ * @p: the endpoint
+ * @since_ns: from this time of CLOCK_MONOTONIC_RAW until now
+ *
+ * So what was copied is the guest's, if its kernel was seen to live after @since_ns.
+ */
+void braid_endpoint_vouch(struct braid_endpoint *p, u64 since_ns);
 
 /** braid_endpoint_unproven - events that were copied, and may not be the guest's */
 u64 braid_endpoint_unproven(const struct braid_endpoint *p);

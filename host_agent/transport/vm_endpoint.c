@@ -115,6 +115,14 @@ static void vm_endpoint_settle(struct braid_endpoint *endpoint)
 		braid_vm_mirror_settle(p->mirror);
 }
 
+static void vm_endpoint_vouch(struct braid_endpoint *endpoint, u64 since_ns)
+{
+	struct vm_endpoint *p = (struct vm_endpoint *)endpoint;
+
+	if (p->mapping)
+		braid_vm_mirror_vouch(p->mirror, since_ns);
+}
+
 static u64 vm_endpoint_unproven(const struct braid_endpoint *endpoint)
 {
 	const struct vm_endpoint *p = (const struct vm_endpoint *)endpoint;
@@ -145,6 +153,7 @@ const struct braid_endpoint_ops braid_vm_endpoint_ops = {
 	.move = vm_endpoint_move,
 	.serve = vm_endpoint_serve,
 	.settle = vm_endpoint_settle,
+	.vouch = vm_endpoint_vouch,
 	.unproven = vm_endpoint_unproven,
 	.rest_ns = vm_endpoint_rest_ns,
 	.gather = vm_endpoint_gather,

@@ -282,6 +282,14 @@ void braid_vm_mirror_settle(struct braid_vm_mirror *m)
 		nanosleep(&step, NULL);
 }
 
+void braid_vm_mirror_vouch(struct braid_vm_mirror *m, u64 since_ns)
+{
+	/* It lived after the look before that which showed the heartbeat. */
+	if (!m->mapping->gone && m->step == BRAID_VM_BEGIN && since_ns < m->unbeaten_ns &&
+	    m->now.region.state == BRAID_STATE_LIVE)
+		vm_mirror_prove(m);
+}
+
 /* Open and close ------------------------------------------------------------------------------- */
 
 u64 braid_vm_mirror_unproven(const struct braid_vm_mirror *m)

@@ -57,6 +57,15 @@ bool braid_vm_mirror_pull(struct braid_vm_mirror *m);
  */
 void braid_vm_mirror_settle(struct braid_vm_mirror *m);
 
+/**
+ * braid_vm_mirror_vouch - the guest was not reset between @since_ns and this call
+ * @m: the mirror; no turn has begun
+ * @since_ns: of CLOCK_MONOTONIC_RAW
+ *
+ * Makes readable what was copied, if the guest's heartbeat was seen after @since_ns.
+ */
+void braid_vm_mirror_vouch(struct braid_vm_mirror *m, u64 since_ns);
+
 /** braid_vm_mirror_unproven - events that were copied, and may not be the guest's */
 u64 braid_vm_mirror_unproven(const struct braid_vm_mirror *m);
 

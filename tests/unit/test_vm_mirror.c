@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "host_agent/transport/vm_memory.h"
+#include "host_agent/util/monotonic.h"
 #include "tests/unit/check.h"
 #include "tests/unit/need.h"
 #include "tests/unit/vm_follower.h"
@@ -47,6 +48,37 @@ static void waits_for_proof(void)
 	braid_vm_mirror_pull(f.mirror);
 	CHECK_EQ(vm_follower_read(&f, 0, 1), 1);
 	CHECK_EQ(f.wrong + f.faults, 0);
+	vm_follower_detach(&f);
+	vm_follower_end(&f);
+}
+
+/* Without a later heartbeat, what is copied of a guest that was not reset since the last one is its own. */
+static void takes_a_word_for_it(void)
+{
+	struct vm_follower f;
+	u64 before_ns, after_ns;
+
+	vm_follower_begin(&f, region_path, &vm_follower_usual, VM_FOLLOWER_NONCE);
+	fake_guest_look(f.g);
+	vm_follower_attach(&f);
+	fake_guest_write(f.g, 0, 30);
+	braid_vm_mirror_pull(f.mirror);
+	braid_vm_mirror_vouch(f.mirror, 1);	/* it was not seen to live */
+	CHECK_EQ(vm_follower_read(&f, 0, 0), 0);
+	before_ns = braid_clock_read_ns(CLOCK_MONOTONIC_RAW);
+	braid_vm_mirror_pull(f.mirror);
+	fake_guest_look(f.g);
+	braid_vm_mirror_pull(f.mirror);
+	after_ns = braid_clock_read_ns(CLOCK_MONOTONIC_RAW);
+	CHECK_EQ(vm_follower_read(&f, 0, 0), 30);
+	fake_guest_write(f.g, 0, 7);
+	braid_vm_mirror_pull(f.mirror);
+	braid_vm_mirror_vouch(f.mirror, after_ns);	/* a reset between heartbeat and copy */
+	CHECK_EQ(vm_follower_read(&f, 0, 0), 0);
+	CHECK_EQ(braid_vm_mirror_unproven(f.mirror), 7);
+	braid_vm_mirror_vouch(f.mirror, before_ns);
+	CHECK_EQ(vm_follower_read(&f, 0, 0), 7);
+	CHECK_EQ(braid_vm_mirror_unproven(f.mirror) + f.wrong + f.faults, 0);
 	vm_follower_detach(&f);
 	vm_follower_end(&f);
 }
@@ -434,6 +466,7 @@ int main(void)
 	NEED(fd >= 0);
 	close(fd);
 	RUN(waits_for_proof);
+	RUN(takes_a_word_for_it);
 	RUN(looks_beforehand);
 	RUN(counts_laps);
 	RUN(follows_storms);
