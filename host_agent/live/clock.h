@@ -78,8 +78,8 @@ int braid_live_clock_poll(struct braid_live_clock *clock, struct braid_live_stre
 			  bool disarmed);
 
 /*
- * Whether the guest was certainly not reset between ->written_ns and the call: KVM writes its vCPUs'
- * offsets then. May sleep for 100 ms.
+ * Whether the guest was certainly not reset between ->written_ns and the call: a reset has KVM write
+ * its vCPUs' offsets. May sleep for 100 ms.
  */
 bool braid_live_clock_unreset(struct braid_live_clock *clock, struct braid_live_stream *s);
 

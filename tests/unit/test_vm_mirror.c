@@ -52,7 +52,7 @@ static void waits_for_proof(void)
 	vm_follower_end(&f);
 }
 
-/* Without a later heartbeat, what is copied of a guest that was not reset since the last one is its own. */
+/* Of a guest that was not reset since its last heartbeat, what is copied is its own. */
 static void takes_a_word_for_it(void)
 {
 	struct vm_follower f;

@@ -276,7 +276,8 @@ def check_own_memory(ctx, rig):
     ctx.run_agent("verify", capture, timeout=120)
     # KVM wrote no offset after the last heartbeat, so the guest was not reset.
     said = (ctx.dir / "memory.log").read_text(encoding="utf-8")
-    ctx.check("that are not proven" not in said.rpartition("has been silent")[2], f"the recorder said:\n{said}")
+    ctx.check("that are not proven" not in said.rpartition("has been silent")[2],
+              f"the recorder said:\n{said}")
     for source in ("kvm", "reads"):
         pairs, wrong = judge_capture(ctx, capture, rig.threads, source)
         ctx.check(not wrong, f"the timeline with clock source {source} is wrong:\n" + "\n".join(wrong))
@@ -310,7 +311,8 @@ def check_snapshot(ctx, capture, threads):
 
 
 @case("driverless-nested", usual=("6.1",), possible=("6.1", "6.12", "newest"),
-      needs=("driver", "agent", "module:pairs"), timeout=400, alone=True, allow=(r"Kernel panic", r"sysrq"))
+      needs=("driver", "agent", "module:pairs"), timeout=400, alone=True,
+      allow=(r"Kernel panic", r"sysrq"))
 def driverless_nested(ctx):
     """Guests without the driver are recorded and analyzed; one whose driver is loaded meanwhile counts once."""
     rig = Rig(ctx, drivers=False)
