@@ -113,6 +113,7 @@ enum braid_domain_change_kind {
 					   region in the memory of the VMM, which path is */
 	BRAID_DOMAIN_BARE,		/* it has none now: detail gives the reason */
 	BRAID_DOMAIN_EVENT,		/* it had the event in detail */
+	BRAID_DOMAIN_AGENT,		/* its guest agent came */
 	BRAID_DOMAIN_LISTED,		/* all existing domains have been reported */
 	BRAID_DOMAIN_LOST,		/* no libvirt now: detail */
 	BRAID_DOMAIN_FOUND,		/* libvirt is reachable again */

@@ -17,7 +17,7 @@
 #define KEEPALIVE_S		5	/* a remote libvirt that is silent for three times this is
 					   gone */
 #define KEEPALIVE_COUNT		3
-#define MOST_EVENTS		4
+#define MOST_EVENTS		5
 
 /* The watching process's own. */
 struct watch {
@@ -193,6 +193,17 @@ static void on_device_removed(virConnectPtr conn, virDomainPtr dom, const char *
 		send_change(w, BRAID_DOMAIN_EVENT, domain.name, "", "released its memory");
 }
 
+static void on_agent(virConnectPtr conn, virDomainPtr dom, int state, int reason, void *arg)
+{
+	struct watch *w = arg;
+
+	(void)conn;
+	(void)reason;
+	if (libvirt_watch_wanted(w, dom) &&
+	    state == VIR_CONNECT_DOMAIN_EVENT_AGENT_LIFECYCLE_STATE_CONNECTED)
+		send_change(w, BRAID_DOMAIN_AGENT, virDomainGetName(dom), "", "");
+}
+
 static void on_timer(int timer, void *arg);
 
 static void on_close(virConnectPtr conn, int reason, void *arg)
@@ -257,6 +268,7 @@ static int connect_and_listen(struct watch *w)
 		  VIR_DOMAIN_EVENT_CALLBACK(on_device_added));
 	listen_to(w, VIR_DOMAIN_EVENT_ID_DEVICE_REMOVED,
 		  VIR_DOMAIN_EVENT_CALLBACK(on_device_removed));
+	listen_to(w, VIR_DOMAIN_EVENT_ID_AGENT_LIFECYCLE, VIR_DOMAIN_EVENT_CALLBACK(on_agent));
 	virConnectSetKeepAlive(w->conn, KEEPALIVE_S, KEEPALIVE_COUNT);
 	return 0;
 }

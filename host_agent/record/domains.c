@@ -223,6 +223,15 @@ static int domains_note(struct braid_recording *r, const struct braid_domain_cha
 	return 0;
 }
 
+/* A driver is often loaded before its guest's agent runs. */
+static void ask_again(struct braid_recording *r, const char *domain)
+{
+	struct braid_record_guest *guest = find_domain(r, domain);
+
+	if (guest && guest->agent_failed)
+		guest->agent_stream = 0;
+}
+
 static int take_change(struct braid_recording *r, const struct braid_domain_change *change)
 {
 	switch (change->kind) {
@@ -237,6 +246,9 @@ static int take_change(struct braid_recording *r, const struct braid_domain_chan
 		return 0;
 	case BRAID_DOMAIN_EVENT:
 		return domains_note(r, change);
+	case BRAID_DOMAIN_AGENT:
+		ask_again(r, change->name);
+		return 0;
 	case BRAID_DOMAIN_BARE:
 		braid_record_say(r, change->name, "%s", change->detail);
 		return 0;
