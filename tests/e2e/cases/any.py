@@ -108,7 +108,7 @@ def check_times(ctx, lines, limits):
     ctx.equal((bool(storms), outside[:1]), (True, []), "events of the storm, and one outside of its bound")
 
 
-@case("any-record", usual=("6.12",), needs=NEEDS)
+@case("any-record", usual=("6.12",), needs=NEEDS, arm64=True)
 def any_record(ctx):
     """A guest without a device is found and recorded by its name, by two agents at once: each event once, and what is lost counted."""
     guest = ctx.found_guest(shm=None, mem="512M")
@@ -140,7 +140,7 @@ def any_record(ctx):
     ctx.check(grown < 64 << 20, f"the VMM's memory has grown by {grown} bytes")
 
 
-@case("any-reset", usual=("6.12",), needs=NEEDS)
+@case("any-reset", usual=("6.12",), needs=NEEDS, arm64=True)
 def any_reset(ctx):
     """A guest is reset while it writes: all that is in the capture is what it wrote, and the next boot is recorded, too."""
     guest = ctx.found_guest(shm=None, mem="512M")
@@ -202,7 +202,7 @@ def recorded(ctx, guest, capture, offered):
     return sums
 
 
-@case("any-hung", usual=("6.12",), needs=NEEDS, allow=(r"Kernel panic", r"sysrq"))
+@case("any-hung", usual=("6.12",), needs=NEEDS, arm64=True, allow=(r"Kernel panic", r"sysrq"))
 def any_hung(ctx):
     """A guest is stopped while it writes, goes on, and hangs for good: recover has it all, and the recording what was proven."""
     guest = ctx.found_guest(shm=None, mem="512M")
@@ -235,7 +235,7 @@ def any_hung(ctx):
     ctx.check(dead <= kit.intact_storm(ctx, events_of(ctx, capture), guest.name), "the recording lacks events")
 
 
-@case("any-unload", usual=("6.12",), needs=(*NEEDS, "module:buffers"))
+@case("any-unload", usual=("6.12",), needs=(*NEEDS, "module:buffers"), arm64=True)
 def any_unload(ctx):
     """Buffers come and go, and the driver is unloaded and loaded again, while the guest is recorded: two streams, accounts complete."""
     guest = ctx.found_guest(shm=None, mem="512M")
@@ -277,7 +277,7 @@ def memory_of(pid):
             "huge": -sum(int(n) << 10 for n in re.findall(r"^AnonHugePages:\s+(\d+)", text, re.MULTILINE))}
 
 
-@case("any-plain", usual=("6.12",), needs=NEEDS)
+@case("any-plain", usual=("6.12",), needs=NEEDS, arm64=True)
 def any_plain(ctx):
     """Of a plain `-m 1G`, and of memory in a file, no more memory is used by searches and reading, nor fewer huge pages."""
     backend = "-object", "memory-backend-memfd,id=ram,size=1G,share=on", "-machine", "memory-backend=ram"
