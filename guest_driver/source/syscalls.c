@@ -38,6 +38,7 @@ struct entry {
 	const char *function;
 };
 
+#undef __SYSCALL	/* before 6.11 a header of arm64 leaves it defined */
 #define __SYSCALL(number, function)		{ number, #function },
 #define __SYSCALL_NORETURN(number, function)	{ number, #function },
 static const struct entry entries[] = {
