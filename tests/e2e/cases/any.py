@@ -7,6 +7,7 @@ import re
 import time
 
 import beacons
+import host
 import kit
 from harness import case
 from kit import (NEEDS, TREE, check_accounts, check_storm, events_of, load, start_recorder,
@@ -165,6 +166,40 @@ def any_reset(ctx):
     ctx.equal(len(streams), 2, "streams")
     ctx.check(len(kit.intact_storm(ctx, lines, guest.name)) >= first, "events of the first boot are missing")
     ctx.check(streams[1]["read"] > 0, "no event of the second boot")
+
+
+@case("any-kexec", usual=("6.12",), needs=NEEDS)
+def any_kexec(ctx):
+    """A guest boots its kernel by kexec while it writes: the capture has what each boot wrote, in a stream for each."""
+    kernel = host.find_kernel(ctx.kernel)
+    second = host.make_initrd(ctx.dir / "second.cpio", ctx.krel, [ctx.driver_path, ctx.module("storm")])
+    program = host.build_program("kexec", "-static")
+    guest = ctx.found_guest(shm=None, mem="768M", initrd=ctx.initrd(program, kernel, second))
+    guest.boot()
+    guest.run(f"kexec /data/{kernel.name} /data/second.cpio \"$(cat /proc/cmdline)\"")
+    capture = ctx.dir / "out.braid"
+    load(guest)
+    guest.run(f"echo 1 > {TREE}/events/storm/enable")
+    agent = start_recorder(ctx, "-r", guest.name, "-o", capture, confirm=False)
+    first = storm(guest, 3000)
+    size, before = capture.stat().st_size, guest.boot_id
+    guest.post(f"echo 100000000 > {kit.STORM}/run")
+    ctx.wait_until(lambda: capture.stat().st_size > size + (1 << 20), "events of the storm in the capture", timeout=60)
+    guest.post("kexec")
+    ctx.wait_until(lambda: guest.boot_id != before, "the next kernel", timeout=120)
+    between = time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW)
+    load(guest)
+    ctx.wait_until(lambda: agent.output().count("its memory is only read") == 2, "the next boot's region", timeout=60)
+    guest.run(f"echo 1 > {TREE}/events/storm/enable")
+    offered = storm(guest, 2000)
+    stop_recorder(ctx, agent)
+    check_accounts(ctx, capture)
+    lines = events_of(ctx, capture)
+    streams = [line for line in lines if line["type"] == "stream"]
+    ctx.equal(len(streams), 2, "streams")
+    boots = [[line for line in lines if line["type"] == "event" and (line["ns"] > between) == later] for later in (False, True)]
+    ctx.check(len(kit.intact_storm(ctx, boots[0], guest.name)) >= first, "events of the first boot are missing")
+    check_storm(ctx, boots[1], guest.name, offered, streams[1]["lost"])
 
 
 # What an agent says by kernel.yama.ptrace_scope: as the process' user, and as root.
