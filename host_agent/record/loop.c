@@ -18,6 +18,7 @@
 #define LIVE_REST_NS	40000000ULL	/* ... nor for the viewer */
 #define COPY_SHARE_NS	2000000ULL	/* likewise, where a poll reads another process' memory */
 #define COPY_REST_NS	512000000ULL	/* (such a guest does not see our heartbeat) */
+#define OTHERS_NS	100000000ULL	/* so long can wait what is no source of events */
 #define ARM_LIMIT_NS	3000000000ULL
 #define DISARM_LIMIT_NS	2500000000ULL
 #define PROGRESS_NS	1000000000ULL
@@ -136,10 +137,17 @@ static int poll_all(struct braid_recording *r)
 	return ret ? ret : result;
 }
 
+/* How long what is no guest can wait. A flight recorder, a viewer and a search for VMs go on. */
+static u64 others_rest_ns(const struct braid_recording *r)
+{
+	return r->o.flight.wanted || r->sink.prompt || r->memories.vms.nr ? SLEEP_MAX_NS :
+									    OTHERS_NS;
+}
+
 /* How long no guest is due, but no longer than all others can wait. */
 static u64 guests_rest_ns(const struct braid_recording *r)
 {
-	u64 now_ns = braid_host_clock_ns(), ns = SLEEP_MAX_NS, left_ns;
+	u64 now_ns = braid_host_clock_ns(), ns = others_rest_ns(r), left_ns;
 	size_t k;
 
 	for (k = 0; k < r->nr_guests; k++) {

@@ -19,6 +19,7 @@
 
 #define LOOK_NS		1000000000ULL
 #define ROUND_NS	500000000ULL	/* at least, for a search of all VMs */
+#define SILENT_NS	500000000ULL	/* from one look for a silent guest to the next */
 #define BEATS		3	/* that may arrive of a guest that stands still */
 #define SHARE		100		/* searches take one part of so many of the time */
 #define GONE_SHARE	10		/* likewise, if all guests are gone ... */
@@ -271,8 +272,12 @@ int braid_record_poll_memories(struct braid_recording *r)
 	u64 now_ns = braid_host_clock_ns(), end_ns, rest_ns;
 	int err = 0;
 
-	if (!r->start_ns || r->end_ns || (!m->wanted && !seeks_moved(r)))
+	if (!r->start_ns || r->end_ns || (now_ns < m->look_ns && now_ns < m->search_ns))
 		return 0;
+	if (!m->wanted && !seeks_moved(r)) {
+		m->look_ns = m->search_ns = now_ns + SILENT_NS;
+		return 0;
+	}
 	if (now_ns >= m->look_ns) {
 		m->look_ns = now_ns + LOOK_NS;
 		err = braid_vms_look(&m->vms);
