@@ -119,7 +119,7 @@ struct found {
 	struct braid_record_guest *moved;	/* one recorded elsewhere; NULL: a new one */
 };
 
-static void examine(struct braid_recording *r, const struct braid_vm_memory *memory,
+static void examine(struct braid_recording *r, struct braid_vm_memory *memory,
 		    const struct braid_vm_region *region, struct found *found)
 {
 	struct braid_record_guest *twin;

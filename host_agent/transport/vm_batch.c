@@ -13,8 +13,11 @@
 static void vm_batch_flush(struct braid_vm_batch *b)
 {
 	if (!b->err)
-		b->err = braid_vm_memory_parts(b->vm, b->parts, b->nr);
-	b->nr = 0;
+		b->err = braid_vm_memory_parts(b->vm, b->parts, b->then);
+	braid_fence();
+	if (!b->err)
+		b->err = braid_vm_memory_parts(b->vm, b->parts + b->then, b->nr - b->then);
+	b->nr = b->then = 0;
 }
 
 void braid_vm_batch_add(struct braid_vm_batch *b, u64 offset, void *to, u64 bytes)
@@ -41,6 +44,11 @@ void braid_vm_batch_add_beacon(struct braid_vm_batch *b, void *to, u64 bytes)
 	b->parts[b->nr++] = (struct braid_vm_part){ b->region->chunks[0].at, to, bytes };
 }
 
+void braid_vm_batch_then(struct braid_vm_batch *b)
+{
+	b->then = b->nr;
+}
+
 int braid_vm_batch_read(struct braid_vm_batch *b)
 {
 	int err;
@@ -54,9 +62,13 @@ int braid_vm_batch_read(struct braid_vm_batch *b)
 
 bool braid_vm_batch_gather(struct braid_vm_batch *b)
 {
-	bool waits = !b->err && b->nr &&
-		     braid_vm_memory_gather(b->vm, b->parts, b->nr, &b->err);
+	bool waits = false;
 
-	b->nr = 0;
+	if (!b->err)
+		waits = braid_vm_memory_gather(b->vm, b->parts, b->then, &b->err);
+	if (!b->err)
+		waits |= braid_vm_memory_gather(b->vm, b->parts + b->then, b->nr - b->then,
+						&b->err);
+	b->nr = b->then = 0;
 	return waits;
 }

@@ -8,10 +8,11 @@
 #define BRAID_VM_BATCH_PARTS	256u
 
 struct braid_vm_batch {
-	const struct braid_vm_memory *vm;
+	struct braid_vm_memory *vm;
 	const struct braid_vm_region *region;
 	struct braid_vm_part parts[BRAID_VM_BATCH_PARTS];
 	size_t nr;
+	size_t then;			/* parts from here on are read after those before */
 	int err;			/* of what was read early, because there was no more room */
 };
 
@@ -26,6 +27,9 @@ void braid_vm_batch_add(struct braid_vm_batch *b, u64 offset, void *to, u64 byte
 
 /** braid_vm_batch_add_beacon - add the first bytes of chunk 0's beacon */
 void braid_vm_batch_add_beacon(struct braid_vm_batch *b, void *to, u64 bytes);
+
+/** braid_vm_batch_then - what is added from here on is read after what was added before */
+void braid_vm_batch_then(struct braid_vm_batch *b);
 
 /**
  * braid_vm_batch_read - read all that was added, before what is read by later calls

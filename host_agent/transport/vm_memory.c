@@ -254,18 +254,29 @@ static size_t vm_memory_append(struct iovec *vector, size_t nr, void *base, size
 	return nr + 1;
 }
 
-/* A read of parts whose pages are present. */
+/* A read of parts. */
 struct vm_vectors {
 	struct iovec local[BRAID_VM_READ_PARTS], remote[BRAID_VM_READ_PARTS];
 	size_t nr_local, nr_remote, bytes;
 };
 
-static int vm_memory_prepare(const struct braid_vm_memory *vm, const struct braid_vm_part *parts,
-			     size_t nr, struct vm_vectors *v)
+/* Whether pagemap calls all pages of a read present. Return: as vm_memory_look(). */
+static int vm_memory_look_all(const struct braid_vm_memory *vm, const struct vm_vectors *v)
 {
 	struct vm_pages pages;
 	size_t k;
 	int err = 0;
+
+	pages.first = pages.nr = 0;
+	for (k = 0; k < v->nr_remote && !err; k++)
+		err = vm_memory_look(vm, &pages, v->remote + k, v->nr_remote - k);
+	return err;
+}
+
+static int vm_memory_prepare(const struct braid_vm_memory *vm, const struct braid_vm_part *parts,
+			     size_t nr, struct vm_vectors *v)
+{
+	size_t k;
 
 	v->nr_local = v->nr_remote = v->bytes = 0;
 	for (k = 0; k < nr; k++) {
@@ -274,25 +285,54 @@ static int vm_memory_prepare(const struct braid_vm_memory *vm, const struct brai
 						parts[k].bytes);
 		v->bytes += parts[k].bytes;
 	}
-	pages.first = pages.nr = 0;
-	for (k = 0; k < v->nr_remote && !err; k++)
-		err = vm_memory_look(vm, &pages, v->remote + k, v->nr_remote - k);
-	return err;
+	return vm->by_pagemap ? vm_memory_look_all(vm, v) : 0;
 }
 
-static int vm_memory_read_vector(const struct braid_vm_memory *vm,
-				 const struct braid_vm_part *parts, size_t nr)
+static struct braid_vm_read vm_memory_request(const struct braid_vm_memory *vm,
+					      const struct vm_vectors *v)
 {
-	struct vm_vectors v;
-	int err = vm_memory_prepare(vm, parts, nr, &v);
-	ssize_t got;
+	return (struct braid_vm_read){
+		vm->pid, v->local, v->remote, v->nr_local, v->nr_remote, !vm->by_pagemap, 0,
+	};
+}
+
+/*
+ * move_pages() did not show all pages: it may be unable to, as without CONFIG_NUMA and for some
+ * huge pages. Then pagemap tells, from now on.
+ */
+static ssize_t vm_memory_retry(struct braid_vm_memory *vm, const struct vm_vectors *v)
+{
+	int err = vm_memory_look_all(vm, v);
 
 	if (err)
 		return err;
-	got = vm_memory_call(vm, v.local, v.nr_local, v.remote, v.nr_remote);
+	vm->by_pagemap = true;
+	return vm_memory_call(vm, v->local, v->nr_local, v->remote, v->nr_remote);
+}
+
+/* @lives: the process. Return: 0 or -errno. */
+static int vm_memory_finish(struct braid_vm_memory *vm, const struct vm_vectors *v,
+			    const struct braid_vm_read *r, bool lives)
+{
+	ssize_t got = r->got == -ENODATA && r->check ? vm_memory_retry(vm, v) : r->got;
+
 	if (got < 0)
 		return got;
-	return (size_t)got == v.bytes ? 0 : -EFAULT;
+	return !lives ? -ESRCH : (size_t)got == v->bytes ? 0 : -EFAULT;
+}
+
+static int vm_memory_read_vector(struct braid_vm_memory *vm, const struct braid_vm_part *parts,
+				 size_t nr)
+{
+	struct vm_vectors v;
+	struct braid_vm_read r;
+	int err = vm_memory_prepare(vm, parts, nr, &v);
+
+	if (err)
+		return err;
+	r = vm_memory_request(vm, &v);
+	braid_vm_reader_read_many(&r, 1);
+	return vm_memory_finish(vm, &v, &r, r.got < 0 || vm_memory_lives(vm));
 }
 
 /* As many of the parts as one read takes, at least one; 0: the first is larger than that. */
@@ -308,7 +348,7 @@ static size_t vm_memory_at_once(const struct braid_vm_part *parts, size_t nr)
 	return n;
 }
 
-static int vm_memory_read_large(const struct braid_vm_memory *vm, struct braid_vm_part part)
+static int vm_memory_read_large(struct braid_vm_memory *vm, struct braid_vm_part part)
 {
 	struct braid_vm_part piece = part;
 	int err = 0;
@@ -322,8 +362,7 @@ static int vm_memory_read_large(const struct braid_vm_memory *vm, struct braid_v
 	return err;
 }
 
-int braid_vm_memory_parts(const struct braid_vm_memory *vm, const struct braid_vm_part *parts,
-			  size_t nr)
+int braid_vm_memory_parts(struct braid_vm_memory *vm, const struct braid_vm_part *parts, size_t nr)
 {
 	size_t done = 0, n;
 	int err = 0;
@@ -340,29 +379,26 @@ int braid_vm_memory_parts(const struct braid_vm_memory *vm, const struct braid_v
 /* Many at once --------------------------------------------------------------------------------- */
 
 static struct vm_gathered {
-	const struct braid_vm_memory *vm;
+	struct braid_vm_memory *vm;
 	struct vm_vectors v;
 	int *err;
 } gathered[BRAID_VM_READS];
 static size_t nr_gathered, parts_gathered, bytes_gathered;
 
-bool braid_vm_memory_gather(const struct braid_vm_memory *vm, const struct braid_vm_part *parts,
-			    size_t nr, int *err)
+/* As many parts as one read takes. Return: whether they wait. */
+static bool vm_memory_gather_one(struct braid_vm_memory *vm, const struct braid_vm_part *parts,
+				 size_t nr, int *err)
 {
 	struct vm_gathered *g;
 	size_t bytes = 0, k;
 
 	for (k = 0; k < nr; k++)
 		bytes += parts[k].bytes;
-	if (nr > BRAID_VM_READ_PARTS || bytes > BRAID_VM_READ_BYTES) {
-		*err = braid_vm_memory_parts(vm, parts, nr);
-		return false;
-	}
 	if (nr_gathered == BRAID_VM_READS || parts_gathered + nr > BRAID_VM_READS_PARTS ||
 	    bytes_gathered + bytes > BRAID_VM_READ_BYTES)
 		braid_vm_memory_fetch();
 	g = &gathered[nr_gathered];
-	*err = vm_memory_prepare(vm, parts, nr, &g->v);
+	*err = *err ? *err : vm_memory_prepare(vm, parts, nr, &g->v);
 	if (*err)
 		return false;
 	g->vm = vm;
@@ -371,6 +407,27 @@ bool braid_vm_memory_gather(const struct braid_vm_memory *vm, const struct braid
 	parts_gathered += g->v.nr_remote;
 	bytes_gathered += bytes;
 	return true;
+}
+
+bool braid_vm_memory_gather(struct braid_vm_memory *vm, const struct braid_vm_part *parts,
+			    size_t nr, int *err)
+{
+	size_t done = 0, n;
+	bool waits = false;
+
+	for (; done < nr && !*err; done += n) {
+		n = vm_memory_at_once(parts + done, nr - done);
+		if (n) {
+			waits = vm_memory_gather_one(vm, parts + done, n, err);
+			continue;
+		}
+		n = 1;
+		braid_vm_memory_fetch();	/* what precedes it is read first */
+		waits = false;
+		if (!*err)
+			*err = vm_memory_read_large(vm, parts[done]);
+	}
+	return waits;
 }
 
 /* Sets ->revents for each of the processes that were read and may have ended. */
@@ -391,25 +448,22 @@ void braid_vm_memory_fetch(void)
 	struct pollfd ended[BRAID_VM_READS];
 	size_t nr = nr_gathered, k;
 
-	for (k = 0; k < nr; k++) {
-		const struct vm_gathered *g = &gathered[k];
-
-		reads[k] = (struct braid_vm_read){
-			g->vm->pid, g->v.local, g->v.remote, g->v.nr_local, g->v.nr_remote, 0,
-		};
-	}
+	for (k = 0; k < nr; k++)
+		reads[k] = vm_memory_request(gathered[k].vm, &gathered[k].v);
 	if (nr) {
 		braid_vm_reader_read_many(reads, nr);
 		vm_memory_gathered_ended(ended, nr);
 	}
-	for (k = 0; k < nr; k++)
-		*gathered[k].err = reads[k].got < 0 ? reads[k].got :
-				   ended[k].revents ? -ESRCH :
-				   (size_t)reads[k].got == gathered[k].v.bytes ? 0 : -EFAULT;
+	for (k = 0; k < nr; k++) {
+		const struct vm_gathered *g = &gathered[k];
+
+		if (!*g->err)
+			*g->err = vm_memory_finish(g->vm, &g->v, &reads[k], !ended[k].revents);
+	}
 	nr_gathered = parts_gathered = bytes_gathered = 0;
 }
 
-int braid_vm_memory_read(const struct braid_vm_memory *vm, u64 address, void *to, size_t bytes)
+int braid_vm_memory_read(struct braid_vm_memory *vm, u64 address, void *to, size_t bytes)
 {
 	const struct braid_vm_part part = { address, to, bytes };
 

@@ -3,12 +3,12 @@
  * The memory of another process, a VMM, which is only read.
  *
  * Invariants:
- * - Nothing is written to it: the kernel interfaces used here are process_vm_readv(), and files in
- *   /proc that are opened for reading.
- * - Only pages that pagemap calls present are read. To read another one would allocate it in a file
- *   of memory or of huge pages, map the zero page so that a later write gets no huge page, swap it
- *   in, or wait for userfaultfd. A page may stop being present between the look and the read; no
- *   interface prevents that.
+ * - Nothing is written to it: the kernel interfaces used here are process_vm_readv(), move_pages()
+ *   that moves nothing, and files in /proc that are opened for reading.
+ * - Only pages that move_pages() or pagemap show to be present are read. To read another one would
+ *   allocate it in a file of memory or of huge pages, map the zero page so that a later write gets
+ *   no huge page, swap it in, or wait for userfaultfd. A page may stop being present between the
+ *   look and the read; no interface prevents that.
  * - The process may run, change its mappings and its memory, and end at any moment. All that is
  *   read is its claim, and its guest's.
  */
@@ -32,6 +32,7 @@ struct braid_vm_memory {
 	pid_t pid;
 	int pidfd;			/* shows that the number was not given to another process */
 	int pagemap;
+	bool by_pagemap;		/* move_pages() does not show all pages that are present */
 	u64 page_bytes;			/* of the host */
 	struct braid_vm_mapping *mappings;
 	size_t nr_mappings;
@@ -73,7 +74,7 @@ bool braid_vm_memory_present(const struct braid_vm_memory *vm, u64 address, u64 
  * Return: 0; -ENODATA (a page is not present; nothing was read); -EFAULT (not mapped any more);
  * -ESRCH (the process has ended); -ETIMEDOUT (userfaultfd); another -errno. Without braid_fail(): a search goes on.
  */
-int braid_vm_memory_read(const struct braid_vm_memory *vm, u64 address, void *to, size_t bytes);
+int braid_vm_memory_read(struct braid_vm_memory *vm, u64 address, void *to, size_t bytes);
 
 /* What is to be copied. */
 struct braid_vm_part {
@@ -90,8 +91,7 @@ struct braid_vm_part {
  *
  * Return: as braid_vm_memory_read(); on failure some parts were copied.
  */
-int braid_vm_memory_parts(const struct braid_vm_memory *vm, const struct braid_vm_part *parts,
-			  size_t nr);
+int braid_vm_memory_parts(struct braid_vm_memory *vm, const struct braid_vm_part *parts, size_t nr);
 
 /**
  * braid_vm_memory_gather - braid_vm_memory_parts(), at the next braid_vm_memory_fetch() at latest
@@ -104,7 +104,7 @@ int braid_vm_memory_parts(const struct braid_vm_memory *vm, const struct braid_v
  *
  * Return: whether it waits for braid_vm_memory_fetch(); if not, @err is the result.
  */
-bool braid_vm_memory_gather(const struct braid_vm_memory *vm, const struct braid_vm_part *parts,
+bool braid_vm_memory_gather(struct braid_vm_memory *vm, const struct braid_vm_part *parts,
 			    size_t nr, int *err);
 
 /** braid_vm_memory_fetch - read what was gathered */

@@ -19,7 +19,7 @@
 #define BEATS		3	/* times BRAID_POLL_MS: a running guest changes its region */
 
 /* Reads a region, page by page where a step lacks one. Return: how many pages are missing. */
-static u64 vm_post_mortem_read(const struct braid_vm_memory *vm,
+static u64 vm_post_mortem_read(struct braid_vm_memory *vm,
 			       const struct braid_vm_region *region, u8 *to)
 {
 	u64 at, step, missing = 0, page, bytes;
@@ -41,7 +41,7 @@ static u64 vm_post_mortem_read(const struct braid_vm_memory *vm,
 }
 
 /* A private copy of a region as it is now. Return: NULL with braid_fail(). */
-static struct braid_mapping *vm_post_mortem_copy(const struct braid_vm_memory *vm,
+static struct braid_mapping *vm_post_mortem_copy(struct braid_vm_memory *vm,
 						 const struct braid_vm_region *region,
 						 const char *path, u64 *missing)
 {
@@ -53,7 +53,7 @@ static struct braid_mapping *vm_post_mortem_copy(const struct braid_vm_memory *v
 }
 
 /* Whether the guest runs: it changes its region. Return: 0 or 1, or -ENOMEM with braid_fail(). */
-static int vm_post_mortem_runs(const struct braid_vm_memory *vm,
+static int vm_post_mortem_runs(struct braid_vm_memory *vm,
 			       const struct braid_vm_region *region,
 			       const struct braid_mapping *before)
 {
@@ -119,7 +119,7 @@ static int vm_post_mortem_take(struct braid_post_mortem_region *to, struct braid
 
 /* Return: 0, also when it is no region; or -errno with braid_fail(). */
 static int vm_post_mortem_add(struct braid_post_mortem_regions *regions,
-			      const struct braid_vm_memory *vm,
+			      struct braid_vm_memory *vm,
 			      const struct braid_vm_region *region, const char *path)
 {
 	struct braid_post_mortem_region found = { .pages = region->bytes / BRAID_PAGE_BYTES };

@@ -21,17 +21,20 @@
 #include "host_agent/util/helper.h"
 #include "host_agent/util/monotonic.h"
 #include "shared/platform.h"
+#include "tracebraid/abi.h"
 
 #define DEADLINE_NS	1000000000ULL	/* a page that is swapped in takes less */
 #define WATCH_MS	200
 #define ANSWER_NS	(DEADLINE_NS + 2 * WATCH_MS * 1000000ULL)
+#define MOST_PAGES	(BRAID_VM_READ_BYTES / BRAID_PAGE_BYTES + 2 * BRAID_VM_READ_PARTS)
 
 struct vm_request {
 	u32 number;
 	u32 nr;
 	struct vm_job {
 		s32 pid;
-		u32 nr;		/* of the ranges that follow those of the job before */
+		u16 check;
+		u16 nr;		/* of the ranges that follow those of the job before */
 	} jobs[BRAID_VM_READS];
 	struct vm_range {
 		u64 address;
@@ -54,13 +57,56 @@ static int reader_fd = -1;	/* or -1: we read ourselves */
 static struct vm_shared *shared;
 static u32 last_number;
 
-/* The reader ----------------------------------------------------------------------------------- */
+/* The reader, and the agent if there is none --------------------------------------------------- */
+
+/*
+ * Whether all pages of some ranges are in the process' tables. With NULL for the nodes move_pages()
+ * only looks: it moves nothing, and brings no page into memory.
+ */
+static bool vm_reader_has(pid_t pid, const struct iovec *ranges, size_t nr)
+{
+	static void *pages[MOST_PAGES];
+	static int status[MOST_PAGES];
+	const u64 page_bytes = sysconf(_SC_PAGESIZE);
+	size_t k, n = 0;
+	u64 at, end;
+
+	for (k = 0; k < nr; k++) {
+		at = (u64)ranges[k].iov_base & -page_bytes;
+		end = (u64)ranges[k].iov_base + ranges[k].iov_len;
+		if (at >= end)
+			return false;
+		if (n && at == (u64)pages[n - 1])
+			at += page_bytes;
+		for (; at < end && n < MOST_PAGES; at += page_bytes)
+			pages[n++] = (void *)at;
+		if (at < end)
+			return false;
+	}
+	if (syscall(SYS_move_pages, (long)pid, n, pages, NULL, status, 0L))
+		return false;
+	for (k = 0; k < n && status[k] >= 0; k++)
+		;
+	return k == n;
+}
+
+static s64 vm_reader_call(pid_t pid, bool check, const struct iovec *local, size_t nr_local,
+			  const struct iovec *remote, size_t nr_remote)
+{
+	ssize_t got;
+
+	if (check && !vm_reader_has(pid, remote, nr_remote))
+		return -ENODATA;
+	got = process_vm_readv(pid, local, nr_local, remote, nr_remote, 0);
+	braid_fence();		/* what the next one reads is later */
+	return got < 0 ? -errno : got;
+}
 
 static s64 vm_reader_serve_one(const struct vm_job *job, const struct vm_range *ranges, u8 *to,
 			       u64 room)
 {
 	struct iovec local = { to, 0 }, remote[BRAID_VM_READ_PARTS];
-	ssize_t got;
+	s64 got;
 	u32 k;
 
 	for (k = 0; k < job->nr; k++) {
@@ -70,8 +116,7 @@ static s64 vm_reader_serve_one(const struct vm_job *job, const struct vm_range *
 		local.iov_len += ranges[k].bytes;
 	}
 	braid_store_release(&shared->began_ns, braid_monotonic_ns());
-	got = process_vm_readv(job->pid, &local, 1, remote, k, 0);
-	got = got < 0 ? -errno : got;
+	got = vm_reader_call(job->pid, job->check, &local, 1, remote, k);
 	braid_store_release(&shared->began_ns, 0);
 	return got;
 }
@@ -215,7 +260,9 @@ static size_t vm_reader_request(struct vm_request *request, const struct braid_v
 	request->number = ++last_number;
 	request->nr = nr;
 	for (k = 0; k < nr; k++) {
-		request->jobs[k] = (struct vm_job){ reads[k].pid, reads[k].nr_remote };
+		request->jobs[k] = (struct vm_job){
+			reads[k].pid, reads[k].check, reads[k].nr_remote,
+		};
 		for (i = 0; i < reads[k].nr_remote; i++)
 			request->ranges[at++] = (struct vm_range){
 				(u64)reads[k].remote[i].iov_base, reads[k].remote[i].iov_len,
@@ -242,11 +289,10 @@ void braid_vm_reader_read_many(struct braid_vm_read *reads, size_t nr)
 	size_t k;
 	int err;
 
-	for (k = 0; reader_fd < 0 && k < nr; k++) {
-		reads[k].got = process_vm_readv(reads[k].pid, reads[k].local, reads[k].nr_local,
-						reads[k].remote, reads[k].nr_remote, 0);
-		reads[k].got = reads[k].got < 0 ? -errno : reads[k].got;
-	}
+	for (k = 0; reader_fd < 0 && k < nr; k++)
+		reads[k].got = vm_reader_call(reads[k].pid, reads[k].check,
+					      reads[k].local, reads[k].nr_local,
+					      reads[k].remote, reads[k].nr_remote);
 	if (reader_fd < 0)
 		return;
 	bytes = vm_reader_request(&request, reads, nr);
@@ -268,7 +314,7 @@ void braid_vm_reader_read_many(struct braid_vm_read *reads, size_t nr)
 ssize_t braid_vm_reader_read(pid_t pid, const struct iovec *local, size_t nr_local,
 			     const struct iovec *remote, size_t nr_remote)
 {
-	struct braid_vm_read r = { pid, local, remote, nr_local, nr_remote, 0 };
+	struct braid_vm_read r = { pid, local, remote, nr_local, nr_remote, false, 0 };
 
 	braid_vm_reader_read_many(&r, 1);
 	return r.got;

@@ -12,6 +12,7 @@
 #ifndef BRAID_TRANSPORT_VM_READER_H
 #define BRAID_TRANSPORT_VM_READER_H
 
+#include <stdbool.h>
 #include <sys/types.h>
 #include <sys/uio.h>
 
@@ -27,7 +28,8 @@ struct braid_vm_read {
 	pid_t pid;
 	const struct iovec *local, *remote;
 	size_t nr_local, nr_remote;	/* BRAID_VM_READ_PARTS at most */
-	ssize_t got;			/* bytes; or -errno */
+	bool check;			/* only if move_pages() shows that all pages are present */
+	ssize_t got;			/* bytes; or -errno; -ENODATA: the check failed */
 };
 
 /**
@@ -44,12 +46,14 @@ int braid_vm_reader_start(void);
  * @reads: BRAID_VM_READ_BYTES, and BRAID_VM_READS_PARTS parts elsewhere, at most in all
  * @nr: BRAID_VM_READS at most
  *
+ * One is made after the other.
+ *
  * If one does not end, its ->got is -ETIMEDOUT, and that of the others -EAGAIN.
  */
 void braid_vm_reader_read_many(struct braid_vm_read *reads, size_t nr);
 
 /**
- * braid_vm_reader_read - process_vm_readv()
+ * braid_vm_reader_read - process_vm_readv(), without a check
  * @pid: the process
  * @local: where to
  * @nr_local: at most BRAID_VM_READ_PARTS

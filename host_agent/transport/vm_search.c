@@ -22,7 +22,7 @@ struct seen {
 };
 
 struct look {
-	const struct braid_vm_memory *vm;
+	struct braid_vm_memory *vm;
 	struct braid_vm_search *search;
 	struct seen *seen;		/* room for BRAID_VM_BEACONS */
 	u64 addresses[BRAID_VM_WORDS];
@@ -40,7 +40,7 @@ static struct {
 } places;
 
 /* A private copy of a beacon. Return: 0; -EBADMSG: it is none; or as braid_vm_memory_read(). */
-static int vm_search_fetch(const struct braid_vm_memory *vm, u64 at, struct braid_beacon *beacon)
+static int vm_search_fetch(struct braid_vm_memory *vm, u64 at, struct braid_beacon *beacon)
 {
 	int err = braid_vm_memory_read(vm, at, beacon, sizeof(*beacon));
 
@@ -118,7 +118,7 @@ static void vm_search_mapping(struct look *look, const struct braid_vm_mapping *
 }
 
 /* A small chunk at its distance from chunk 0, in the same mapping; 0: not there. */
-static u64 vm_search_beside(const struct braid_vm_memory *vm, u64 first_at,
+static u64 vm_search_beside(struct braid_vm_memory *vm, u64 first_at,
 			    const struct braid_beacon *first,
 			    const struct braid_beacon_chunk *chunk)
 {
@@ -215,7 +215,7 @@ static void vm_search_regions(struct look *look, struct braid_vm_region *regions
 	}
 }
 
-int braid_vm_search(const struct braid_vm_memory *vm, struct braid_vm_region *regions,
+int braid_vm_search(struct braid_vm_memory *vm, struct braid_vm_region *regions,
 		    struct braid_vm_search *search)
 {
 	braid_auto_free struct seen *seen = calloc(BRAID_VM_BEACONS, sizeof(*seen));
@@ -285,7 +285,7 @@ static void vm_search_pages(struct look *look, const struct braid_vm_mapping *ma
 			vm_search_note(look, addresses[k]);
 }
 
-int braid_vm_search_whole(const struct braid_vm_memory *vm, braid_vm_search_step *step, void *arg)
+int braid_vm_search_whole(struct braid_vm_memory *vm, braid_vm_search_step *step, void *arg)
 {
 	braid_auto_free struct seen *seen = calloc(BRAID_VM_BEACONS, sizeof(*seen));
 	struct braid_vm_search search = { 0 };
@@ -341,7 +341,7 @@ size_t braid_vm_region_parts(const struct braid_vm_region *region, u64 offset, v
 	return nr;
 }
 
-int braid_vm_region_read(const struct braid_vm_memory *vm, const struct braid_vm_region *region,
+int braid_vm_region_read(struct braid_vm_memory *vm, const struct braid_vm_region *region,
 			 u64 offset, void *to, u64 bytes)
 {
 	struct braid_vm_part parts[BRAID_BEACON_CHUNKS + 1];
@@ -352,7 +352,7 @@ int braid_vm_region_read(const struct braid_vm_memory *vm, const struct braid_vm
 				     braid_vm_region_parts(region, offset, to, bytes, parts));
 }
 
-bool braid_vm_region_holds(const struct braid_vm_memory *vm, const struct braid_vm_region *region)
+bool braid_vm_region_holds(struct braid_vm_memory *vm, const struct braid_vm_region *region)
 {
 	struct braid_beacon beacon;
 	u32 k;

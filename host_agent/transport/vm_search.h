@@ -42,7 +42,7 @@ struct braid_vm_search {
  *
  * Return: 0, also without a region; or -errno with braid_fail(): -ESRCH, -EACCES, -ETIMEDOUT.
  */
-int braid_vm_search(const struct braid_vm_memory *vm, struct braid_vm_region *regions,
+int braid_vm_search(struct braid_vm_memory *vm, struct braid_vm_region *regions,
 		    struct braid_vm_search *search);
 
 /*
@@ -63,7 +63,7 @@ typedef int braid_vm_search_step(void *arg, u64 done, u64 total);
  *
  * Return: as braid_vm_search(); -ENOMEM; or what @step returned. With braid_fail().
  */
-int braid_vm_search_whole(const struct braid_vm_memory *vm, braid_vm_search_step *step, void *arg);
+int braid_vm_search_whole(struct braid_vm_memory *vm, braid_vm_search_step *step, void *arg);
 
 #define BRAID_VM_PLACES		16u
 
@@ -90,7 +90,7 @@ size_t braid_vm_region_parts(const struct braid_vm_region *region, u64 offset, v
  *
  * Return: as braid_vm_memory_read(); -EINVAL for what is not in the region.
  */
-int braid_vm_region_read(const struct braid_vm_memory *vm, const struct braid_vm_region *region,
+int braid_vm_region_read(struct braid_vm_memory *vm, const struct braid_vm_region *region,
 			 u64 offset, void *to, u64 bytes);
 
 /**
@@ -98,6 +98,6 @@ int braid_vm_region_read(const struct braid_vm_memory *vm, const struct braid_vm
  *
  * Call it after a copy; tracebraid/beacon.h says what it proves.
  */
-bool braid_vm_region_holds(const struct braid_vm_memory *vm, const struct braid_vm_region *region);
+bool braid_vm_region_holds(struct braid_vm_memory *vm, const struct braid_vm_region *region);
 
 #endif /* BRAID_TRANSPORT_VM_SEARCH_H */

@@ -8,6 +8,7 @@
 #include <linux/userfaultfd.h>
 #include <linux/sched.h>
 #include <sched.h>
+#include <seccomp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,6 +46,14 @@ static bool vmm_has_all(void)
 static bool vmm_has_other(void)
 {
 	memset(memory, 0xa5, BYTES);
+	return true;
+}
+
+static bool vmm_has_first(void)
+{
+	if (madvise(memory, BYTES, MADV_DONTNEED) || madvise(memory, BYTES, MADV_NOHUGEPAGE))
+		return false;
+	memory[5] = 0x5a;
 	return true;
 }
 
@@ -174,7 +183,7 @@ static void one_of_many_hangs(void)
 		for (k = 0; k < 3; k++) {
 			local[k] = (struct iovec){ bytes[k], 16 };
 			reads[k] = (struct braid_vm_read){
-				turn || k != 1 ? good : hanging, &local[k], remote, 1, 2, 0,
+				turn || k != 1 ? good : hanging, &local[k], remote, 1, 2, false, 0,
 			};
 		}
 		braid_vm_reader_read_many(reads, 3);
@@ -330,12 +339,74 @@ static void who_may_not_read(void)
 	CHECK_EQ(open_as_nobody(pid, "no such process"), ESRCH);
 }
 
+/* In a process of ours, as on a kernel without it. */
+static void refuse_move_pages(void)
+{
+	scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_ALLOW);
+
+	NEED(ctx && !seccomp_rule_add(ctx, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(move_pages), 0) &&
+	     !seccomp_load(ctx));
+}
+
+/*
+ * Only a page that is present is read, and no other one becomes present, whoever tells:
+ * move_pages(), or where that fails, pagemap.
+ */
+static void reads_what_is_present(bool refused)
+{
+	pid_t pid = start(vmm_has_first);
+	struct braid_vm_memory vm;
+	u8 bytes[2];
+
+	if (refused)
+		refuse_move_pages();
+	NEED(pid && !braid_vm_memory_open(&vm, pid));
+	CHECK_EQ(braid_vm_memory_read(&vm, (uintptr_t)memory + 4095, bytes, 2), -ENODATA);
+	CHECK_EQ(braid_vm_memory_read(&vm, (uintptr_t)memory + 4096, bytes, 1), -ENODATA);
+	CHECK_EQ(vm.by_pagemap, false);
+	CHECK_EQ(braid_vm_memory_read(&vm, (uintptr_t)memory + 5, bytes, 1), 0);
+	CHECK_EQ(bytes[0], 0x5a);
+	CHECK_EQ(vm.by_pagemap, refused);
+	CHECK_EQ(braid_vm_memory_read(&vm, (uintptr_t)memory + 4095, bytes, 2), -ENODATA);
+	CHECK(!braid_vm_memory_present(&vm, (uintptr_t)memory + 4096, 1));
+	stop(pid);
+	CHECK_EQ(braid_vm_memory_read(&vm, (uintptr_t)memory + 5, bytes, 1), -ESRCH);
+	braid_vm_memory_close(&vm);
+}
+
+static void by_move_pages(void)
+{
+	if (syscall(SYS_move_pages, 0L, 0L, NULL, NULL, NULL, 0L)) {
+		printf("skip %s: no move_pages()\n", __func__);
+		return;
+	}
+	reads_what_is_present(false);
+}
+
+static void by_pagemap(void)
+{
+	int status, before = check_failures;
+	pid_t child;
+
+	fflush(NULL);
+	child = fork();
+	if (!child) {
+		reads_what_is_present(true);
+		_exit(check_failures != before);
+	}
+	NEED(child > 0 && waitpid(child, &status, 0) == child);
+	CHECK(WIFEXITED(status) && !WEXITSTATUS(status));
+}
+
 int main(void)
 {
 	memory = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	NEED(memory != MAP_FAILED);
 	RUN(who_may_not_read);	/* without the process that reads */
+	RUN(by_pagemap);
+	RUN(by_move_pages);
 	NEED(!braid_vm_reader_start());
+	RUN(by_move_pages);	/* of that process */
 	RUN(the_reader_is_killed);
 	RUN(a_read_that_hangs);
 	RUN(one_of_many_hangs);

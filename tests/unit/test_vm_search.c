@@ -146,7 +146,7 @@ static void put_region(const struct vm *vm, const struct chunk *chunks, u32 nr, 
 	}
 }
 
-static struct braid_vm_search search(const struct vm *vm, struct braid_vm_region *regions)
+static struct braid_vm_search search(struct vm *vm, struct braid_vm_region *regions)
 {
 	struct braid_vm_search s;
 
@@ -154,7 +154,7 @@ static struct braid_vm_search search(const struct vm *vm, struct braid_vm_region
 	return s;
 }
 
-static void check_region(const struct vm *vm, const struct braid_vm_region *region,
+static void check_region(struct vm *vm, const struct braid_vm_region *region,
 			 const struct chunk *chunks, u32 nr)
 {
 	static u8 want[PAGE], got[3 * PAGE];
