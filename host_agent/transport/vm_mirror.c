@@ -11,24 +11,40 @@
 
 #define DOWN_NS		1000000000ULL	/* a kernel that ends lives so long after it was LIVE */
 #define SETTLE_STEP_NS	1000000
+#define BEACON_NS	1000000000ULL	/* between looks at it at rest ... */
+#define TABLES_NS	4000000000ULL	/* ... and at the tables */
 #define REST_MIN_NS	1000000ULL
-#define REST_MAX_NS	16000000ULL	/* a clock is bounded by how far looks are apart */
+#define REST_MAX_NS	32000000ULL
+#define EARLY_MAX_NS	16000000ULL	/* a clock is bounded by how far looks are apart ... */
+#define EARLY_NS	20000000000ULL	/* ... above all of those of this time */
 
 /* The head ------------------------------------------------------------------------------------- */
 
 static void vm_mirror_add_head(struct braid_vm_mirror *m, struct braid_vm_head *to)
 {
-	const struct braid_section *sections = m->sb.sections;
 	struct braid_vm_batch *b = &m->batch;
 
-	braid_vm_batch_add_beacon(b, &to->beacon, sizeof(to->beacon));
 	braid_vm_batch_add(b, 0, &to->region, sizeof(to->region));
 	braid_vm_batch_add(b, offsetof(struct braid_superblock, buffers_seq), &to->buffers_seq,
 			   sizeof(to->buffers_seq));
-	braid_vm_batch_add(b, sections[BRAID_SECTION_MAILBOX].offset +
-			   offsetof(struct braid_mailbox, guest_heartbeat), &to->beat,
-			   sizeof(to->beat));
-	braid_vm_batch_add(b, sections[BRAID_SECTION_CLOCK].offset, &to->cells, sizeof(to->cells));
+}
+
+static void vm_mirror_add_beat(struct braid_vm_mirror *m)
+{
+	braid_vm_batch_add(&m->batch, m->sb.sections[BRAID_SECTION_MAILBOX].offset +
+			   offsetof(struct braid_mailbox, guest_heartbeat), &m->beat_seen,
+			   sizeof(m->beat_seen));
+}
+
+static void vm_mirror_add_beacon(struct braid_vm_mirror *m, struct braid_vm_head *to)
+{
+	braid_vm_batch_add_beacon(&m->batch, &to->beacon, sizeof(to->beacon));
+}
+
+static void vm_mirror_add_cells(struct braid_vm_mirror *m, struct braid_vm_head *to)
+{
+	braid_vm_batch_add(&m->batch, m->sb.sections[BRAID_SECTION_CLOCK].offset, &to->cells,
+			   sizeof(to->cells));
 }
 
 static bool vm_mirror_is_same(const struct braid_vm_mirror *m, const struct braid_vm_head *head)
@@ -46,14 +62,14 @@ static bool vm_mirror_is_same(const struct braid_vm_mirror *m, const struct brai
 static bool vm_mirror_beats(struct braid_vm_mirror *m, u64 now_ns)
 {
 	struct braid_mailbox *box = braid_vm_mirror_section(m, BRAID_SECTION_MAILBOX);
-	u64 steps = m->now.beat - m->beat, elapsed_us = (now_ns - m->beat_ns) / 1000;
+	u64 steps = m->beat_seen - m->beat, elapsed_us = (now_ns - m->beat_ns) / 1000;
 	u64 most = (2 * elapsed_us + 1000000) * (m->sb.counter_hz / 1000000 + 1);
 
 	if (!steps)
 		return false;
-	box->guest_heartbeat = m->now.beat;
+	box->guest_heartbeat = m->beat_seen;
 	m->unbeaten_ns = steps <= most ? m->looked_ns : 0;
-	m->beat = m->now.beat;
+	m->beat = m->beat_seen;
 	m->beat_ns = now_ns;
 	return steps <= most;
 }
@@ -69,20 +85,50 @@ static bool vm_mirror_prove(struct braid_vm_mirror *m)
 	for (k = 0; k < m->nr_rings; k++)
 		any |= braid_vm_ring_prove(&m->rings[k].r);
 	m->proven = m->turn;
+	m->staged = false;
 	return any;
 }
 
 /* Each step of a turn uses what the step before it had read, and adds what is to be read next. */
 
+/*
+ * While nothing is copied, a turn begins with a brief look: each page costs a third of a
+ * microsecond, each line of the cache a tenth. The beacon is needed to prove something, and before
+ * anything is kept aside, which is the second look's; clock cells are needed if they may be copied.
+ */
 static void vm_mirror_begin_turn(struct braid_vm_mirror *m)
 {
 	size_t k;
 
 	m->now_ns = braid_vm_mirror_now_ns();
 	m->news = false;
+	if (!m->brief || m->staged || m->now_ns - m->beacon_ns >= BEACON_NS) {
+		vm_mirror_add_beacon(m, &m->now);
+		m->beacon_ns = m->now_ns;
+	}
 	vm_mirror_add_head(m, &m->now);
+	vm_mirror_add_beat(m);
+	if (!m->brief || braid_vm_mirror_wants_cells(m))
+		vm_mirror_add_cells(m, &m->now);
 	for (k = 0; k < m->nr_rings; k++)
-		braid_vm_ring_look(&m->rings[k].r, &m->batch);
+		braid_vm_ring_look(&m->rings[k].r, &m->batch, m->brief);
+}
+
+/* Return: whether a brief look shows that a thorough one is needed: the turn begins with that. */
+static bool vm_mirror_begins_anew(struct braid_vm_mirror *m)
+{
+	bool any = m->now.buffers_seq != m->next.buffers_seq;
+	size_t k;
+
+	if (!m->brief)
+		return false;
+	for (k = 0; k < m->nr_rings && !any; k++)
+		any = braid_vm_ring_has_news(&m->rings[k].r);
+	if (!any)
+		return false;
+	m->brief = false;
+	vm_mirror_begin_turn(m);
+	return true;
 }
 
 /* Return: whether the turn goes on: in the same region, with the same table of buffers. */
@@ -116,7 +162,8 @@ static bool vm_mirror_choose(struct braid_vm_mirror *m)
 		if (m->rings[k].r.placed || m->rings[k].r.left)
 			continue;
 		braid_vm_mirror_place(m, &m->rings[k].r);
-		braid_vm_ring_look(&m->rings[k].r, &m->batch);	/* it is about to be lapped */
+		/* At once: it is about to be lapped. */
+		braid_vm_ring_look(&m->rings[k].r, &m->batch, false);
 	}
 	if (!braid_vm_mirror_read(m, m->now_ns))
 		return false;
@@ -145,6 +192,7 @@ static u32 vm_mirror_eighths(const struct braid_vm_ring *r)
 /* Turns are as rare as the fastest ring permits: each costs several reads, whatever they bring. */
 static void vm_mirror_pace(struct braid_vm_mirror *m)
 {
+	u64 longest_ns = m->now_ns - m->begun_ns < EARLY_NS ? EARLY_MAX_NS : REST_MAX_NS;
 	u32 most = 0, eighths;
 	size_t k;
 
@@ -156,8 +204,8 @@ static void vm_mirror_pace(struct braid_vm_mirror *m)
 		     most ? m->rest_ns : 2 * m->rest_ns;
 	if (m->rest_ns < REST_MIN_NS)
 		m->rest_ns = REST_MIN_NS;
-	if (m->rest_ns > REST_MAX_NS)
-		m->rest_ns = REST_MAX_NS;
+	if (m->rest_ns > longest_ns)
+		m->rest_ns = longest_ns;
 }
 
 u64 braid_vm_mirror_rest_ns(const struct braid_vm_mirror *m)
@@ -181,13 +229,19 @@ static bool vm_mirror_look_again(struct braid_vm_mirror *m)
 	size_t k;
 
 	vm_mirror_pace(m);
-	if (!vm_mirror_copies(m) && !braid_vm_mirror_cells_are_due(m) &&
+	m->brief = !vm_mirror_copies(m);
+	braid_vm_batch_then(&m->batch);
+	if (m->brief && !braid_vm_mirror_cells_are_due(m) &&
 	    m->now.region.state != BRAID_STATE_DOWN)
 		return false;
 	for (k = 0; k < m->nr_rings; k++)
 		braid_vm_ring_again(&m->rings[k].r, &m->batch);
+	vm_mirror_add_beacon(m, &m->then);
 	vm_mirror_add_head(m, &m->then);
-	braid_vm_mirror_add_tables(m);
+	vm_mirror_add_cells(m, &m->then);
+	if (!m->brief || m->now.region.state == BRAID_STATE_DOWN ||
+	    m->now_ns - m->tables_ns >= TABLES_NS)
+		braid_vm_mirror_add_tables(m);
 	return true;
 }
 
@@ -209,7 +263,7 @@ static bool vm_mirror_down(struct braid_vm_mirror *m, bool copied)
 
 static void vm_mirror_second_look(struct braid_vm_mirror *m)
 {
-	bool copied = vm_mirror_copies(m);
+	bool copied = !m->brief;
 	size_t k;
 
 	if (!vm_mirror_is_same(m, &m->then)) {
@@ -221,6 +275,7 @@ static void vm_mirror_second_look(struct braid_vm_mirror *m)
 			m->rings[k].r.nr = 0;	/* (R3) it may be another ring's */
 		braid_vm_ring_stage(&m->rings[k].r);
 	}
+	m->staged |= copied;
 	braid_vm_mirror_copy_tables(m, m->now_ns);
 	if (m->now.region.state == BRAID_STATE_DOWN)
 		m->news |= vm_mirror_down(m, copied);
@@ -236,11 +291,13 @@ static bool vm_mirror_step(struct braid_vm_mirror *m)
 		vm_mirror_begin_turn(m);
 		return true;
 	case BRAID_VM_LOOKED:
+		if (vm_mirror_begins_anew(m)) {
+			m->step = BRAID_VM_LOOKED;
+			return true;
+		}
 		return vm_mirror_first_look(m) && vm_mirror_choose(m);
 	case BRAID_VM_CHOSEN:
 		vm_mirror_copy(m);
-		return true;
-	case BRAID_VM_COPIED:
 		return vm_mirror_look_again(m);
 	default:
 		vm_mirror_second_look(m);

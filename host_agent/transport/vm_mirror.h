@@ -81,7 +81,8 @@ bool braid_vm_mirror_gather(struct braid_vm_mirror *m);
 /**
  * braid_vm_mirror_rest_ns - how long the next turn can wait
  *
- * So long that a turn copies an eighth of a ring, or a quarter of what it can copy; at most 16 ms.
+ * So long that a turn copies an eighth of a ring, or a quarter of what it can copy; at most 32 ms,
+ * in the first 20 s 16 ms.
  */
 u64 braid_vm_mirror_rest_ns(const struct braid_vm_mirror *m);
 

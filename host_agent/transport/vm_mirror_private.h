@@ -21,7 +21,6 @@ struct braid_vm_head {
 		u64 incarnation;
 	} region;
 	u32 buffers_seq;
-	u64 beat;
 	struct braid_clock_cells cells;
 };
 
@@ -49,25 +48,29 @@ struct braid_vm_mirror {
 		struct braid_symbol_table symbols;
 		struct braid_comm_table comms;
 	} tables;
+	u64 beat_seen;			/* the heartbeat at the first look */
 	u64 beat;			/* as it was last seen, and when */
 	u64 beat_ns;
 	u64 unbeaten_ns;		/* the last look that did not show it; 0: none */
 	u64 looked_ns;			/* the look before this one ... */
 	u64 begun_ns;			/* ... and the first one */
 	u64 live_ns;			/* when the region was last seen LIVE; 0: never */
+	u64 beacon_ns;			/* when the first look last included the beacon */
 	u64 absent_ns;			/* since when it can't be read; 0: it can */
 	u64 comms_ns;			/* when the comms were copied last */
 	u64 now_ns;			/* before this turn's first look */
 	u64 seek_ns;			/* when the next search for another region is due */
 	u64 other_nonce, other_beat;	/* of the other region that the last one found */
 	u64 rest_ns;			/* until the next turn */
-	u64 cells_ns;			/* when clock cells were copied last */
+	u64 cells_ns;			/* when clock cells were copied last ... */
+	u64 tables_ns;			/* ... and the second look last had the tables */
 	enum braid_vm_step {		/* of a turn: what was read last */
-		BRAID_VM_BEGIN, BRAID_VM_LOOKED, BRAID_VM_CHOSEN, BRAID_VM_COPIED,
-		BRAID_VM_LOOKED_AGAIN,
+		BRAID_VM_BEGIN, BRAID_VM_LOOKED, BRAID_VM_CHOSEN, BRAID_VM_LOOKED_AGAIN,
 	} step;
 	bool done;			/* the turn has no more steps */
 	bool news;			/* there are new events */
+	bool staged;			/* events may be kept aside that are not proven */
+	bool brief;			/* the last turn copied nothing: the first look is brief */
 	u64 turn, proven;		/* number of this turn; of the last one proven */
 };
 
@@ -115,6 +118,12 @@ void braid_vm_mirror_gone(struct braid_vm_mirror *m, const char *why);
 bool braid_vm_mirror_read(struct braid_vm_mirror *m, u64 now_ns);
 
 /*
+ * Whether the first look is to have the clock cells. The clock's bound becomes smaller with each
+ * narrow poll sample, but ever less.
+ */
+bool braid_vm_mirror_wants_cells(const struct braid_vm_mirror *m);
+
+/*
  * Whether the first look shows that clock cells are to be copied, and tables with them. Tables that
  * new events refer to are copied in the turn that copies the events.
  */
@@ -123,7 +132,7 @@ bool braid_vm_mirror_cells_are_due(struct braid_vm_mirror *m);
 /* Adds the tables' heads to the second look. */
 void braid_vm_mirror_add_tables(struct braid_vm_mirror *m);
 
-/* Copies those that the second look shows to have changed, the clock cells and the heartbeat. */
+/* Copies those that the second look shows to have changed, and the clock cells. */
 void braid_vm_mirror_copy_tables(struct braid_vm_mirror *m, u64 now_ns);
 
 #endif /* BRAID_TRANSPORT_VM_MIRROR_PRIVATE_H */

@@ -138,24 +138,24 @@ static void vm_mirror_copy_poll(struct braid_vm_mirror *m)
 	struct braid_clock_cells *to = braid_vm_mirror_section(m, BRAID_SECTION_CLOCK);
 
 	if (vm_mirror_copy_line(m, offsetof(struct braid_clock_cells, poll_seq)))
-		to->poll_host_ns = (s64)(to->poll_counter - m->now.beat) > 0 ? m->unbeaten_ns : 0;
+		to->poll_host_ns = (s64)(to->poll_counter - m->beat_seen) > 0 ? m->unbeaten_ns : 0;
 }
 
-/* The clock's bound becomes smaller with each narrow poll sample, but ever less. */
-static bool vm_mirror_cells_may_be_copied(const struct braid_vm_mirror *m)
+bool braid_vm_mirror_wants_cells(const struct braid_vm_mirror *m)
 {
 	u64 since_ns = m->now_ns - m->cells_ns;
 
 	return !m->cells_ns || since_ns >= CELLS_NS ||
-	       (m->now_ns - m->unbeaten_ns < NARROW_NS &&
-		since_ns >= (m->now_ns - m->begun_ns) / CELLS_SHARE);
+	       since_ns >= (m->now_ns - m->begun_ns) / CELLS_SHARE;
 }
 
 bool braid_vm_mirror_cells_are_due(struct braid_vm_mirror *m)
 {
 	const struct braid_clock_cells *cells = braid_vm_mirror_section(m, BRAID_SECTION_CLOCK);
+	bool narrow = m->now_ns - m->unbeaten_ns < NARROW_NS;
 
-	return vm_mirror_cells_may_be_copied(m) &&
+	return braid_vm_mirror_wants_cells(m) &&
+	       (!m->cells_ns || m->now_ns - m->cells_ns >= CELLS_NS || narrow) &&
 	       (cells->poll_seq != m->now.cells.poll_seq ||
 		cells->wall_seq != m->now.cells.wall_seq || cells->vm_seq != m->now.cells.vm_seq);
 }
@@ -164,6 +164,7 @@ void braid_vm_mirror_add_tables(struct braid_vm_mirror *m)
 {
 	const struct braid_section *sections = m->sb.sections;
 
+	m->tables_ns = m->now_ns;
 	braid_vm_batch_add(&m->batch, sections[BRAID_SECTION_DIRECTORY].offset,
 			   &m->tables.directory, sizeof(m->tables.directory));
 	braid_vm_batch_add(&m->batch, sections[BRAID_SECTION_SYMBOLS].offset, &m->tables.symbols,
@@ -178,6 +179,8 @@ void braid_vm_mirror_copy_tables(struct braid_vm_mirror *m, u64 now_ns)
 	vm_mirror_copy_line(m, offsetof(struct braid_clock_cells, wall_seq));
 	vm_mirror_copy_poll(m);
 	vm_mirror_copy_line(m, offsetof(struct braid_clock_cells, vm_seq));
+	if (m->tables_ns != m->now_ns)
+		return;
 	vm_mirror_copy_directory(m, now_ns);
 	vm_mirror_copy_symbols(m, now_ns);
 	vm_mirror_copy_comms(m, now_ns);

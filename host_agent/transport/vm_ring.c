@@ -312,7 +312,7 @@ void braid_vm_ring_leave(struct braid_vm_ring *r)
 	r->window = r->nr = 0;
 }
 
-void braid_vm_ring_look(struct braid_vm_ring *r, struct braid_vm_batch *batch)
+void braid_vm_ring_look(struct braid_vm_ring *r, struct braid_vm_batch *batch, bool brief)
 {
 	u32 n = r->map.nr_slots;
 
@@ -320,10 +320,14 @@ void braid_vm_ring_look(struct braid_vm_ring *r, struct braid_vm_batch *batch)
 	r->window = 0;
 	if (!r->placed || r->left)
 		return;
-	r->window = n < BRAID_VM_RING_WINDOW ? n : BRAID_VM_RING_WINDOW;
+	r->window = brief ? 1 : n < BRAID_VM_RING_WINDOW ? n : BRAID_VM_RING_WINDOW;
 	vm_ring_add_slots(r, batch, r->look.slots);
 	if (r->begun)
 		vm_ring_add_state(r, batch, r->from_id, &r->look.states[0]);
+	if (r->coming && !brief)
+		vm_ring_add_state(r, batch, r->coming_id, &r->coming_state);
+	else
+		r->coming = false;
 }
 
 /* Whether a commit word is another one, and a former one's or a later one of its sub-buffer. */
@@ -369,6 +373,26 @@ static bool vm_ring_has_next(struct braid_vm_ring *r)
 	return r->placed && braid_slot_state(word) == BRAID_SLOT_OPEN;
 }
 
+bool braid_vm_ring_has_news(const struct braid_vm_ring *r)
+{
+	u64 word = r->look.slots[0];
+	s64 ahead = braid_position_diff(braid_slot_position(word), r->next);
+
+	if (!r->window)
+		return !r->left;	/* where it is has to be found */
+	if (r->begun)
+		return r->look.states[0].commit != r->commit;
+	return vm_ring_slot_is_valid(r, word, vm_ring_slot(r, r->next)) &&
+	       (ahead > 0 || (!ahead && braid_slot_state(word) != BRAID_SLOT_CLAIMED));
+}
+
+/* Whether the first look has the state of a slot's sub-buffer, which was opened since the last. */
+static bool vm_ring_has_come(const struct braid_vm_ring *r, u32 k)
+{
+	return r->coming && k == r->begun && braid_slot_id(r->look.slots[k]) == r->coming_id &&
+	       braid_commit_position(r->coming_state.commit) == vm_ring_after(r->next, k);
+}
+
 void braid_vm_ring_choose(struct braid_vm_ring *r, struct braid_vm_batch *batch)
 {
 	u32 k;
@@ -385,7 +409,10 @@ void braid_vm_ring_choose(struct braid_vm_ring *r, struct braid_vm_batch *batch)
 		    braid_slot_id(word) > r->map.nr_slots ||
 		    r->staged[vm_ring_slot(r, position)].commit)
 			break;
-		vm_ring_add_state(r, batch, braid_slot_id(word), &r->look.states[k]);
+		if (vm_ring_has_come(r, k))
+			r->look.states[k] = r->coming_state;
+		else
+			vm_ring_add_state(r, batch, braid_slot_id(word), &r->look.states[k]);
 	}
 	r->nr = k;
 }
@@ -485,6 +512,14 @@ static void vm_ring_stage_one(struct braid_vm_ring *r, u32 k)
 	r->id = id;
 }
 
+/* A writer opens a slot with the sub-buffer that was in it, unless a reader in the guest swaps. */
+static void vm_ring_foresee(struct braid_vm_ring *r, u32 staged)
+{
+	r->coming = staged < r->window &&
+		    braid_slot_id(r->second.slots[staged]) <= r->map.nr_slots;
+	r->coming_id = r->coming ? braid_slot_id(r->second.slots[staged]) : 0;
+}
+
 void braid_vm_ring_stage(struct braid_vm_ring *r)
 {
 	u32 nr = r->nr, k;
@@ -510,6 +545,7 @@ void braid_vm_ring_stage(struct braid_vm_ring *r)
 		r->unseen = false;
 	}
 	r->slot = !r->begun && k < r->window ? r->second.slots[k] : 0;
+	vm_ring_foresee(r, k);
 }
 
 /* Proof ---------------------------------------------------------------------------------------- */

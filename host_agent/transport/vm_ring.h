@@ -45,6 +45,10 @@ struct braid_vm_ring {
 	/* Else, the slot's word at the second look; 0: unknown. */
 	u64 slot;
 
+	/* Sub-buffer in the original that the first position after what is copied will have. */
+	u32 coming_id;
+	bool coming;			/* it is known */
+
 	/* Copied, and not proven: commit words and ids in the copy, by slot; 0: none. */
 	struct braid_vm_staged {
 		u64 commit;
@@ -56,6 +60,7 @@ struct braid_vm_ring {
 	u32 window;			/* slots looked at */
 	u32 nr;				/* sub-buffers to be copied: consecutive, from next on */
 	struct braid_vm_ring_look look, second;
+	struct braid_subbuf_state coming_state;	/* read with the first look, after its slots */
 };
 
 struct braid_vm_batch;
@@ -88,8 +93,16 @@ void braid_vm_ring_place(struct braid_vm_ring *r, const struct braid_ring_privat
 /** braid_vm_ring_leave - read it no more; what is kept aside can still be proven */
 void braid_vm_ring_leave(struct braid_vm_ring *r);
 
-/** braid_vm_ring_look - add a turn's first look: slots, and the state of what is begun */
-void braid_vm_ring_look(struct braid_vm_ring *r, struct braid_vm_batch *batch);
+/**
+ * braid_vm_ring_look - add a turn's first look: slots, and the state of what is begun
+ * @r: the ring
+ * @batch: to add to
+ * @brief: only what braid_vm_ring_has_news() needs
+ */
+void braid_vm_ring_look(struct braid_vm_ring *r, struct braid_vm_batch *batch, bool brief);
+
+/** braid_vm_ring_has_news - whether a look shows that there may be something to copy */
+bool braid_vm_ring_has_news(const struct braid_vm_ring *r);
 
 /**
  * braid_vm_ring_lives - whether a look shows something that the guest wrote after the last turn

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "host_agent/transport/endpoint.h"
-#include "host_agent/transport/vm_memory.h"
+#include "host_agent/transport/vm_mirror_private.h"
 #include "tests/unit/check.h"
 #include "tests/unit/need.h"
 #include "tests/unit/vm_follower.h"
@@ -113,6 +113,36 @@ static void reads_once_for_many_polls(void)
 	vm_follower_end(&f);
 }
 
+/*
+ * With nothing new a turn looks at one slot of each ring. It misses nothing: the next event makes
+ * it look at all, and all that the ring has is copied in the same turn.
+ */
+static void looks_briefly_at_rest(void)
+{
+	struct vm_follower f;
+	u64 k, written = 0;
+
+	vm_follower_begin(&f, region_path, &usual, NONCE);
+	vm_follower_attach(&f);
+	for (k = 0; k < 100; k++) {
+		bool news = k % 20 == 10, rest = k > 2 && !news && k % 20 != 11;
+
+		if (news) {
+			fake_guest_write(f.g, k / 20 % 2, 400);	/* several sub-buffers */
+			written += 400;
+		}
+		braid_vm_mirror_pull(f.mirror);
+		CHECK_EQ(braid_vm_mirror_unproven(f.mirror), news ? 400 : 0);
+		if (rest || news)
+			CHECK_EQ(f.mirror->rings[0].r.window, rest ? 1 : usual.nr_slots);
+		fake_guest_look(f.g);
+	}
+	CHECK_EQ(vm_follower_read(&f, 0, 0) + vm_follower_read(&f, 0, 1), written);
+	CHECK_EQ(f.wrong + f.faults, 0);
+	vm_follower_detach(&f);
+	vm_follower_end(&f);
+}
+
 int main(void)
 {
 	int fd = mkstemp(region_path);
@@ -121,6 +151,7 @@ int main(void)
 	close(fd);
 	RUN(shares_all_reads);
 	RUN(reads_once_for_many_polls);
+	RUN(looks_briefly_at_rest);
 	unlink(region_path);
 	return VERDICT();
 }
