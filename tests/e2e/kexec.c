@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Boots another kernel without the firmware, in the guest: kexec KERNEL INITRD COMMAND-LINE loads it,
- * kexec alone boots it.
+ * Boots another kernel without the firmware, in the guest: kexec KERNEL INITRD COMMAND-LINE loads
+ * it, kexec alone boots it.
  */
 #include <fcntl.h>
 #include <linux/reboot.h>

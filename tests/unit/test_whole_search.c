@@ -76,8 +76,9 @@ static u32 search(struct braid_vm_region *regions, u32 most)
 /* The guest has a file with pages of its memory in its page cache: copies of beacons. */
 static void put_copies(void)
 {
-	memcpy(memory.vm - PAGE, memory.vm + 2 * STEP, PAGE);		/* of chunk 0, before it */
-	memcpy(memory.vm + 4 * STEP - 2 * PAGE, memory.vm + STEP, PAGE);	/* at a usual place */
+	/* Of chunk 0, before it; of chunk 1, at a usual place. */
+	memcpy(memory.vm - PAGE, memory.vm + 2 * STEP, PAGE);
+	memcpy(memory.vm + 4 * STEP - 2 * PAGE, memory.vm + STEP, PAGE);
 }
 
 static void finds_regions(void)
