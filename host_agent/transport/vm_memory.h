@@ -72,7 +72,8 @@ bool braid_vm_memory_present(const struct braid_vm_memory *vm, u64 address, u64 
  * @bytes: of it
  *
  * Return: 0; -ENODATA (a page is not present; nothing was read); -EFAULT (not mapped any more);
- * -ESRCH (the process has ended); -ETIMEDOUT (userfaultfd); another -errno. Without braid_fail(): a search goes on.
+ * -ESRCH (the process has ended); -ETIMEDOUT (userfaultfd); another -errno. Without braid_fail():
+ * a search goes on.
  */
 int braid_vm_memory_read(struct braid_vm_memory *vm, u64 address, void *to, size_t bytes);
 
