@@ -35,7 +35,7 @@ endef
 # kbuild knows best what is out of date.
 $(B)/guest-%/tracebraid.ko: FORCE
 	$(call kbuild,$(B)/guest-$*,guest_driver/Kbuild,$(call kdir,$*),$(if $(filter %-uml,$*),ARCH=um) \
-		BRAID_TEST_MODULES="$(BRAID_TEST_MODULES)")
+		$(if $(filter %-arm64-64k,$*),ARCH=arm64 CROSS_COMPILE=aarch64-linux-gnu-) BRAID_TEST_MODULES="$(BRAID_TEST_MODULES)")
 
 $(B)/kunit-%/tracebraid_kunit.ko: FORCE
 	$(call kbuild,$(B)/kunit-$*,tests/kunit/Kbuild,$(B)/kernels/$*,$(if $(filter uml uml-%,$*),ARCH=um))

@@ -25,8 +25,8 @@ TEST_MODULES	:= $(addprefix tests/e2e/,storm/storm.o storm/lap.o storm/unstable.
 		   subevents/subevents.o nested/pairs.o wakes/wakes.o) tests/bench/guest_ring/guest_ring.o
 # The release of a kernel that tests/kernels/build.sh has made.
 made		= $(shell cat $(B)/kernels/$(1)/include/config/kernel.release)
-# The flavours among them that fetch.sh gets.
-FLAVOURS	= $(patsubst newest-%,%,$(patsubst newest,generic,$(filter newest% arm64%,$(TEST_NAMES))))
+# The flavours among them that fetch.sh gets; arm64-64k is built.
+FLAVOURS	= $(patsubst newest-%,%,$(patsubst newest,generic,$(filter-out arm64-64k,$(filter newest% arm64%,$(TEST_NAMES)))))
 test-drivers	= $(foreach krel,$(1),$(B)/guest-$(krel)/tracebraid.ko)
 build-drivers	= $(if $(1),$(MAKE) BRAID_TEST_MODULES="$(2)" $(call test-drivers,$(1)))
 
@@ -221,11 +221,12 @@ E2E_UML		= $(if $(filter all uml,$(or $(KERNELS),all)),$(if $(CASE),$(filter $(s
 
 check-e2e:
 	@tests/packages.sh build forms library driver guests libvirt $(if $(E2E_UML),kunit)
-	@tests/qemu/fetch.sh x86 $(if $(filter arm64%,$(FLAVOURS)),arm)
+	@tests/qemu/fetch.sh x86 $(if $(filter arm64%,$(TEST_NAMES)),arm)
 	@$(if $(E2E_UML),tests/kernels/build.sh uml)
 	@$(if $(FLAVOURS),tests/kernels/fetch.sh $(FLAVOURS))
-	@$(if $(filter arm64%,$(FLAVOURS)),tests/packages.sh arm64; \
+	@$(if $(filter arm64%,$(TEST_NAMES)),tests/packages.sh arm64; \
 		[ -e $(B)/kernels/arm64.missing ] || tests/kernels/sysroot.sh arm64)
+	@$(if $(filter arm64-64k,$(TEST_NAMES)),tests/packages.sh kunit; tests/kernels/build.sh arm64-64k)
 	@$(MAKE) -j$(NPROC) e2e-run
 
 .PHONY: e2e-run

@@ -10,7 +10,7 @@ A64_MAKE	= PKG_CONFIG_LIBDIR=$(A64_LIB)/pkgconfig:$(A64_ROOT)/usr/share/pkgconfi
 # The test modules that are not x86's.
 A64_MODULES	:= $(addprefix tests/e2e/,storm/storm.o storm/lap.o buffers/buffers.o subevents/subevents.o)
 A64_KERNELS	:= arm64 arm64-16k
-A64_RELEASES	:= %-arm64 %-arm64-16k
+A64_RELEASES	:= %-arm64 %-arm64-16k %-arm64-64k
 
 # False positives of GCC 12.
 $(B)/obj/tests/unit/test_follow.o $(B)/obj/tests/unit/test_times.o: CFLAGS += -Wno-dangling-pointer

@@ -28,9 +28,10 @@ OLDEST_KERNEL = next(iter(KERNEL_PACKAGES))
 # The newest kernel that Debian packages, got by tests/kernels/fetch.sh, and its flavours.
 NEWEST_KERNELS = ("newest", "newest-rt", "newest-cloud")
 
-# Debian's stable one for arm64, with pages of 4 and 16 KiB, got by the same script. `make check`
-# runs two cases, others run on request.
-ARM64_KERNELS = ("arm64", "arm64-16k")
+# Debian's stable one for arm64, with pages of 4 and 16 KiB, got by the same script, and one with
+# pages of 64 KiB, built by tests/kernels/build.sh. `make check` runs two cases, others run on
+# request.
+ARM64_KERNELS = ("arm64", "arm64-16k", "arm64-64k")
 
 # A kernel with debug checks: built by tests/kernels/build.sh, run on request, and this much slower.
 DEBUG_KERNEL = "debug"

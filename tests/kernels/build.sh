@@ -1,11 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Builds a kernel for tests from Debian's source, unless it exists: build.sh uml|debug [SERIES]
+# Builds a kernel for tests from Debian's source, unless it exists:
+# build.sh uml|debug|arm64-64k [SERIES]
 #
 # SERIES is that of the installed linux-source, or of one that suite.sh gets, such as 6.12, or "newest": what
 # linux-source of stable's backports depends on. build/kernels/KIND, or build/kernels/KIND-SERIES,
 # is then a link to its kbuild folder, as for "make -C build/kernels/KIND M=...". The folder itself
-# is in the user's cache, under a hash of all its inputs, and survives `make clean`.
+# is in the user's cache, under a hash of all its inputs, and survives `make clean`. Of arm64-64k
+# the links are as those that fetch.sh makes.
 # Several may run at a time.
 set -eu
 
@@ -18,6 +20,7 @@ die() {
 unset MAKEFLAGS MFLAGS MAKELEVEL ARCH KBUILD_OUTPUT O V
 
 kind=${1:-}
+cross=''
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
 build=$(CDPATH='' cd -- "$here/../.." && pwd)/build
 config=$(cat "$here/$kind.config")
@@ -34,7 +37,11 @@ name=$kind${2:+-$2}
 case $kind in
 uml) arch=um targets='linux modules' image=linux lasts='4 minutes' ;;
 debug) arch=x86 targets='bzImage modules' image=arch/x86/boot/bzImage lasts='10 minutes' ;;
-*) die "usage: build.sh uml|debug [SERIES]" ;;
+arm64-64k)
+	arch=arm64 targets='Image modules' image=arch/arm64/boot/Image lasts='6 minutes'
+	cross=aarch64-linux-gnu-
+	;;
+*) die "usage: build.sh uml|debug|arm64-64k [SERIES]" ;;
 esac
 # Since 6.2 tinyconfig chooses it, and it excludes other options of the fragment.
 [ "$series" = 6.1 ] || config="$config
@@ -70,8 +77,13 @@ left_out="*/tools/perf/*
 */drivers/scsi/*.[ch]
 */drivers/iio/*.[ch]
 */drivers/usb/*.[ch]
-$package/arch/a*/*.[chS]
-$package/arch/[b-tv-w]*/*.[chS]
+"
+case $arch in
+arm64) fix='' left_out="$left_out$package/arch/[b-z]*/*.[chS]" ;;
+*) left_out="$left_out$package/arch/a*/*.[chS]
+$package/arch/[b-tv-w]*/*.[chS]" ;;
+esac
+left_out="$left_out
 *.dts
 *.dtsi"
 hash_of() {
@@ -83,7 +95,16 @@ log=$out.log
 
 link_to_it() {
 	mkdir -p "$build/kernels"
-	ln -sfn "$out" "$build/kernels/$name"
+	if [ "$arch" = arm64 ]; then
+		release=$(cat "$out/include/config/kernel.release")
+		mkdir -p "$out/$release"
+		ln -sfn "../$image" "$out/$release/vmlinuz"
+		ln -sfn .. "$out/$release/build"
+		ln -sfn "$out/$release" "$build/kernels/$release"
+		ln -sfn "$release" "$build/kernels/$name"
+	else
+		ln -sfn "$out" "$build/kernels/$name"
+	fi
 }
 
 # A finished kernel has a stamp; a second run waits for the first.
@@ -111,12 +132,12 @@ unpack() (
 	printf '%s\n' "$left_out" >"$source.left-out"
 	read_tarball | nice tar -xJ -C "$source" --strip-components=1 --exclude-from="$source.left-out" &&
 		[ -e "$source/Makefile" ] &&
-		sed -i "$fix" "$source/$fixed" &&
+		if [ -n "$fix" ]; then sed -i "$fix" "$source/$fixed"; fi &&
 		touch "$source/ready"
 )
 
 kmake() {
-	nice make -C "$source" ARCH="$arch" O="$out" -j"$(nproc)" "$@"
+	nice make -C "$source" ARCH="$arch" CROSS_COMPILE="$cross" O="$out" -j"$(nproc)" "$@"
 }
 
 # Options of the fragment that Kconfig drops would otherwise go unnoticed.
