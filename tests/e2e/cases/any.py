@@ -2,7 +2,9 @@
 """Cases of guests without a device of ours: the region lies in their own memory, which the host only reads."""
 
 import json
+import mmap
 import os
+import pathlib
 import re
 import time
 
@@ -308,34 +310,71 @@ def memory_of(pid):
         path = f"/proc/{pid}/fd/{fd}"
         if "memfd:" in os.readlink(path):
             blocks += os.stat(path).st_blocks * 512
-    return {"resident": resident_of(pid), "file": blocks,
-            "huge": -sum(int(n) << 10 for n in re.findall(r"^AnonHugePages:\s+(\d+)", text, re.MULTILINE))}
+    sums = {kind: sum(int(n) << 10 for n in re.findall(rf"^{kind}:\s+(\d+)", text, re.MULTILINE))
+            for kind in ("AnonHugePages", "Shared_Hugetlb", "Private_Hugetlb")}
+    return {"resident": resident_of(pid), "file": blocks, "huge": -sums["AnonHugePages"],
+            "pool": sums["Shared_Hugetlb"] + sums["Private_Hugetlb"]}
+
+
+def check_use(ctx, what, mem, options, most):
+    """Searches and reading add fewer than `most` bytes to what a VMM's memory takes."""
+    guest = ctx.found_guest(what, shm=None, mem=mem, qemu_args=options)
+    guest.boot()
+    load(guest)
+    guest.run(f"echo 1 > {TREE}/events/storm/enable")
+    storm(guest, 500)
+    before = memory_of(guest.pid)
+    ctx.check(f"pid:{guest.pid}" in ctx.run_agent("list").stdout, "the region was not found")
+    ctx.run_agent("recover", f"pid:{guest.pid}", "-o", ctx.dir / "recovered.braid")
+    capture = ctx.dir / f"{what}.braid"
+    agent = start_recorder(ctx, "-r", guest.name, "-o", capture, confirm=False)
+    first = kit.offered_by(guest)
+    offered = storm(guest, 2000) - first
+    stop_recorder(ctx, agent)
+    after = memory_of(guest.pid)
+    for kind, size in before.items():
+        ctx.check(after[kind] - size < most, f"{what}: {kind}: {size} before, {after[kind]} after")
+    sums = check_accounts(ctx, capture)
+    ctx.equal(len(kit.intact_storm(ctx, events_of(ctx, capture), guest.name)) + sums["lost"], offered, f"{what}: events")
+    guest.kill()
+    return after
+
+
+def backend(mem, *how):
+    """QEMU's options for a guest's memory in a file of memory."""
+    return "-object", ",".join(("memory-backend-memfd,id=ram", f"size={mem}", *how)), "-machine", "memory-backend=ram"
 
 
 @case("any-plain", usual=("6.12",), needs=NEEDS, arm64=True)
 def any_plain(ctx):
     """Of a plain `-m 1G`, and of memory in a file, no more memory is used by searches and reading, nor fewer huge pages."""
-    backend = "-object", "memory-backend-memfd,id=ram,size=1G,share=on", "-machine", "memory-backend=ram"
-    for what, options in (("plain", ()), ("memfd", backend)):
-        guest = ctx.found_guest(what, shm=None, mem="1G", qemu_args=options)
-        guest.boot()
-        load(guest)
-        guest.run(f"echo 1 > {TREE}/events/storm/enable")
-        storm(guest, 500)
-        before = memory_of(guest.pid)
-        ctx.check(f"pid:{guest.pid}" in ctx.run_agent("list").stdout, "the region was not found")
-        ctx.run_agent("recover", f"pid:{guest.pid}", "-o", ctx.dir / "recovered.braid")
-        capture = ctx.dir / f"{what}.braid"
-        agent = start_recorder(ctx, "-r", guest.name, "-o", capture, confirm=False)
-        first = kit.offered_by(guest)
-        offered = storm(guest, 2000) - first
-        stop_recorder(ctx, agent)
-        after = memory_of(guest.pid)
-        for kind, size in before.items():
-            ctx.check(after[kind] - size < 2 << 20, f"{what}: {kind}: {size} before, {after[kind]} after")
-        sums = check_accounts(ctx, capture)
-        ctx.equal(len(kit.intact_storm(ctx, events_of(ctx, capture), guest.name)) + sums["lost"], offered, f"{what}: events")
-        guest.kill()
+    for what, options in (("plain", ()), ("memfd", backend("1G", "share=on")), ("private", backend("1G", "share=off"))):
+        check_use(ctx, what, "1G", options, 2 << 20)
+
+
+MAP_HUGETLB = 0x40000
+OVERCOMMIT = pathlib.Path("/proc/sys/vm/nr_overcommit_hugepages")
+
+
+@case("any-hugetlb", usual=("6.12",), needs=NEEDS)
+def any_hugetlb(ctx):
+    """Of memory in pages of the pool of huge pages, searches and reading take no page that the guest has not touched."""
+    size = 512 << 20
+    try:
+        before = int(OVERCOMMIT.read_text(encoding="ascii"))
+        OVERCOMMIT.write_text(str(before + (size >> 21)), encoding="ascii")
+    except OSError as error:
+        ctx.skip(f"the pool of huge pages cannot grow: {error}")
+    try:
+        try:
+            mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | MAP_HUGETLB).close()
+        except OSError as error:
+            ctx.skip(f"there are not enough huge pages: {error}")
+        for share in ("on", "off"):
+            use = check_use(ctx, f"share-{share}", "512M", backend("512M", f"share={share}", "hugetlb=on"), 32 << 20)
+            ctx.check(0 < use["pool"] < size - (64 << 20), f"{use} of {size} bytes are in memory")
+    finally:
+        OVERCOMMIT.write_text(str(before), encoding="ascii")
 
 
 def migrate(ctx, source, name):
