@@ -15,6 +15,7 @@
 #include "host_agent/live/quota.h"
 #include "host_agent/trace/source.h"
 #include "host_agent/trace/vcpu.h"
+#include "host_agent/util/cleanup.h"
 #include "tests/unit/check.h"
 #include "tests/unit/make_capture.h"
 #include "tests/unit/need.h"
@@ -24,9 +25,9 @@
 
 static void put(const char *folder, const char *name, const char *text)
 {
-	char path[512];
+	braid_auto_free char *path = NULL;
 
-	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	NEED(asprintf(&path, "%s/%s", folder, name) > 0);
 	write_file(path, text, strlen(text));
 }
 

@@ -23,6 +23,7 @@ Window = collections.namedtuple("Window", "entry exit")  # None: not seen
 # point was judged.
 Finding = collections.namedtuple("Finding", "judged by_bound wrong left_out back forth")
 
+PAIR_PORT = 0x6660  # pairs.c
 PAIR_EVENTS = ("pairs:before", "pairs:after")
 EXIT_NS = 10000  # an emulated exit takes longer than this, so a guest's event is that far from the host's around it
 
@@ -85,7 +86,8 @@ class Recording:
             windows.append(Window(None, line["ns"]))
 
     def _take_pio(self, vcpu, line):
-        self.pios[line["fields"]["val"]] = (vcpu, line["ns"])
+        if line["fields"]["port"] == PAIR_PORT:  # others may have the same value
+            self.pios[line["fields"]["val"]] = (vcpu, line["ns"])
 
     def guests(self):
         """The names of guests with events, sorted."""

@@ -23,7 +23,7 @@ def lines(*guest, bound=10):
                 "cpu": 0, "seq": ns, "pid": 42, "fields": fields}
 
     rows = [event("host", 0, "sched_switch"), event("host", WINDOW[0], "kvm_entry", vcpu_id=0),
-            event("host", 1500, "kvm_pio", val=7), event("host", WINDOW[1], "kvm_exit", vcpu_id=0),
+            event("host", 1500, "kvm_pio", port=judge.PAIR_PORT, val=7), event("host", WINDOW[1], "kvm_exit", vcpu_id=0),
             event("host", LATE, "sched_switch")]
     return [json.dumps(row) for row in rows + [event("g", ns, name, number=7) for ns, name in guest]]
 
