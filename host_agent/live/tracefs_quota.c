@@ -197,7 +197,7 @@ static bool make_all(struct job *job)
 	if (braid_host_tracefs(&root))
 		return false;
 	snprintf(path, sizeof(path), "%s/kprobe_events", root);
-	if (access(path, F_OK))
+	if (faccessat(AT_FDCWD, path, F_OK, AT_EACCESS))
 		return false;	/* events of other kinds are dynamic, too */
 	snprintf(path, sizeof(path), "%s/dynamic_events", root);
 	job->fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC);

@@ -24,7 +24,8 @@ int braid_host_tracefs(const char **root)
 	*root = tracefs_tracing_dir();
 	if (!*root)
 		return braid_fail(-ENOENT, "the host cannot be recorded: tracefs is not mounted (mount -t tracefs nodev /sys/kernel/tracing)");
-	if (access(*root, R_OK | W_OK | X_OK))
+	/* access() ignores the capabilities of a process that is not root. */
+	if (faccessat(AT_FDCWD, *root, R_OK | W_OK | X_OK, AT_EACCESS))
 		return braid_fail(-EACCES, "the host cannot be recorded: no permission for %s; run as root",
 				  *root);
 	return 0;

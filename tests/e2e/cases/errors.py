@@ -40,6 +40,17 @@ def bad_regions(ctx):
     refused(ctx, "unknown command 'recrod'; did you mean 'record'?", "recrod")
 
 
+def with_capability(ctx, guest):
+    """A user with CAP_DAC_OVERRIDE alone records a guest and the host, where the host has tracefs."""
+    if not os.access("/sys/kernel/tracing/instances", os.W_OK):
+        return
+    capture = ctx.dir / "capable.braid"
+    ctx.run("setpriv", "--reuid", "65534", "--clear-groups", "--bounding-set", "-all,+dac_override",
+            "--inh-caps", "+dac_override", "--ambient-caps", "+dac_override",
+            ctx.agent_path, "record", "-r", guest.shm, "--host", "-t", "0.2", "-o", capture)
+    ctx.check("host:" in ctx.run_agent("report", capture).stdout, "the host is not in a recording with CAP_DAC_OVERRIDE")
+
+
 @case("bad-captures", usual=("6.1",), needs=NEEDS, arm64=True)
 def bad_captures(ctx):
     """Truncated, corrupted and newer captures, a full disk, unknown names and missing permissions are reported."""
@@ -49,6 +60,7 @@ def bad_captures(ctx):
             "-r", guest.shm, "-e", "signal:signal_generat", "-t", "1", "-o", ctx.dir / "y")
     refused(ctx, f"{guest.shm}: permission denied; run as root or as its owner", "record", "-r", guest.shm, "-t", "1", "-o", "/tmp/never.braid",
             program=("setpriv", "--reuid", "65534", "--clear-groups"))
+    with_capability(ctx, guest)
     agent = start_recorder(ctx, "-r", guest.shm, "-e", "storm", "-o", capture)
     offered = storm(guest, 3000)
     refused(ctx, f"{guest.shm}: already being recorded, by process {agent.pid}; stop that recording first",
