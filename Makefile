@@ -14,7 +14,7 @@ PKGS		:= libtracefs libvirt libvirt-qemu libxml-2.0 libcap-ng libseccomp libxxha
 # Exports take 3 to 9 % less time than with -O2.
 CFLAGS		?= -O3 -g
 # Position-independent and hidden: the same objects are the program's and the library's.
-ALL_CFLAGS	= -std=gnu11 -Wall -Wextra -Werror -D_GNU_SOURCE -I. -Iinclude -I$(B)/made $(CFLAGS) \
+ALL_CFLAGS	= -std=gnu11 -Wall -Wextra -Werror -D_GNU_SOURCE -I. -Iinclude -I$(B)/made $(CPPFLAGS) $(CFLAGS) \
 		  -fPIC -fvisibility=hidden $(PKG_CFLAGS)
 LIBS		= $(PKG_LIBS) -lpthread -lm
 # Asked for by the first recipe that compiles, and then known.
@@ -55,7 +55,7 @@ $(B)/tracebraid: $(AGENT_OBJS)
 	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
 
 # The library: what its functions need of the rooms that read captures, without any name of ours but theirs.
-VERSION		:= $(shell sed -n 's/^.*BRAID_AGENT_VERSION.*"\(.*\)"/\1/p' host_agent/util/version.h)
+VERSION		:= $(shell sed -n 's/^.define BRAID_VERSION.*"\(.*\)"/\1/p' shared/version.h)
 SONAME		:= libtracebraid.so.0
 LIBRARY		= $(filter $(B)/obj/host_agent/library/% $(B)/obj/host_agent/sql/%,$(AGENT_OBJS))
 READING		:= shared $(addprefix host_agent/,util capture clock_model trace format analyze walk export) $(B)/made
@@ -67,7 +67,7 @@ library: $(B)/libtracebraid.so $(B)/libtracebraid.a $(B)/man/libtracebraid.3
 
 # Its page is made of the public headers.
 PUBLIC_H	:= include/tracebraid/tracebraid.h include/tracebraid/output.h include/tracebraid/recording.h
-$(B)/man/libtracebraid.3: docs/man/library.awk $(PUBLIC_H) host_agent/util/version.h
+$(B)/man/libtracebraid.3: docs/man/library.awk $(PUBLIC_H) shared/version.h
 	$(Q)mkdir -p $(@D)
 	$(Q)awk -v version=$(VERSION) -v date="$$(date -ud "$$(sed -n 's/^.Dd //p' docs/man/tracebraid.1.in)" +%F)" \
 		-f docs/man/library.awk $(PUBLIC_H) >$@.part && mv $@.part $@

@@ -3,11 +3,12 @@
 # Copies what DKMS needs of the driver's sources to FOLDER/tracebraid-VERSION: dkms.sh FOLDER
 set -eu
 
-version=$(sed -n 's/^PACKAGE_VERSION="\(.*\)"/\1/p' guest_driver/dkms.conf)
+version=$(sed -n 's/^.define BRAID_VERSION.*"\(.*\)"/\1/p' shared/version.h)
 to=$1/tracebraid-$version
 rm -rf "$to"
 find guest_driver shared include -name '*.[ch]' | while read -r file; do
 	install -D -m 644 "$file" "$to/$file"
 done
-install -m 644 guest_driver/Kbuild guest_driver/dkms.conf "$to"
+install -m 644 guest_driver/Kbuild "$to"
+sed "s/#MODULE_VERSION#/$version/" guest_driver/dkms.conf >"$to/dkms.conf"
 echo "$version"

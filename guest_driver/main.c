@@ -7,6 +7,7 @@
 #include "guest_driver/event/online.h"
 #include "guest_driver/source/export.h"
 #include "guest_driver/source/native.h"
+#include "shared/version.h"
 
 static int __init braid_module_init(void)
 {
@@ -51,4 +52,5 @@ static void __exit braid_module_exit(void)
 module_init(braid_module_init);
 module_exit(braid_module_exit);
 MODULE_DESCRIPTION("Writes this guest's trace to memory that the host shares");
+MODULE_VERSION(BRAID_VERSION);
 MODULE_LICENSE("GPL");

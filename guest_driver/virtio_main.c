@@ -3,6 +3,7 @@
 #include <linux/module.h>
 
 #include "guest_driver/attach.h"
+#include "shared/version.h"
 
 static int __init braid_virtio_module_init(void)
 {
@@ -17,4 +18,5 @@ static void __exit braid_virtio_module_exit(void)
 module_init(braid_virtio_module_init);
 module_exit(braid_virtio_module_exit);
 MODULE_DESCRIPTION("Shares this guest's trace with its host through a virtio device");
+MODULE_VERSION(BRAID_VERSION);
 MODULE_LICENSE("GPL");

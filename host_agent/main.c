@@ -128,7 +128,7 @@ int main(int argc, char **argv)
 		return flushed(EXIT_SUCCESS);
 	}
 	if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V")) {
-		puts("tracebraid " BRAID_AGENT_VERSION);
+		puts("tracebraid " BRAID_VERSION);
 		return flushed(EXIT_SUCCESS);
 	}
 	if (!strcmp(argv[1], "--describe"))

@@ -20,7 +20,7 @@
 #include "host_agent/cli/options.h"
 #include "host_agent/trace/source.h"
 #include "host_agent/util/confine.h"
-#include "host_agent/util/version.h"
+#include "shared/version.h"
 
 struct braid_record_options;
 struct braid_record_result;

@@ -79,7 +79,7 @@ void braid_cli_capture_head(struct braid_chunk_file *head)
 		.version_major = BRAID_CAPTURE_MAJOR,
 		.version_minor = BRAID_CAPTURE_MINOR,
 		.clock = BRAID_HOST_CLOCK,
-		.agent_version = BRAID_AGENT_VERSION,
+		.agent_version = BRAID_VERSION,
 	};
 	uname(&uts);
 	snprintf(head->host_name, sizeof(head->host_name), "%.63s", uts.nodename);

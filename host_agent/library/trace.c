@@ -9,8 +9,8 @@
 #include "host_agent/export/text/line.h"
 #include "host_agent/library/private.h"
 #include "host_agent/util/error.h"
-#include "host_agent/util/version.h"
 #include "host_agent/walk/analysis.h"
+#include "shared/version.h"
 
 const char *tracebraid_error(void)
 {
@@ -19,7 +19,7 @@ const char *tracebraid_error(void)
 
 const char *tracebraid_version(void)
 {
-	return BRAID_AGENT_VERSION;
+	return BRAID_VERSION;
 }
 
 void tracebraid_free(char *text)
