@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Installs the agent, the library, and the driver if it was built.
+# Installs the agent, the library, and the driver if it was built. The packages consist of what it installs.
 
+# Of the library: /usr/lib/x86_64-linux-gnu or /usr/lib64, by the distribution.
+LIBDIR		?= $(PREFIX)/lib
 PYTHON_TO	= $(shell python/where.sh $(PREFIX))
 DOC_TO		= $(DESTDIR)$(PREFIX)/share/doc/tracebraid
 
@@ -12,12 +14,12 @@ install: agent library
 	install -d $(DESTDIR)$(PREFIX)/lib/systemd/system
 	sed 's|@PREFIX@|$(PREFIX)|' host_agent/tracebraid-memory.service.in \
 		>$(DESTDIR)$(PREFIX)/lib/systemd/system/tracebraid-memory.service
-	install -D -m 755 $(B)/$(SONAME) $(DESTDIR)$(PREFIX)/lib/$(SONAME)
-	ln -sf $(SONAME) $(DESTDIR)$(PREFIX)/lib/libtracebraid.so
-	install -m 644 $(B)/libtracebraid.a $(DESTDIR)$(PREFIX)/lib/libtracebraid.a
-	install -d $(DESTDIR)$(PREFIX)/lib/pkgconfig
-	sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|; s|@PKGS@|$(READING_PKGS)|' \
-		host_agent/library/tracebraid.pc.in >$(DESTDIR)$(PREFIX)/lib/pkgconfig/tracebraid.pc
+	install -D -m 755 $(B)/$(SONAME) $(DESTDIR)$(LIBDIR)/$(SONAME)
+	ln -sf $(SONAME) $(DESTDIR)$(LIBDIR)/libtracebraid.so
+	install -m 644 $(B)/libtracebraid.a $(DESTDIR)$(LIBDIR)/libtracebraid.a
+	install -d $(DESTDIR)$(LIBDIR)/pkgconfig
+	sed 's|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(LIBDIR)|; s|@VERSION@|$(VERSION)|; s|@PKGS@|$(READING_PKGS)|' \
+		host_agent/library/tracebraid.pc.in >$(DESTDIR)$(LIBDIR)/pkgconfig/tracebraid.pc
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/include/tracebraid $(PUBLIC_H)
 	$(if $(PYTHON_TO),install -d $(DESTDIR)$(PYTHON_TO)/tracebraid && \
 		install -m 644 python/tracebraid/*.py $(PUBLIC_H) $(DESTDIR)$(PYTHON_TO)/tracebraid/)
@@ -36,8 +38,8 @@ install: agent library
 		$(if $(DESTDIR),,depmod $(KREL);) \
 	fi
 	@$(if $(PYTHON_TO),,echo "Not installed: the Python module. Install python3, then run make install again.")
-	@$(if $(DESTDIR),,ldconfig; ldconfig -p | grep -q $(PREFIX)/lib/$(SONAME) || \
-		echo "Programs find the library with LD_LIBRARY_PATH=$(PREFIX)/lib")
+	@$(if $(DESTDIR),,ldconfig; ldconfig -p | grep -q $(LIBDIR)/$(SONAME) || \
+		echo "Programs find the library with LD_LIBRARY_PATH=$(LIBDIR)")
 	@$(if $(DESTDIR),,printf '%s\n' 'Next, give a guest memory for its trace:' \
 		'  tracebraid attach DOMAIN            a libvirt domain' \
 		'  tracebraid create /dev/shm/NAME     another QEMU: prints its options' \
@@ -48,7 +50,7 @@ install: agent library
 uninstall:
 	rm -f $(DESTDIR)$(PREFIX)/bin/tracebraid $(DESTDIR)$(PREFIX)/share/bash-completion/completions/tracebraid \
 		$(DESTDIR)$(PREFIX)/lib/systemd/system/tracebraid-memory.service \
-		$(DESTDIR)$(PREFIX)/lib/libtracebraid.* $(DESTDIR)$(PREFIX)/lib/pkgconfig/tracebraid.pc \
+		$(DESTDIR)$(LIBDIR)/libtracebraid.* $(DESTDIR)$(LIBDIR)/pkgconfig/tracebraid.pc \
 		$(DESTDIR)$(PREFIX)/share/man/man1/tracebraid.1 $(DESTDIR)$(PREFIX)/share/man/man1/tracebraid-*.1 \
 		$(DESTDIR)$(PREFIX)/share/man/man3/libtracebraid.3 $(DESTDIR)$(PREFIX)/share/man/man3/tracebraid_*.3
 	rm -rf $(DESTDIR)$(PREFIX)/include/tracebraid $(DOC_TO) \
@@ -58,6 +60,21 @@ uninstall:
 		(set -x; rm -f "$$module" "$${module%.ko}_virtio.ko"); \
 		krel=$${module%/updates/*}; $(if $(DESTDIR),,depmod "$${krel##*/}";) \
 	done
+
+# The packages, in build/deb and build/rpm, and the archive that they are built of.
+.PHONY: deb rpm dist
+deb:
+	@tests/packages.sh build packages
+	@packages/deb.sh
+
+rpm:
+	@tests/packages.sh build rpm
+	@packages/rpm.sh
+
+dist:
+	@mkdir -p $(B)
+	@packages/sources.sh tracebraid-$(VERSION) | gzip -n >$(B)/tracebraid-$(VERSION).tar.gz
+	@echo $(B)/tracebraid-$(VERSION).tar.gz
 
 # In a guest: the driver for each kernel that it has, and for each that it will get.
 .PHONY: dkms

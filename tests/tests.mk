@@ -104,6 +104,13 @@ check-releases:
 		echo "$$release: make demo, make check" && \
 		tests/releases.sh $$release 'make demo && make check' || exit 1; done
 
+# The Debian packages on minimal machines: built, installed, used, upgraded, purged.
+.PHONY: check-packages
+check-packages:
+	@tests/packages.sh releases
+	@for release in $(RELEASES); do \
+		echo "$$release: packages" && tests/releases.sh $$release tests/installed.sh || exit 1; done
+
 .PHONY: check-model model-short
 check-model:
 	@tests/packages.sh build tests

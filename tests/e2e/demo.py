@@ -1,6 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The demo: boots two guests, records them and their host, and prints all events as one timeline."""
+"""The demo: boots two guests, records them and their host, and prints all events as one timeline.
+
+demo.py [--installed]: with the agent of the package and the driver that DKMS built.
+"""
 
 import sys
 
@@ -26,7 +29,8 @@ HEAD_LINES = 8
 BUSY_LINES = 16
 
 DIR = host.BUILD / "demo"
-AGENT = host.BUILD / "tracebraid"
+INSTALLED = "--installed" in sys.argv[1:]
+AGENT = pathlib.Path("/usr/bin/tracebraid") if INSTALLED else host.BUILD / "tracebraid"
 CAPTURE = DIR / "demo.braid"
 REPORT = DIR / "report.txt"
 PAGE = DIR / "demo.html"
@@ -44,11 +48,26 @@ def shown(path):
     return path.relative_to(pathlib.Path.cwd()) if path.is_relative_to(pathlib.Path.cwd()) else path
 
 
+def find_driver(krel):
+    """The driver for a kernel: what `make` built, or what DKMS did."""
+    if not INSTALLED:
+        return host.BUILD / f"guest-{krel}" / "tracebraid.ko"
+    found = list(pathlib.Path("/lib/modules", krel, "updates/dkms").glob("tracebraid.ko*"))
+    if len(found) != 1:
+        raise RigError(f"DKMS has built no driver for {krel}: apt install tracebraid-dkms linux-headers-{krel}")
+    if found[0].suffix == ".ko":
+        return found[0]
+    plain = DIR / "tracebraid.ko"
+    with open(plain, "wb") as out:
+        subprocess.run(["xz", "-dc", found[0]], stdout=out, check=True)
+    return plain
+
+
 def make_guests():
     """Two guests, not started, each with the driver in its initramfs and shared memory of its own."""
     kernel = host.find_kernel(host.OLDEST_KERNEL)
     krel = host.kernel_release(kernel)
-    initrd = host.make_initrd(DIR / "initrd.cpio", krel, [host.BUILD / f"guest-{krel}" / "tracebraid.ko"])
+    initrd = host.make_initrd(DIR / "initrd.cpio", krel, [find_driver(krel)])
     accel, why = rig.choose_accel(initrd)
     say(qemu.describe())
     say(why)

@@ -73,9 +73,9 @@ complain "a file without an SPDX line" "$(
 		printf '%s\n' "$files" |
 			xargs awk '/SPDX-License-Identifier/ { print FILENAME; nextfile } FNR == 3 { nextfile }'
 	} | sort | uniq -u)"
-complain "DKMS knows another version than the agent" "$(
-	grep -q "BRAID_AGENT_VERSION.*$(sed -n 's/^PACKAGE_VERSION=//p' guest_driver/dkms.conf)" \
-		host_agent/util/version.h || grep -n ^PACKAGE_VERSION guest_driver/dkms.conf)"
+# dpkg has no other place for it.
+complain "the packages have another version than shared/version.h" "$(
+	head -1 debian/changelog | grep -vF "tracebraid ($(sed -n 's/^.define BRAID_VERSION.*"\(.*\)"/\1/p' shared/version.h)-")"
 complain "left-overs" "$(git grep -nIE '\b(TODO|FIXME|XXX|HACK)\b' -- '*.[ch]' '*.py' '*.sh' ':!tests/lint')"
 # Every non-static name carries the prefix; the library's have their own.
 complain "a global name without braid_" "$(

@@ -1,0 +1,91 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+# On a minimal machine (releases.sh): builds the packages, checks them with lintian, installs them,
+# records with what they installed, upgrades them to a later version, purges them, and compares what
+# is left with what was there before.
+set -eu
+
+fail() {
+	echo "FAIL $*" >&2
+	exit 1
+}
+
+# The machine's files, but not DKMS's own key, and what is in each that an administrator may have.
+files() {
+	find / -xdev \( -path /proc -o -path /sys -o -path /dev -o -path /tmp -o -path /root -o -path /var/lib/dpkg \
+		-o -path /var/lib/apt -o -path "/var/lib/dkms/mok.*" -o -path /var/cache -o -path /var/log \) -prune -o -print | sort
+	find /etc -type f ! -name ld.so.cache -exec sha256sum {} + | sort -k 2
+}
+
+install() {
+	apt-get install -y --no-install-recommends "$@" >build/apt.log 2>&1 ||
+		{ tail -20 build/apt.log >&2; fail "apt-get install $*"; }
+}
+
+version() {
+	dpkg-query -W -f '${Version}' "$1"
+}
+
+tests/packages.sh packages rpm build driver guests
+make deb
+
+echo "lintian:"
+# A package outside of Debian closes no request for one.
+lintian --allow-root --fail-on error,warning --suppress-tags initial-upload-closes-no-bugs \
+	build/deb/*.changes
+echo "ok   lintian"
+
+# The RPM packages, by their files' names.
+names() {
+	sed 's|.*/||; s|\.gz$||' | sort |
+		grep -vxE 'copyright|CHANGELOG.md|changelog(\.Debian)?|(GPL-2.0|MIT).txt' |
+		grep -vxE '.*-dbgsym|.*\.debug|[0-9a-f]{38}'
+}
+make rpm >/dev/null
+for package in build/deb/*.deb; do
+	dpkg-deb --fsys-tarfile "$package" | tar -t | grep -v '/$'
+done | names >build/deb.names
+rpm -qp --qf '[%{FILEMODES:perms} %{FILENAMES}\n]' build/rpm/RPMS/*/*.rpm 2>/dev/null |
+	sed -n 's/^[-l][^ ]* //p' | names >build/rpm.names
+diff build/deb.names build/rpm.names >&2 || fail "the RPM packages have other files"
+echo "ok   RPM packages: $(wc -l <build/rpm.names) files"
+
+# What they depend on stays.
+# shellcheck disable=SC2046 # words
+install $(dpkg-deb -f build/deb/tracebraid_*.deb Depends | tr ',' '\n' | sed 's/(.*//') \
+	python3-cffi dkms
+files >build/before
+install ./build/deb/*.deb
+[ "$(tracebraid --version)" = "tracebraid $(version tracebraid | sed 's/-.*//')" ] || fail "another version is installed"
+echo "ok   installed"
+
+tests/e2e/demo.py --installed >build/demo.log 2>&1 || { tail -20 build/demo.log >&2; fail "the demo with installed files"; }
+python3 -I -c '
+import tracebraid
+with tracebraid.open("build/demo/demo.braid") as trace:
+	assert sum(1 for _ in trace.events()) > 1000, "no events"' || fail "python3-tracebraid"
+# shellcheck disable=SC2046
+gcc -Wall -Werror -o build/print docs/examples/print.c $(pkg-config --cflags --libs tracebraid)
+build/print build/demo/demo.braid | head -1000 | tail -1 | grep -q . || fail "libtracebraid-dev"
+man -w tracebraid-record >/dev/null 2>&1 || [ -e /usr/share/man/man1/tracebraid-record.1.gz ] || fail "man pages"
+echo "ok   records, reads in C and Python: $(grep -c . build/demo/report.txt) lines"
+
+# The same sources under a later version.
+sed -i 's/^\(.define BRAID_VERSION.*\)"\(.*\)"/\1"\2.1"/' shared/version.h
+sed -i '1s/(\(.*\)-/(\1.1-/' debian/changelog
+former=$(version tracebraid)
+make deb >/dev/null
+install ./build/deb/*.deb
+[ "$(version tracebraid)" != "$former" ] || fail "no upgrade"
+dkms status tracebraid | grep -qv "^tracebraid/${former%-*}[,/:]" || fail "DKMS has the former version only"
+! dkms status tracebraid | grep -q "^tracebraid/${former%-*}[,/:]" || fail "DKMS still has the former version"
+for module in /lib/modules/*/updates/dkms/tracebraid.ko*; do
+	[ "$(modinfo -F version "$module")" = "$(version tracebraid-dkms | sed 's/-.*//')" ] || fail "$module is the former driver"
+done
+git checkout -q shared/version.h debian/changelog
+echo "ok   upgraded"
+
+apt-get purge -y '^(lib|python3-)?tracebraid.*' >build/apt.log 2>&1 || { cat build/apt.log >&2; fail "purge"; }
+files >build/after
+diff build/before build/after >build/left || { cat build/left >&2; fail "purged packages leave or remove files"; }
+echo "ok   purged, nothing left"
