@@ -15,7 +15,7 @@
 #include "host_agent/util/peek.h"
 
 #define DEBUGFS		"/sys/kernel/debug/kvm"
-#define ENTERS_TRIES	20
+#define ENTERS_TRIES	100
 #define ENTERS_STEP_NS	5000000
 #define KVM_RUN		0xae80		/* the ioctl that a vCPU's thread spends its life in */
 

@@ -70,7 +70,7 @@ bool braid_kvm_stands(const struct braid_kvm_vm *vm);
 /**
  * braid_kvm_enters - whether a vCPU is in KVM_RUN at some moment of this call
  *
- * No reset is in progress at that moment: a VMM stops all vCPUs for it. Sleeps for 100 ms at most.
+ * No reset is in progress at that moment: a VMM stops all vCPUs for it. Sleeps for half a second at most.
  *
  * Return: true; false: not seen.
  */

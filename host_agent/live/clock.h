@@ -79,7 +79,7 @@ int braid_live_clock_poll(struct braid_live_clock *clock, struct braid_live_stre
 
 /*
  * Whether the guest was certainly not reset between ->written_ns and the call: a reset has KVM write
- * its vCPUs' offsets. May sleep for 100 ms.
+ * its vCPUs' offsets. May sleep for half a second.
  */
 bool braid_live_clock_unreset(struct braid_live_clock *clock, struct braid_live_stream *s);
 

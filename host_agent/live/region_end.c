@@ -6,16 +6,23 @@
 #include "host_agent/clock_sync/host.h"
 #include "host_agent/live/region_private.h"
 
+#define SETTLE_TRIES	4
 #define END_TRIES	16	/* turns in which buffers move */
 #define SHARE	9	/* minimum delay before the next stream, as a multiple of the time spent on
 			   the last begin and end */
 
 void braid_live_settle(struct braid_region_source *s)
 {
+	u32 k;
+
 	braid_endpoint_settle(s->endpoint);
-	if (s->phase == BRAID_PHASE_RECORDING && braid_endpoint_unproven(s->endpoint) &&
-	    braid_live_clock_unreset(&s->clock, &s->stream))
+	/* Some is copied only when what precedes it is proven. */
+	for (k = 0; k < SETTLE_TRIES && s->phase == BRAID_PHASE_RECORDING &&
+	     braid_endpoint_unproven(s->endpoint) &&
+	     braid_live_clock_unreset(&s->clock, &s->stream); k++) {
 		braid_endpoint_vouch(s->endpoint, s->clock.written_ns);
+		braid_endpoint_settle(s->endpoint);
+	}
 }
 
 /* The guest may have been reset before these were copied. */
