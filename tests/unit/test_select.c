@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "host_agent/cli/cli.h"
@@ -245,11 +246,25 @@ static void around(void)
 /* Commands ------------------------------------------------------------------------------------ */
 
 /* `tracebraid report PATH` with up to two more words. */
+/* A command confines its process, which then can make no other capture. */
+static int in_a_child(int (*command)(int argc, char **argv), int argc, char **argv)
+{
+	int status;
+	pid_t pid;
+
+	fflush(NULL);
+	pid = fork();
+	if (!pid)
+		exit(command(argc, argv));
+	NEED(pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
 static int status_of(const char *option, const char *value)
 {
 	char *argv[] = { "report", "-o", "/dev/null", path, (char *)option, (char *)value, NULL };
 
-	return braid_cmd_report(value ? 6 : option ? 5 : 4, argv);
+	return in_a_child(braid_cmd_report, value ? 6 : option ? 5 : 4, argv);
 }
 
 static void exit_codes(void)
@@ -286,7 +301,7 @@ static int status_by_wall(const char *since)
 	char *argv[] = { "report", "-o", "/dev/null", path, "--clock=realtime", "--since",
 			 (char *)since, NULL };
 
-	return braid_cmd_report(7, argv);
+	return in_a_child(braid_cmd_report, 7, argv);
 }
 
 static void dates(void)
@@ -338,7 +353,7 @@ static int analyzed(const char *option, const char *time)
 	char *argv[] = { "analyze", "states", "-o", "/dev/null", path, (char *)option, (char *)time,
 			 NULL };
 
-	return braid_cmd_analyze(7, argv);
+	return in_a_child(braid_cmd_analyze, 7, argv);
 }
 
 static void analyses(void)
