@@ -16,6 +16,8 @@ TRACED = ["-e", "kvm:kvm_entry", "-e", "kvm:kvm_exit", "-e", "sched:sched_switch
 TRACED_INSIDE = ["-e", "sched:sched_switch", "-e", "sched:sched_wakeup"]
 FORMS = ("json", "perfetto", "ctf", "html", "trace.dat")
 LEAST_EVENTS = 20  # of each guest
+BY_KVM = ("trace-cmd", 1, "KVM's offsets, the same in all samples")
+BY_EXCHANGE = ("trace-cmd", None, "trace-cmd's exchange of messages, whose error it does not save")
 
 
 def record_by_trace_cmd(rig):
@@ -54,10 +56,12 @@ def check_placed(ctx, files, threads):
     guests = [stream for stream in recording.streams if stream["kind"] == "guest"]
     ctx.equal([stream["stream"] for stream in guests], list(NAMES), "the guests")
     for stream in guests:
-        ctx.equal((stream["clock"], stream["bound_ns"], stream["reason"]),
-                  ("trace-cmd", 1, "KVM's offsets, the same in all samples"), f"{stream}")
+        found = (stream["clock"], stream["bound_ns"], stream["reason"])
+        # On a busy host trace-cmd may take its second way.
+        ctx.check(found in (BY_KVM, BY_EXCHANGE), f"{stream}")
+        print(f"     {stream['stream']}: {stream['reason']}")
         ctx.equal([row["tid"] for row in stream["vcpus"]], threads[stream["stream"]], f"{stream}")
-    wrong = [line for name in NAMES
+    wrong = [line for name in (stream["stream"] for stream in guests if stream["bound_ns"])
              for line in judge_events(recording, name, "windows", judge.check_windows)[1]]
     ctx.check(not wrong, "\n".join(wrong))
 
