@@ -18,6 +18,7 @@
 #include "host_agent/util/helper.h"
 #include "host_agent/util/text.h"
 
+#define AGENT_COMMAND_TIMEOUT	112	/* VIR_ERR_AGENT_COMMAND_TIMEOUT of libvirt 11.2 */
 #define COMMAND_S	5	/* timeout of an agent's answer */
 #define ALONE_S		60	/* timeout for the rest, when the recorder has died */
 #define FOLDER		"/sys/kernel/debug/tracebraid"	/* the driver's */
@@ -86,6 +87,7 @@ static int explain(const char *name)
 		return braid_fail(-ENOTSUP, "its domain has no guest agent: add <channel type='unix'><target type='virtio' name='org.qemu.guest_agent.0'/></channel> to its configuration, and run qemu-guest-agent in the guest");
 	case VIR_ERR_AGENT_UNRESPONSIVE:
 	case VIR_ERR_AGENT_UNSYNCED:
+	case AGENT_COMMAND_TIMEOUT:
 		return braid_fail(-ETIMEDOUT, "its guest agent does not answer (%s): is qemu-guest-agent running in the guest?",
 				  why);
 	case VIR_ERR_OPERATION_INVALID:

@@ -133,7 +133,7 @@ u32 braid_endpoint_doorbell(const struct braid_endpoint *p);
 /**
  * braid_endpoint_settle - have all that the guest has committed by now in the mapping
  *
- * May sleep for three times BRAID_POLL_MS, where what was copied is to be proven.
+ * May sleep for a second, where what was copied is to be proven.
  */
 void braid_endpoint_settle(struct braid_endpoint *p);
 

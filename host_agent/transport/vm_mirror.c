@@ -11,6 +11,8 @@
 
 #define DOWN_NS		1000000000ULL	/* a kernel that ends lives so long after it was LIVE */
 #define SETTLE_STEP_NS	1000000
+#define SETTLE_TURNS	64	/* that copy something */
+#define SILENT_NS	1000000000ULL
 #define BEACON_NS	1000000000ULL	/* between looks at it at rest ... */
 #define TABLES_NS	4000000000ULL	/* ... and at the tables */
 #define REST_MIN_NS	1000000ULL
@@ -329,11 +331,16 @@ bool braid_vm_mirror_pull(struct braid_vm_mirror *m)
 void braid_vm_mirror_settle(struct braid_vm_mirror *m)
 {
 	const struct timespec step = { .tv_nsec = SETTLE_STEP_NS };
-	u64 end_ns = braid_vm_mirror_now_ns() + 3000000ULL * BRAID_POLL_MS, turn;
+	u64 now_ns = braid_vm_mirror_now_ns(), end_ns = now_ns + 3000000ULL * BRAID_POLL_MS, turn;
+	u32 turns = 0;
 
+	if (now_ns - m->beat_ns < SILENT_NS)
+		end_ns = now_ns + SILENT_NS;	/* it only waits for a CPU */
 	if (m->step != BRAID_VM_BEGIN)	/* a turn that began before */
 		braid_vm_mirror_pull(m);
-	braid_vm_mirror_pull(m);
+	do	/* a turn copies a part of what a fast guest has written */
+		braid_vm_mirror_pull(m);
+	while (!m->brief && !m->mapping->gone && ++turns < SETTLE_TURNS);
 	for (turn = m->turn; m->proven < turn && !m->mapping->gone && braid_vm_mirror_unproven(m) &&
 	     braid_vm_mirror_now_ns() < end_ns; braid_vm_mirror_pull(m))
 		nanosleep(&step, NULL);

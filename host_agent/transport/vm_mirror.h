@@ -52,8 +52,8 @@ bool braid_vm_mirror_pull(struct braid_vm_mirror *m);
  * braid_vm_mirror_settle - have all that the guest has committed by now
  * @m: the mirror
  *
- * Sleeps until it is proven: as a rule until the guest's next heartbeat, BRAID_POLL_MS at most;
- * three times that if it does not come.
+ * Sleeps until it is proven: as a rule until the guest's next heartbeat, BRAID_POLL_MS at most. If
+ * it does not come, a second, or if there was none in the last second, three times BRAID_POLL_MS.
  */
 void braid_vm_mirror_settle(struct braid_vm_mirror *m);
 

@@ -185,6 +185,8 @@ static const struct {
 	  -ETIMEDOUT, { "does not answer", "qemu-guest-agent running" } },
 	{ VIR_ERR_AGENT_UNRESPONSIVE, "Guest agent is not responding: Guest agent not available for now",
 	  -ETIMEDOUT, { "does not answer", "not available for now" } },
+	{ 112, "guest agent command timed out: guest agent didn't respond to command within '5' seconds",
+	  -ETIMEDOUT, { "does not answer", "timed out" } },
 	{ VIR_ERR_AGENT_UNSYNCED, "guest agent replied with wrong id to guest-sync command: 5",
 	  -ETIMEDOUT, { "does not answer", "wrong id" } },
 	{ VIR_ERR_INTERNAL_ERROR, "internal error: unable to execute QEMU agent command 'guest-file-open': Command guest-file-open has been disabled",
