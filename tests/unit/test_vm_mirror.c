@@ -83,23 +83,6 @@ static void takes_a_word_for_it(void)
 	vm_follower_end(&f);
 }
 
-/* A recording that stops has all that is written, though a turn copies less. */
-static void settles_after_a_burst(void)
-{
-	struct fake_params p = vm_follower_usual;
-	struct vm_follower f;
-
-	p.nr_slots = 128;
-	vm_follower_begin(&f, region_path, &p, VM_FOLLOWER_NONCE);
-	fake_guest_look(f.g);
-	vm_follower_attach(&f);
-	fake_guest_write(f.g, 0, 10000);
-	braid_vm_mirror_settle(f.mirror);
-	CHECK_EQ(braid_vm_mirror_unproven(f.mirror), 10000);
-	vm_follower_detach(&f);
-	vm_follower_end(&f);
-}
-
 /* Steps of a turn are read beforehand: what is written after its first look is the next turn's. */
 static void looks_beforehand(void)
 {
@@ -484,7 +467,6 @@ int main(void)
 	close(fd);
 	RUN(waits_for_proof);
 	RUN(takes_a_word_for_it);
-	RUN(settles_after_a_burst);
 	RUN(looks_beforehand);
 	RUN(counts_laps);
 	RUN(follows_storms);
