@@ -21,6 +21,8 @@ void braid_live_settle(struct braid_region_source *s)
 	     braid_endpoint_unproven(s->endpoint) &&
 	     braid_live_clock_unreset(&s->clock, &s->stream); k++) {
 		braid_endpoint_vouch(s->endpoint, s->clock.written_ns);
+		if (braid_endpoint_unproven(s->endpoint))
+			break;		/* its last heartbeat is older than that */
 		braid_endpoint_settle(s->endpoint);
 	}
 }

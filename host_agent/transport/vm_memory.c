@@ -298,7 +298,7 @@ static struct braid_vm_read vm_memory_request(const struct braid_vm_memory *vm,
 
 /*
  * move_pages() did not show all pages: it may be unable to, as without CONFIG_NUMA and for some
- * huge pages. Then pagemap tells, from now on.
+ * huge pages. From then on pagemap is asked.
  */
 static ssize_t vm_memory_retry(struct braid_vm_memory *vm, const struct vm_vectors *v)
 {

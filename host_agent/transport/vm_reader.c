@@ -57,7 +57,7 @@ static int reader_fd = -1;	/* or -1: we read ourselves */
 static struct vm_shared *shared;
 static u32 last_number;
 
-/* The reader, and the agent if there is none --------------------------------------------------- */
+/* In the reader, or in the agent without one --------------------------------------------------- */
 
 /*
  * Whether all pages of some ranges are in the process' tables. With NULL for the nodes move_pages()

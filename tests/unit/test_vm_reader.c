@@ -349,7 +349,7 @@ static void refuse_move_pages(void)
 }
 
 /*
- * Only a page that is present is read, and no other one becomes present, whoever tells:
+ * Only a page that is present is read, and no other one becomes present, by each way of asking:
  * move_pages(), or where that fails, pagemap.
  */
 static void reads_what_is_present(bool refused)
