@@ -29,7 +29,7 @@
 #define NONCE		0x5a17b3c4d2e1f607ULL	/* of the region that is really there */
 
 /* The first byte of an input. */
-enum { HOW_REAL = 1, HOW_CHANGES = 2, HOW_TWO = 4, HOW_FILE = 8 };
+enum { HOW_REAL = 1, HOW_CHANGES = 2, HOW_TWO = 4, HOW_FILE = 8, HOW_PAGEMAP = 16 };
 
 static struct {
 	struct fuzz_input in;
@@ -105,13 +105,29 @@ ssize_t braid_vm_reader_read(pid_t pid, const struct iovec *local, size_t nr_loc
 	return give(local, nr_local, remote, nr_remote);
 }
 
-void braid_vm_reader_read_many(struct braid_vm_read *reads, size_t nr)
+/* As move_pages() shows them. */
+static bool all_present(const struct iovec *ranges, size_t nr)
 {
 	size_t k;
+	u64 page, from;
 
-	for (k = 0; k < nr; k++)
-		reads[k].got = give(reads[k].local, reads[k].nr_local, reads[k].remote,
-				    reads[k].nr_remote);
+	for (k = 0; k < nr; k++) {
+		from = (u64)ranges[k].iov_base - BASE;
+		MUST(from < AREA && ranges[k].iov_len <= AREA - from);
+		for (page = from / PAGE; page * PAGE < from + ranges[k].iov_len; page++)
+			if (!vm.entries[page])
+				return false;
+	}
+	return true;
+}
+
+void braid_vm_reader_read_many(struct braid_vm_read *reads, size_t nr)
+{
+	struct braid_vm_read *r;
+
+	for (r = reads; r < reads + nr; r++)
+		r->got = r->check && !all_present(r->remote, r->nr_remote) ?
+			 -ENODATA : give(r->local, r->nr_local, r->remote, r->nr_remote);
 }
 
 static void begin(u8 how)
@@ -135,6 +151,7 @@ static void begin(u8 how)
 			set_present(page, true);
 	}
 	vm.memory.nr_mappings = 1 + !!(how & HOW_TWO);
+	vm.memory.by_pagemap = how & HOW_PAGEMAP;
 	vm.mappings[0] = (struct braid_vm_mapping){ .start = BASE, .end = BASE + AREA };
 	vm.mappings[1] = vm.mappings[0];
 	if (how & HOW_TWO)
