@@ -55,7 +55,7 @@ $(B)/tracebraid: $(AGENT_OBJS)
 	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
 
 # The library: what its functions need of the rooms that read captures, without any name of ours but theirs.
-VERSION		:= $(shell sed -n 's/^.define BRAID_VERSION.*"\(.*\)"/\1/p' shared/version.h)
+VERSION		:= $(shell packages/version.sh)
 SONAME		:= libtracebraid.so.0
 LIBRARY		= $(filter $(B)/obj/host_agent/library/% $(B)/obj/host_agent/sql/%,$(AGENT_OBJS))
 READING		:= shared $(addprefix host_agent/,util capture clock_model trace format analyze walk export) $(B)/made

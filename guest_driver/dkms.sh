@@ -3,7 +3,7 @@
 # Copies what DKMS needs of the driver's sources to FOLDER/tracebraid-VERSION: dkms.sh FOLDER
 set -eu
 
-version=$(sed -n 's/^.define BRAID_VERSION.*"\(.*\)"/\1/p' shared/version.h)
+version=$(packages/version.sh)
 to=$1/tracebraid-$version
 rm -rf "$to"
 find guest_driver shared include -name '*.[ch]' | while read -r file; do

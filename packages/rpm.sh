@@ -4,7 +4,7 @@
 # needed to build them, nor where Fedora's Python looks for modules.
 set -eu
 
-version=$(sed -n 's/^.define BRAID_VERSION.*"\(.*\)"/\1/p' shared/version.h)
+version=$(packages/version.sh)
 folder=$PWD/build/rpm
 rm -rf "$folder"
 mkdir -p "$folder/SOURCES"

@@ -3,6 +3,6 @@
 #ifndef BRAID_SHARED_VERSION_H
 #define BRAID_SHARED_VERSION_H
 
-#define BRAID_VERSION	"0.1.0"
+#define BRAID_VERSION	"1.0.0"
 
 #endif /* BRAID_SHARED_VERSION_H */

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Makes a man page of its template and the commands' tables: awk -v agent=build/tracebraid -f generate.awk PAGE.1.in
 # A line of the template that begins with @ names what stands there: @head, @options, @forms,
-# @notes and @status of the page's command, and @command NAME, in a list of commands.
+# @notes and @status of the page's command, @command NAME, in a list of commands, and @os, the version.
 
 # Text as mdoc has it: a line for each sentence.
 function put(text,    line)
@@ -59,7 +59,7 @@ function put_list(kind,    k, column)
 
 function put_head(    k)
 {
-	print ".Dt TRACEBRAID-" toupper(command) " 1\n.Os tracebraid\n.Sh NAME\n.Nm tracebraid-" command
+	print ".Dt TRACEBRAID-" toupper(command) " 1\n.Os " version "\n.Sh NAME\n.Nm tracebraid-" command
 	print ".Nd " row["summary", 1]
 	print ".Sh SYNOPSIS"
 	for (k = 1; k <= nr["usage"]; k++)
@@ -79,7 +79,8 @@ BEGIN {
 		row[kind, ++nr[kind]] = substr(line, length(kind) + 2)
 		rows++
 	}
-	if (close(describe) || !rows) {
+	(agent " --version") | getline version
+	if (close(describe) || !rows || version == "") {
 		print ARGV[1] ": no such command" >"/dev/stderr"
 		exit 1
 	}
@@ -89,6 +90,7 @@ BEGIN {
 	}
 }
 
+/^@os$/ { print ".Os " version; next }
 /^@head$/ { put_head(); next }
 /^@options$/ { print ".Sh OPTIONS"; put_list("option"); next }
 /^@forms$/ { put_list("form"); next }

@@ -40,7 +40,7 @@ struct tracebraid_field;
  */
 const char *tracebraid_error(void);
 
-/** tracebraid_version - the library's version, as "0.1.0" */
+/** tracebraid_version - the library's version, as "MAJOR.MINOR.PATCH" */
 const char *tracebraid_version(void);
 
 /** tracebraid_free - free text that a function of this library returned; NULL is fine */

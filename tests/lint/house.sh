@@ -73,9 +73,11 @@ complain "a file without an SPDX line" "$(
 		printf '%s\n' "$files" |
 			xargs awk '/SPDX-License-Identifier/ { print FILENAME; nextfile } FNR == 3 { nextfile }'
 	} | sort | uniq -u)"
-# dpkg has no other place for it.
-complain "the packages have another version than shared/version.h" "$(
-	head -1 debian/changelog | grep -vF "tracebraid ($(sed -n 's/^.define BRAID_VERSION.*"\(.*\)"/\1/p' shared/version.h)-")"
+# Neither dpkg nor a reader of the changes has another place for it.
+version=$(packages/version.sh)
+complain "another version than $version, which is that of shared/version.h" "$(
+	head -1 debian/changelog | grep -vF "tracebraid ($version-"
+	grep -m 1 '^## [0-9]' CHANGELOG.md | grep -vE "^## $version - [0-9]{4}-[0-9]{2}-[0-9]{2}$")"
 complain "left-overs" "$(git grep -nIE '\b(TODO|FIXME|XXX|HACK)\b' -- '*.[ch]' '*.py' '*.sh' ':!tests/lint')"
 # Every non-static name carries the prefix; the library's have their own.
 complain "a global name without braid_" "$(
