@@ -111,6 +111,13 @@ check-packages:
 	@for release in $(RELEASES); do \
 		echo "$$release: packages" && tests/releases.sh $$release tests/installed.sh || exit 1; done
 
+# CHECK: the target that has the tests.
+CHECK		?= check
+.PHONY: release-check
+release-check:
+	@tests/packages.sh build driver library packages
+	@tests/release.sh $(CHECK)
+
 .PHONY: check-model model-short
 check-model:
 	@tests/packages.sh build tests
