@@ -59,13 +59,15 @@ int braid_capture_create_queued(struct braid_capture_writer **out, const char *p
 /**
  * braid_capture_create_history - a capture without a file
  * @out: set on success
+ * @brief: files follow each other without a gap: the last samples are kept; no names and notes, of
+ *	which each file gets its own
  *
  * Chunks with time, names and notes are kept, within bounds, for braid_capture_replay(); others are
  * discarded. braid_capture_tee() writes them to files. Fails only without memory.
  *
  * Return: 0, or -ENOMEM with braid_fail().
  */
-int braid_capture_create_history(struct braid_capture_writer **out);
+int braid_capture_create_history(struct braid_capture_writer **out, bool brief);
 
 /**
  * braid_capture_tee - temporarily write to a file too

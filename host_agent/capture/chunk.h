@@ -328,7 +328,9 @@ enum braid_window_edge {
  */
 struct braid_chunk_window {
 	u32 edge;			/* enum braid_window_edge */
-	u32 reserved0;
+	u32 after_ns;			/* of a start: since its recording's former file
+					   stopped; both together lack nothing of that
+					   time. 0: there is no such file */
 	u64 host_ns;
 };
 

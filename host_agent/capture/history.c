@@ -21,6 +21,9 @@
 #define LEAST_BYTES	(256u << 10)	/* per guest, with very many guests; else they share ... */
 #define GUESTS_BYTES	(128u << 20)
 #define HOST_BYTES	(8u << 20)
+/* Of a brief one: what holds now, and the samples of about the last minute. */
+#define BRIEF_GUEST_BYTES	(32u << 10)
+#define BRIEF_HOST_BYTES	(128u << 10)
 
 struct history_chunk {
 	u16 type;
@@ -56,6 +59,7 @@ struct history {
 	size_t nr;
 	size_t capacity;
 	u64 bytes;
+	bool brief;			/* files follow each other: names and notes are not kept */
 	u64 random;
 	struct braid_capture_writer *also;	/* a file that is written to also, or NULL */
 	int also_error;				/* of a write to it: it gets no more */
@@ -85,7 +89,7 @@ static void forget(struct history *history, struct history_stream *s)
 	*s = history->streams[--history->nr];
 }
 
-static enum history_class class_of(u16 type)
+static enum history_class class_of(const struct history *history, u16 type)
 {
 	switch (type) {
 	case BRAID_CHUNK_CLOCK:
@@ -99,10 +103,11 @@ static enum history_class class_of(u16 type)
 		return HISTORY_STANDING;
 	case BRAID_CHUNK_CLOCK_MARK:
 	case BRAID_CHUNK_CLOCK_VM:
+		return HISTORY_REST;
 	case BRAID_CHUNK_THROTTLED:
 	case BRAID_CHUNK_COMMS:
 	case BRAID_CHUNK_NOTE:
-		return HISTORY_REST;
+		return history->brief ? HISTORY_NOT : HISTORY_REST;
 	}
 	return HISTORY_NOT;	/* other chunks that a file needs are written again for each */
 }
@@ -157,7 +162,7 @@ static void make_past(struct history *history, struct history_stream *s, size_t 
 	struct history_chunk *chunk = from->items[index];
 	u64 bytes = sizeof(*chunk) + chunk->bytes;
 
-	if (!toss(history, s->halvings) ||
+	if (history->brief || !toss(history, s->halvings) ||
 	    braid_array_push(past->items, past->nr, past->capacity, chunk)) {
 		history_drop(history, from, index);
 		return;
@@ -202,10 +207,12 @@ static struct history_chunk *history_make(u16 type, const void *head, u32 head_b
 	return chunk;
 }
 
-static u64 limit_of(const struct history *history, u32 stream)
+static u64 limit_of(const struct history *history, u32 stream, enum history_class class)
 {
 	u64 share = GUESTS_BYTES / (history->nr ? history->nr : 1);
 
+	if (history->brief && class != HISTORY_STANDING)
+		return stream ? BRIEF_GUEST_BYTES : BRIEF_HOST_BYTES;
 	if (!stream)
 		return HOST_BYTES;
 	if (share < LEAST_BYTES)
@@ -217,9 +224,9 @@ static u64 limit_of(const struct history *history, u32 stream)
 static int keep(struct history *history, u16 type, u32 stream, const void *head, u32 head_bytes,
 		const void *body, u32 body_bytes)
 {
-	u64 limit = limit_of(history, stream);
 	struct history_stream *s = history_find(history, stream);
-	enum history_class class = class_of(type);
+	enum history_class class = class_of(history, type);
+	u64 limit = limit_of(history, stream, class);
 	struct history_list *list;
 	struct history_chunk *chunk;
 
@@ -345,10 +352,12 @@ static const struct braid_capture_ops history_ops = {
 	.free = history_release,
 };
 
-int braid_capture_create_history(struct braid_capture_writer **out)
+int braid_capture_create_history(struct braid_capture_writer **out, bool brief)
 {
 	struct history *history = calloc(1, sizeof(*history));
 
+	if (history)
+		history->brief = brief;
 	if (history)
 		history->scratch = aligned_alloc(64, ROOM_BYTES);
 	if (!history || !history->scratch) {
@@ -367,7 +376,8 @@ int braid_capture_tee(struct braid_capture_writer *w, struct braid_capture_write
 
 	history->also = also;
 	history->also_error = 0;
-	return err ? braid_fail(err, "the snapshot is incomplete: %s", strerror(-err)) : 0;
+	return err ? braid_fail(err, "%s is incomplete: %s",
+				history->brief ? "the capture" : "the snapshot", strerror(-err)) : 0;
 }
 
 bool braid_capture_tee_failed(const struct braid_capture_writer *w)

@@ -62,6 +62,22 @@ static int cmd_record_take_host(const struct braid_option *o, void *to, const ch
 	return braid_record_add_events(&r->o.host_events, events);
 }
 
+/* SIZE[,TIME] */
+static int cmd_record_take_rotation(const struct braid_option *o, void *to, const char *value)
+{
+	struct braid_record_rotate_options *rotate = to;
+	char *end;
+	double bytes = strtod(value, &end);
+	int shift = *end == 'K' ? 10 : *end == 'M' ? 20 : *end == 'G' ? 30 : 0;
+
+	end += shift > 0;
+	bytes *= 1ULL << shift;
+	if (end == value || !(bytes >= 1 << 20 && bytes <= 1e15) || (*end && *end != ','))
+		return braid_fail(-EINVAL, "expected a size of at least 1M, and perhaps a time, as in 64M or 64M,10m");
+	rotate->bytes = bytes;
+	return *end ? braid_take_duration(o, &rotate->seconds, end + 1) : 0;
+}
+
 #define RECORD		struct record_command
 #define EVENTS(member)	BRAID_TAKE(cmd_record_take_events, struct braid_record_patterns, \
 				   RECORD, member)
@@ -113,6 +129,16 @@ static const struct braid_option options[] = {
 	{ 'o', "output", "FILE", BRAID_STRING(RECORD, o.file),
 	  "the capture. Default: " RECORD_FILE ", of which a former one becomes " RECORD_FILE
 	  ".old; -: standard output" },
+	{ 0, "rotate", "SIZE[,TIME]",
+	  BRAID_TAKE(cmd_record_take_rotation, struct braid_record_rotate_options, RECORD,
+		     o.rotate),
+	  "record into a sequence of files, named after -o FILE: FILE-1.braid, FILE-2.braid... A new one "
+	  "begins when the last one has SIZE bytes (64M, 1G) or is TIME old (30s, 10m), when a guest comes "
+	  "or goes, and on SIGUSR1. Each is a complete capture; read together they are one. The host "
+	  "kernel's symbols are in files of 64M and more" },
+	{ 0, "keep", "NUMBER", BRAID_COUNT(RECORD, o.rotate.keep),
+	  "with --rotate: remove older files than the newest NUMBER, also those of earlier recordings with "
+	  "this name. Default: keep all", .least = 2, .most = 1000000 },
 	{ 'z', "compress", NULL, BRAID_FLAG(RECORD, o.compress),
 	  "compress the capture while it is recorded, as `tracebraid pack` does afterwards; all "
 	  "commands read it directly. The file gets events when 1 MiB of the capture is complete or, with "
@@ -183,9 +209,31 @@ static int check_compress(const struct braid_record_options *r)
 	return 0;
 }
 
+/* The name of a file, and a number after it. */
+static int check_numbered(const struct braid_record_options *r, const char *what)
+{
+	if (strlen(r->file) >= BRAID_FLIGHT_PATH_BYTES - BRAID_FLIGHT_NUMBER_BYTES)
+		return braid_fail(-ENAMETOOLONG, "--output: the name is too long to append a number; change to its directory and use a short name");
+	if (!strcmp(r->file, "-"))
+		return braid_fail(-EINVAL, "--output=-: %s makes several captures; use -o FILE to name them", what);
+	return 0;
+}
+
+static int check_rotate(const struct braid_record_options *r)
+{
+	const char *other = r->flight.wanted ? "snapshot" : r->live.wanted ? "live" :
+			    r->compress ? "compress" : NULL;
+
+	if (!r->rotate.bytes)
+		return r->rotate.keep ? braid_fail(-EINVAL, "--keep needs --rotate") : 0;
+	if (other)
+		return braid_fail(-EINVAL, "--rotate cannot be combined with --%s", other);
+	return check_numbered(r, "--rotate");
+}
+
 static int check_options(const struct braid_record_options *r)
 {
-	int err = check_live(r) ?: check_compress(r);
+	int err = check_live(r) ?: check_compress(r) ?: check_rotate(r);
 
 	if (err)
 		return err;
@@ -194,11 +242,7 @@ static int check_options(const struct braid_record_options *r)
 	if (r->host_clock)
 		return braid_fail(-EINVAL, "--host-clock=%s: not available with --snapshot: a flight recorder keeps only its own clock",
 				  r->host_clock);
-	if (strlen(r->file) >= BRAID_FLIGHT_PATH_BYTES - BRAID_FLIGHT_NUMBER_BYTES)
-		return braid_fail(-ENAMETOOLONG, "--output: the name is too long to append a number; change to its directory and use a short name");
-	if (!strcmp(r->file, "-"))
-		return braid_fail(-EINVAL, "--output=-: a flight recorder makes several captures; use -o FILE to name them");
-	return 0;
+	return check_numbered(r, "a flight recorder");
 }
 
 /* A word that belongs to no option. */
@@ -236,9 +280,9 @@ static int prepare_export(struct record_command *r)
 	err = tracebraid_export_check(r->to.form, r->o.file, NULL);
 	if (err)
 		return err;
-	if (r->o.flight.wanted || r->o.live.wanted)
+	if (r->o.flight.wanted || r->o.live.wanted || r->o.rotate.bytes)
 		return braid_fail(-EINVAL, "--to cannot be combined with %s: export the captures afterwards",
-				  r->o.live.wanted ? "--live" : "--snapshot");
+				  r->o.live.wanted ? "--live" : r->o.rotate.bytes ? "--rotate" : "--snapshot");
 	if (!strcmp(r->o.file, RECORD_FILE) || !strcmp(r->o.file, "-"))
 		return braid_fail(-EINVAL, "--to=%s: needs -o OUT, the output file or folder",
 				  r->to.form);
@@ -296,7 +340,8 @@ int braid_cmd_record(int argc, char **argv)
 	int err = parse_options(&r, argc, argv), code;
 
 	/* Without -o a former capture keeps its events, under another name. */
-	r.o.keep_former = r.o.file == usual_file && !r.o.flight.wanted && !access(usual_file, F_OK);
+	r.o.keep_former = r.o.file == usual_file && !r.o.flight.wanted && !r.o.rotate.bytes &&
+			  !access(usual_file, F_OK);
 	if (!err)
 		err = prepare_export(&r);
 	if (err)

@@ -143,7 +143,7 @@ static void status_put(struct record_status *s, const char *type,
 		return;
 	braid_text_printf(&s->line, ",\"ns\":%llu,\"duration_ns\":%llu,\"bytes\":%llu,\"guests\":[",
 			  (unsigned long long)now_ns, (unsigned long long)(now_ns - r->start_ns),
-			  (unsigned long long)(r->sink.capture ? braid_capture_bytes(r->sink.capture) : 0));
+			  (unsigned long long)braid_record_bytes(r));
 	for (k = 0; k < r->nr_guests; k++) {
 		braid_text_puts(&s->line, k ? "," : "");
 		status_put_guest(&s->line, &r->guests[k]);
@@ -201,7 +201,7 @@ static void record_show_say(void *arg, const char *name, const char *line)
 
 static double megabytes(const struct braid_recording *r)
 {
-	return braid_capture_bytes(r->sink.capture) / 1e6;
+	return braid_record_bytes(r) / 1e6;
 }
 
 /* libvirt and QEMU make such files for everybody to read, and their guests' traces with them. */
@@ -412,6 +412,13 @@ static void guest_summary(const struct braid_record_guest *guest)
 	fputc('\n', stderr);
 }
 
+/* The file, or the last one of several. */
+static const char *record_show_file(const struct braid_recording *r)
+{
+	return r->rotation.nr_files ? r->rotation.path :
+	       strcmp(r->o.file, "-") ? r->o.file : "standard output";
+}
+
 static void stopped(void *arg, const struct braid_recording *r)
 {
 	struct record_show *show = arg;
@@ -428,9 +435,11 @@ static void stopped(void *arg, const struct braid_recording *r)
 			(r->end_ns - r->start_ns) / 1e9);
 		return;
 	}
-	fprintf(stderr, "Recorded %.2f s, %.1f MB%s in %s\n", (r->end_ns - r->start_ns) / 1e9,
-		megabytes(r), r->o.compress ? " (before compression)" : "",
-		strcmp(r->o.file, "-") ? r->o.file : "standard output");
+	fprintf(stderr, "Recorded %.2f s, %.1f MB%s in ", (r->end_ns - r->start_ns) / 1e9,
+		megabytes(r), r->o.compress ? " (before compression)" : "");
+	if (r->rotation.nr_files > 1)
+		fprintf(stderr, "%u files, ", r->rotation.nr_files);
+	fprintf(stderr, "%s%s\n", r->rotation.nr_files > 1 ? "the last one " : "", record_show_file(r));
 	for (k = 0; k < r->nr_guests; k++)
 		guest_summary(&r->guests[k]);
 	if (r->host_source) {
@@ -440,7 +449,7 @@ static void stopped(void *arg, const struct braid_recording *r)
 			(unsigned long long)host.lost);
 	}
 	if (strcmp(r->o.file, "-") && !r->viewer.in_memory)
-		fprintf(stderr, "Next: tracebraid report %s\n", braid_cli_quoted(r->o.file));
+		fprintf(stderr, "Next: tracebraid report %s\n", braid_cli_quoted(record_show_file(r)));
 }
 
 static void forked(void *arg)

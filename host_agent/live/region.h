@@ -178,6 +178,24 @@ void braid_region_source_ask(struct braid_region_source *s);
 /** braid_region_source_asked - whether that is over, or was in vain */
 bool braid_region_source_asked(const struct braid_region_source *s);
 
+/** braid_region_source_ending - its stream ends, in turns: no other file can begin meanwhile */
+bool braid_region_source_ending(const struct braid_region_source *s);
+
+/**
+ * braid_region_source_leave_file - end the stream in the present file; the recording goes on
+ * @s: a source that records, not ending
+ * @to: the file
+ *
+ * Writes the accounts of what was read, and the stream's end. Until
+ * braid_region_source_enter_file() the rings are not read.
+ *
+ * Return: 0 or -errno with braid_fail(), of the capture.
+ */
+int braid_region_source_leave_file(struct braid_region_source *s, struct braid_capture_writer *to);
+
+/** braid_region_source_enter_file - begin the stream again in the next file. Likewise */
+int braid_region_source_enter_file(struct braid_region_source *s);
+
 /** braid_region_source_let_go - what a guest that is leaving holds was taken, or never will be */
 void braid_region_source_let_go(struct braid_region_source *s);
 

@@ -44,15 +44,22 @@ int braid_live_flight_begin(struct braid_region_source *s)
 	return err ? s->stream.fatal = err : 0;
 }
 
-static int take_rings(void *arg)
+/* What a file needs of a region that is recorded already. */
+static int flight_attach(void *arg)
 {
 	struct braid_region_source *s = arg;
 	int err = braid_live_tables_reset(&s->tables, &s->stream);
 
 	if (!err)
 		err = braid_live_tables_send(&s->tables, &s->stream, true);
-	if (!err)
-		err = braid_live_attach(&s->rings, &s->stream, true);
+	return err ? err : braid_live_attach(&s->rings, &s->stream, true);
+}
+
+static int take_rings(void *arg)
+{
+	struct braid_region_source *s = arg;
+	int err = flight_attach(s);
+
 	if (!err)
 		err = braid_live_drain_rest(&s->rings, &s->stream);
 	if (!err)
@@ -99,6 +106,46 @@ int braid_region_source_took(struct braid_region_source *s, struct braid_capture
 		return err;
 	return braid_capture_put(to, BRAID_CHUNK_STREAM_END, s->stream.number, &end, sizeof(end),
 				 NULL, 0);
+}
+
+/* Files that follow each other ---------------------------------------------------------------- */
+
+bool braid_region_source_ending(const struct braid_region_source *s)
+{
+	return s->phase == BRAID_PHASE_RECORDING && s->end.ending;
+}
+
+static int flight_account(void *arg)
+{
+	struct braid_region_source *s = arg;
+
+	return braid_live_account(&s->rings, &s->stream, true);
+}
+
+int braid_region_source_leave_file(struct braid_region_source *s, struct braid_capture_writer *to)
+{
+	if (s->stream.fatal || s->phase != BRAID_PHASE_RECORDING)
+		return s->stream.fatal;
+	/* The region is gone meanwhile: handled and reported in the next turn. */
+	if (braid_live_guard(&s->stream, flight_account, s) && !s->stream.fatal)
+		braid_live_account(&s->rings, &s->stream, false);
+	braid_live_detach(&s->rings, &s->stream);
+	s->took = true;
+	return braid_region_source_took(s, to);
+}
+
+int braid_region_source_enter_file(struct braid_region_source *s)
+{
+	int err;
+
+	if (s->stream.fatal || s->phase != BRAID_PHASE_RECORDING)
+		return s->stream.fatal;
+	err = braid_live_put_stream(&s->stream);
+	if (err)
+		return err;
+	braid_capture_replay(s->stream.o.sink->capture, s->stream.number);
+	err = braid_live_guard(&s->stream, flight_attach, s);
+	return s->stream.fatal;
 }
 
 void braid_region_source_ask(struct braid_region_source *s)

@@ -76,7 +76,7 @@ int braid_tracefs_source_open(struct braid_tracefs_source **out,
 		return braid_out_of_memory();
 	s->o = *o;
 	/* Reads consume: part of a mapped sub-buffer can't be consumed alone. */
-	s->o.without_mmap |= o->flight;
+	s->o.without_mmap |= o->flight || o->rotates;
 	err = make_instance(s);
 	if (!err)
 		err = read_header_page(s);
@@ -101,7 +101,7 @@ const char *braid_tracefs_source_stats(const struct braid_tracefs_source *s)
 }
 
 /* What the host's own host took from all its CPUs, if it is known. */
-static int put_steal(struct braid_tracefs_source *s)
+static int tracefs_put_steal(struct braid_tracefs_source *s)
 {
 	struct braid_host_steal now = { .host_ns = braid_host_clock_ns() };
 	FILE *f = s->o.flight ? NULL : fopen("/proc/stat", "re");
@@ -129,9 +129,9 @@ int braid_tracefs_source_start(struct braid_tracefs_source *s)
 
 	if (s->o.held && tracefs_trace_off(s->instance) < 0)
 		return cannot_switch();
-	err = braid_host_enable_events(s);
+	err = braid_host_enable_events(s, false);
 	if (!err)
-		err = put_steal(s);
+		err = tracefs_put_steal(s);
 	/* After the events: a name that changes now is seen by both. */
 	return err || s->o.held ? err : braid_host_send_comms(s, true);
 }
@@ -232,31 +232,62 @@ static int put_accounting(struct braid_tracefs_source *s, struct braid_host_cpu 
 	return err;
 }
 
-int braid_tracefs_source_take(struct braid_tracefs_source *s)
+/* What a file needs beside its stream and pages. */
+static int tracefs_put_tables(struct braid_tracefs_source *s)
+{
+	int err = braid_host_put_texts(s);
+
+	if (!err)
+		err = braid_host_enable_events(s, true);
+	return err ? err : braid_host_send_comms(s, true);
+}
+
+/* All that the buffers hold now. Each is read once: later events are left to the next file. */
+static int tracefs_take_now(struct braid_tracefs_source *s)
 {
 	u32 most = (s->o.buffer_kb ? s->o.buffer_kb : BUFFER_KB) * 1024 / s->subbuf_bytes + 2, k;
-	int ret = tracefs_put_stream(s);
+	int ret = 0;
 
-	braid_capture_replay(s->o.sink->capture, s->stream);
-	/* Later events are left to the next snapshot: each CPU's buffer is read once. */
+	s->taken_ns = braid_host_clock_ns();
 	for (k = 0; k < s->nr_cpus && ret >= 0; k++)
 		ret = braid_host_cpu_drain(s, &s->cpus[k], most, true);
 	for (k = 0; k < s->nr_cpus && ret >= 0; k++)
 		ret = put_accounting(s, &s->cpus[k]);
-	if (ret >= 0)
-		ret = braid_host_put_texts(s);
-	if (ret >= 0)
-		ret = braid_host_enable_events(s);	/* for their formats */
-	if (ret >= 0)
-		ret = braid_host_send_comms(s, true);
 	return ret < 0 ? ret : 0;
+}
+
+int braid_tracefs_source_take(struct braid_tracefs_source *s)
+{
+	int err = tracefs_put_stream(s);
+
+	braid_capture_replay(s->o.sink->capture, s->stream);
+	if (!err)
+		err = tracefs_take_now(s);
+	return err ? err : tracefs_put_tables(s);
+}
+
+int braid_tracefs_source_leave_file(struct braid_tracefs_source *s, struct braid_capture_writer *to)
+{
+	int err = tracefs_take_now(s) ?: tracefs_put_steal(s);
+
+	return err ? err : braid_tracefs_source_took(s, to);
+}
+
+int braid_tracefs_source_enter_file(struct braid_tracefs_source *s)
+{
+	int err = tracefs_put_stream(s);
+
+	braid_capture_replay(s->o.sink->capture, s->stream);
+	braid_host_comms_free(&s->comms);	/* names that are in former files */
+	if (!err)
+		err = tracefs_put_steal(s);
+	return err ? err : tracefs_put_tables(s);
 }
 
 int braid_tracefs_source_took(struct braid_tracefs_source *s, struct braid_capture_writer *to)
 {
-	struct braid_chunk_stream_end end = {
-		.reason = BRAID_END_STOPPED, .host_ns = braid_host_clock_ns(),
-	};
+	/* Later events may be in the next file. */
+	struct braid_chunk_stream_end end = { .reason = BRAID_END_STOPPED, .host_ns = s->taken_ns };
 
 	if (s->ended)
 		return 0;	/* and its end written */
@@ -281,7 +312,7 @@ int braid_tracefs_source_finish(struct braid_tracefs_source *s)
 	if (ret >= 0)
 		ret = braid_host_send_comms(s, true);
 	if (ret >= 0)
-		ret = put_steal(s);
+		ret = tracefs_put_steal(s);
 	end.host_ns = braid_host_clock_ns();
 	if (ret >= 0)
 		ret = braid_host_emit(s, BRAID_CHUNK_STREAM_END, &end, sizeof(end), NULL, 0);

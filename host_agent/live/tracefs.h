@@ -22,6 +22,8 @@ struct braid_tracefs_options {
 	u32 buffer_kb;			/* for each CPU; 0: a default */
 	bool without_mmap;		/* read() even where the kernel can map */
 	bool held;			/* tracing is off until braid_tracefs_source_on() */
+	bool rotates;			/* for braid_tracefs_source_leave_file() */
+	bool brief;			/* files are small: without the kernel's symbols */
 	bool quota;			/* the probes of braid_tracefs_quota_start() are made */
 	bool flight;			/* a flight recorder: buffers are not read until
 					   braid_tracefs_source_take() */
@@ -128,6 +130,19 @@ int braid_tracefs_source_finish(struct braid_tracefs_source *s);
  * Return: 0, or -errno with braid_fail().
  */
 int braid_tracefs_source_take(struct braid_tracefs_source *s);
+
+/**
+ * braid_tracefs_source_leave_file - end the stream in the present file; the recording goes on
+ * @s: a source that records
+ * @to: the file
+ *
+ * Return: 0 or -errno with braid_fail(), of the capture.
+ */
+int braid_tracefs_source_leave_file(struct braid_tracefs_source *s,
+				    struct braid_capture_writer *to);
+
+/** braid_tracefs_source_enter_file - begin the stream again in the next file. Likewise; -ENOMEM */
+int braid_tracefs_source_enter_file(struct braid_tracefs_source *s);
 
 /** braid_tracefs_source_took - write the stream's end to @to; the stream itself continues */
 int braid_tracefs_source_took(struct braid_tracefs_source *s, struct braid_capture_writer *to);

@@ -57,6 +57,7 @@ struct braid_tracefs_source {
 	u64 events;
 	u64 lost;
 	bool ended;
+	u64 taken_ns;		/* the present file has all events of before */
 };
 
 /* tracefs_cpu.c ------------------------------------------------------------------------- */
@@ -89,7 +90,7 @@ u32 braid_host_switch_on(struct tracefs_instance *instance, const struct braid_p
 			 size_t nr_patterns);
 
 /* Enables the matching events and writes their formats. -ENOENT: no match. */
-int braid_host_enable_events(struct braid_tracefs_source *s);
+int braid_host_enable_events(struct braid_tracefs_source *s, bool formats_only);
 
 /* Puts header_page, printk_formats and kallsyms. */
 int braid_host_put_texts(struct braid_tracefs_source *s);

@@ -131,7 +131,7 @@ int braid_host_put_texts(struct braid_tracefs_source *s)
 		if (err)
 			return err;
 	}
-	return put_kallsyms(s);
+	return s->o.brief ? 0 : put_kallsyms(s);
 }
 
 /* Enabling ------------------------------------------------------------------------------ */
@@ -179,6 +179,7 @@ static int for_each_event(const struct braid_pattern *patterns, size_t nr, event
 
 struct enabling {
 	struct braid_tracefs_source *s;
+	bool formats_only;	/* they are enabled already */
 	u32 enabled;
 };
 
@@ -197,10 +198,11 @@ static int enable_one(void *arg, const char *system, const char *event)
 	free(format);
 	if (err)
 		return err;
-	if (tracefs_event_file_write(e->s->instance, system, event, "enable", "1") < 0)
+	e->enabled++;
+	if (!e->formats_only &&
+	    tracefs_event_file_write(e->s->instance, system, event, "enable", "1") < 0)
 		return braid_fail(-errno, "the host's %s:%s cannot be enabled: %s", system, event,
 				  strerror(errno));
-	e->enabled++;
 	return 0;
 }
 
@@ -273,9 +275,9 @@ static int enable_quota(struct enabling *e)
 	return err;
 }
 
-int braid_host_enable_events(struct braid_tracefs_source *s)
+int braid_host_enable_events(struct braid_tracefs_source *s, bool formats_only)
 {
-	struct enabling e = { .s = s };
+	struct enabling e = { .s = s, .formats_only = formats_only };
 	int err = for_each_event(s->o.patterns, s->o.nr_patterns, enable_one, &e);
 
 	if (!err && !e.enabled)

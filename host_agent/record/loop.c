@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* The recording itself: polls all sources, sleeps as long as possible, stops on request. */
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
@@ -91,7 +92,7 @@ static int poll_guest(struct braid_recording *r, struct braid_record_guest *gues
 /* Polls all guests that are due. Returns enum braid_poll_result or the capture's error. */
 static int poll_all(struct braid_recording *r)
 {
-	u64 before = braid_capture_bytes(r->sink.capture), now_ns = braid_host_clock_ns();
+	u64 before = braid_capture_bytes(braid_record_out(r)), now_ns = braid_host_clock_ns();
 	int result = BRAID_POLL_IDLE, ret;
 	size_t k;
 
@@ -128,7 +129,7 @@ static int poll_all(struct braid_recording *r)
 	/*
 	 * Rings' bytes are written already; other received data exists nowhere else until written.
 	 */
-	if (braid_capture_bytes(r->sink.capture) != before) {
+	if (braid_capture_bytes(braid_record_out(r)) != before) {
 		ret = braid_capture_flush(r->sink.capture);
 		if (ret)
 			return ret;
@@ -237,8 +238,11 @@ static bool rest(struct braid_recording *r, int result, u64 *sleep_ns, struct br
 		braid_wait_timer(&r->wait, BRAID_WAIT_TICK, ns, 0);
 	braid_wait(&r->wait, result != BRAID_POLL_MORE, woke);
 	heed_guests(r, woke);
-	return braid_woke_by(woke, BRAID_WAIT_SIGNAL) &&
-	       read(r->signal_fd, &info, sizeof(info)) == sizeof(info);
+	if (!braid_woke_by(woke, BRAID_WAIT_SIGNAL) ||
+	    read(r->signal_fd, &info, sizeof(info)) != sizeof(info))
+		return false;
+	r->rotation.asked |= info.ssi_signo == SIGUSR1;
+	return info.ssi_signo != SIGUSR1;
 }
 
 /* All guests are gone, and none can return. */
@@ -381,7 +385,7 @@ static int record(struct braid_recording *r)
 	for (;;) {
 		ret = poll_all(r);
 		if (ret >= 0)
-			err = braid_record_poll_flight(r);
+			err = braid_record_poll_flight(r) ?: braid_record_poll_rotation(r);
 		if (ret < 0 || err)
 			return ret < 0 ? ret : err;
 		if (time_is_up(r, &woke) || braid_child_ended(&r->command) ||
@@ -445,7 +449,7 @@ int braid_record_run(struct braid_recording *r)
 		err = braid_child_start(&r->command);
 	/* The start can't fail any more: a former capture of that name may be replaced. */
 	if (!err)
-		err = braid_capture_publish(r->sink.capture);
+		err = braid_capture_publish(braid_record_out(r));
 	if (err)
 		return err;
 	report_waiting(r);

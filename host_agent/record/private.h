@@ -62,6 +62,22 @@ int braid_record_add_on(struct braid_recording *r, struct braid_record_patterns 
 /* Continues a snapshot, or begins a requested one. Fails only without memory. */
 int braid_record_poll_flight(struct braid_recording *r);
 
+/* rotate.c. 0 or -errno with braid_fail(); no effect unless the recording rotates. */
+int braid_record_open_rotation(struct braid_recording *r);	/* before we are confined */
+int braid_record_begin_rotation(struct braid_recording *r);	/* makes the first file */
+
+/* After a turn: ends a file, and begins the next one. */
+int braid_record_poll_rotation(struct braid_recording *r);
+
+/* The last file is complete, or its recording failed. */
+int braid_record_end_rotation(struct braid_recording *r, bool failed);
+
+/* Where a recording's chunks go: the file whose size and completeness count. */
+static inline struct braid_capture_writer *braid_record_out(const struct braid_recording *r)
+{
+	return r->rotation.out ? r->rotation.out : r->sink.capture;
+}
+
 /* loop.c: from the first event to the last. 0 or -errno with braid_fail(). */
 int braid_record_run(struct braid_recording *r);
 

@@ -75,6 +75,13 @@ struct braid_record_flight_options {
 	double hold_off;		/* seconds from one to the next */
 };
 
+/* A sequence of files, FILE-1.braid, FILE-2.braid..., each a complete capture. */
+struct braid_record_rotate_options {
+	u64 bytes;		/* of a file, about; 0: one file */
+	double seconds;		/* likewise; 0: any time */
+	u64 keep;		/* the newest files; 0: all */
+};
+
 /* A separate process that prints events as they are recorded. */
 struct braid_record_live_options {
 	bool wanted;
@@ -104,6 +111,7 @@ struct braid_record_options {
 	size_t given_capacity;
 	struct braid_record_domains domains;
 	struct braid_record_flight_options flight;
+	struct braid_record_rotate_options rotate;
 	struct braid_record_live_options live;
 };
 
@@ -164,6 +172,21 @@ struct braid_record_flight {
 	u64 nr_taken;
 	u64 last_ns;
 	bool reported_refusal;
+};
+
+/* The files of a recording that rotates. */
+struct braid_record_rotation {
+	struct braid_capture_writer *out;	/* the present one; NULL: none */
+	char path[BRAID_FLIGHT_PATH_BYTES];	/* of it */
+	u32 number;			/* in that name */
+	u64 began_ns;
+	bool counted;			/* its first turn was; then: */
+	u32 nr_streams;			/* that there were, and those of them that had ended */
+	u32 nr_ended;
+	u64 stop_ns;			/* it ends once it has all of before; 0: not yet */
+	bool asked;			/* by a request */
+	u32 nr_files;			/* that were begun ... */
+	u64 bytes;			/* ... and the size of those that are complete */
 };
 
 /* What guest agents are asked for, and what they have enabled. */
@@ -242,6 +265,7 @@ struct braid_recording {
 	struct braid_domain_watch watch;
 	struct braid_record_agents agents;
 	struct braid_record_flight flight;
+	struct braid_record_rotation rotation;
 	struct braid_record_viewer viewer;
 	struct braid_record_marks marks;
 	struct braid_record_memories memories;
@@ -258,6 +282,13 @@ struct braid_recording {
 	u64 start_ns;		/* 0: not yet */
 	u64 end_ns;
 };
+
+/* Of all that was recorded. */
+static inline u64 braid_record_bytes(const struct braid_recording *r)
+{
+	return r->rotation.out ? r->rotation.bytes + braid_capture_bytes(r->rotation.out) :
+	       r->sink.capture ? braid_capture_bytes(r->sink.capture) : 0;
+}
 
 /* Whether guests may still be added. */
 static inline bool braid_record_expects(const struct braid_recording *r)

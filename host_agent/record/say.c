@@ -45,7 +45,7 @@ int braid_record_mark_complete(struct braid_recording *r)
 	now_ns = braid_host_clock_ns();
 	if (now_ns - m->marked_ns < MARK_NS)
 		return 0;
-	bytes = braid_capture_bytes(r->sink.capture);
+	bytes = braid_capture_bytes(braid_record_out(r));
 	if (bytes != m->bytes)
 		m->grew_ns = now_ns;
 	else if (m->until_ns >= m->grew_ns)
@@ -55,7 +55,7 @@ int braid_record_mark_complete(struct braid_recording *r)
 	err = braid_capture_put(r->sink.capture, BRAID_CHUNK_COMPLETE, 0, &mark, sizeof(mark), NULL, 0);
 	m->marked_ns = now_ns;
 	m->until_ns = mark.until_ns;
-	m->bytes = braid_capture_bytes(r->sink.capture);
+	m->bytes = braid_capture_bytes(braid_record_out(r));
 	if (r->o.prompt && r->flusher)
 		braid_flusher_end_segment(r->flusher);
 	return err;

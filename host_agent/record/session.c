@@ -21,6 +21,8 @@ static int open_signals(struct braid_recording *r, sigset_t *before)
 	sigaddset(&mask, SIGINT);
 	sigaddset(&mask, SIGTERM);
 	sigaddset(&mask, SIGHUP);
+	if (r->o.rotate.bytes)
+		sigaddset(&mask, SIGUSR1);
 	sigprocmask(SIG_BLOCK, &mask, before);
 	r->signal_fd = signalfd(-1, &mask, SFD_NONBLOCK | SFD_CLOEXEC);
 	return r->signal_fd < 0 ? braid_fail(-errno, "cannot create a signalfd: %s", strerror(errno)) : 0;
@@ -54,7 +56,8 @@ static int close_all(struct braid_recording *r, int err)
 	braid_record_close_memories(r);
 	braid_exchange_stop(r->exchange);
 	braid_kvm_watch_close(r->kvm_watch);
-	if (r->sink.capture && !err)
+	finish_err = braid_record_end_rotation(r, err);
+	if (r->sink.capture && !err && !finish_err)
 		finish_err = braid_capture_finish(r->sink.capture);
 	else
 		braid_capture_abandon(r->sink.capture);

@@ -24,6 +24,8 @@
 #include "host_agent/util/landlock.h"
 #include "host_agent/util/text.h"
 
+#define SYMBOLS_BYTES	(64ULL << 20)	/* smaller files do not have the host kernel's symbols */
+
 /* A region that is named twice would be recorded by us and refused to us. */
 static int refuse_twins(const struct braid_recording *r)
 {
@@ -277,6 +279,8 @@ int braid_record_confine(struct braid_recording *r)
 	if (!err)
 		err = braid_record_open_flight(r);
 	if (!err)
+		err = braid_record_open_rotation(r);
+	if (!err)
 		err = allow_writing(r);
 	return err ? err : r->ops->confine(BRAID_CONFINE_RECORD, children);
 }
@@ -382,6 +386,8 @@ static int open_tracefs(struct braid_recording *r)
 		.clock = r->o.host_clock,
 		.held = !r->o.flight.wanted,
 		.quota = r->quota.fd >= 0,
+		.rotates = r->o.rotate.bytes,
+		.brief = r->o.rotate.bytes && r->o.rotate.bytes < SYMBOLS_BYTES,
 		.flight = r->o.flight.wanted,
 	};
 	int err;
@@ -438,7 +444,7 @@ int braid_record_start_quota(struct braid_recording *r)
 
 int braid_record_start_flusher(struct braid_recording *r)
 {
-	if (r->o.flight.wanted || r->viewer.in_memory || r->o.fd)
+	if (r->o.flight.wanted || r->o.rotate.bytes || r->viewer.in_memory || r->o.fd)
 		return 0;
 	return braid_flusher_start(&r->flusher, r->o.compress ? BRAID_PACKER_LEVEL : 0,
 				   r->ops->confine_writer);
@@ -451,11 +457,13 @@ int braid_record_open_file(struct braid_recording *r)
 
 	r->sink.next_stream = 1;
 	if (r->o.flight.wanted)
-		return braid_capture_create_history(&r->sink.capture);
+		return braid_capture_create_history(&r->sink.capture, false);
 	if (!strcmp(r->o.file, "-") && isatty(STDOUT_FILENO))
 		return braid_fail(-EINVAL, "standard output is a terminal: use -o FILE or redirect it");
 	r->ops->capture_head(&head);
 	r->sink.prompt = r->o.live.wanted || r->o.prompt;
+	if (r->o.rotate.bytes)
+		return braid_record_begin_rotation(r);
 	if (r->viewer.in_memory || r->o.fd)
 		return braid_capture_create_at(&r->sink.capture,
 					       fcntl(r->o.fd ? r->o.fd : r->viewer.memory_fd,

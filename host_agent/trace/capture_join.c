@@ -82,9 +82,10 @@ static void unite(struct spans *spans)
 /*
  * The time range in which a CPU was recorded: from its first event on, since a flight recorder
  * lacks earlier ones; to the recording's end, or to the last event if a truncated file lacks the
- * end. Empty without events. Return: 0 or -errno.
+ * end. (A recording that goes on in another file has later events, too, but not all.) Empty without
+ * events. Return: 0 or -errno.
  */
-static int span_of(const struct braid_stream *s, struct braid_ring *ring,
+static int span_of(const struct braid_stream *s, struct braid_ring *ring, s64 stop_ns,
 		   struct braid_span_ns *span)
 {
 	int ret;
@@ -102,6 +103,8 @@ static int span_of(const struct braid_stream *s, struct braid_ring *ring,
 		span->to_ns = ring->item.host_ns;
 	}
 	ring->ops->rewind(ring);
+	if (stop_ns < span->to_ns)
+		span->to_ns = stop_ns;
 	return ret < 0 ? ret : 0;
 }
 
@@ -152,6 +155,7 @@ static void remove_stream(struct braid_source *source, size_t at)
 static int join_rings(struct braid_capture_stream *s, const struct spans *before,
 		      struct spans *later, bool *some, bool *rest)
 {
+	s64 stop_ns = braid_capture_window_stop(s->source, s->file);
 	struct braid_span_ns span;
 	size_t k;
 	int err = 0;
@@ -159,7 +163,7 @@ static int join_rings(struct braid_capture_stream *s, const struct spans *before
 	for (k = 0; k < s->stream.nr_rings && !err; k++) {
 		struct braid_capture_ring *ring = (struct braid_capture_ring *)s->stream.rings[k];
 
-		err = span_of(&s->stream, &ring->ring, &span);
+		err = span_of(&s->stream, &ring->ring, stop_ns, &span);
 		if (!err)
 			err = leave_out(ring, &span, before, rest);
 		if (!err && span.from_ns <= span.to_ns)

@@ -294,6 +294,9 @@ int braid_capture_finish_notes(struct braid_capture_stream *s);
 int braid_capture_take_window(struct braid_capture_source *cs, const struct braid_chunk_view *v);
 int braid_capture_note_windows(struct braid_capture_source *cs);
 
+/* When the recording of a file stopped, or went on in another file; INT64_MAX: not known. */
+s64 braid_capture_window_stop(struct braid_capture_source *cs, u32 file);
+
 /* Something of a file was recorded at a time: its recording did not end before. */
 void braid_capture_note_recorded(struct braid_capture_source *cs, u32 file, u64 ns);
 

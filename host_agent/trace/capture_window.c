@@ -16,9 +16,11 @@ static struct braid_window *window_of(struct braid_capture_source *cs, u32 file)
 	return number ? &cs->source.windows[number - 1] : NULL;
 }
 
-static int add_window(struct braid_capture_source *cs, s64 start_ns)
+static int add_window(struct braid_capture_source *cs, s64 start_ns, u32 after_ns)
 {
-	struct braid_window window = { .start_ns = start_ns, .stop_ns = INT64_MAX };
+	struct braid_window window = {
+		.start_ns = start_ns, .stop_ns = INT64_MAX, .after_ns = after_ns,
+	};
 	struct braid_window_edges edges = { .file = cs->file };
 	size_t nr = cs->source.nr_windows;
 
@@ -39,7 +41,7 @@ int braid_capture_take_window(struct braid_capture_source *cs, const struct brai
 	if (!braid_view_take(v, &at, &edge, sizeof(edge)) || edge.host_ns > INT64_MAX)
 		return 0;
 	if (edge.edge == BRAID_WINDOW_START && !window)
-		return add_window(cs, edge.host_ns);
+		return add_window(cs, edge.host_ns, edge.after_ns);
 	if (edge.edge == BRAID_WINDOW_STOP && window && (s64)edge.host_ns >= window->start_ns)
 		window->stop_ns = edge.host_ns;
 	return 0;
@@ -50,6 +52,13 @@ static int capture_window_note(struct braid_capture_source *cs, s64 ns, const ch
 	struct braid_stream *first = cs->source.streams[0];
 
 	return braid_capture_add_note((struct braid_capture_stream *)first, ns, text, strlen(text));
+}
+
+s64 braid_capture_window_stop(struct braid_capture_source *cs, u32 file)
+{
+	const struct braid_window *window = window_of(cs, file);
+
+	return window ? window->stop_ns : INT64_MAX;
 }
 
 int braid_capture_note_windows(struct braid_capture_source *cs)
@@ -63,10 +72,10 @@ int braid_capture_note_windows(struct braid_capture_source *cs)
 
 		if (window->again)
 			continue;
-		if (!edges->noted_start)
+		if (!edges->noted_start && !window->went_on)
 			err = capture_window_note(cs, window->start_ns, "the recording starts");
 		edges->noted_start = true;
-		if (err || edges->noted_stop || window->stop_ns == INT64_MAX)
+		if (err || edges->noted_stop || window->goes_on || window->stop_ns == INT64_MAX)
 			continue;
 		edges->noted_stop = true;
 		err = capture_window_note(cs, window->stop_ns, "the recording stops");
@@ -126,6 +135,44 @@ static int find_copies(struct braid_source *source)
 	return 0;
 }
 
+static int capture_window_by_stop(const void *a, const void *b)
+{
+	return braid_compare((*(struct braid_window *const *)a)->stop_ns,
+			     (*(struct braid_window *const *)b)->stop_ns);
+}
+
+/*
+ * A recording's next file lacks what the former one took between its stop and this one's start.
+ * Together they have all of it. Return: 0 or -ENOMEM.
+ */
+static int capture_window_join(struct braid_source *source)
+{
+	struct braid_window **all = calloc(source->nr_windows + 1, sizeof(struct braid_window *));
+	size_t k;
+
+	if (!all)
+		return -ENOMEM;
+	for (k = 0; k < source->nr_windows; k++)
+		all[k] = &source->windows[k];
+	qsort(all, source->nr_windows, sizeof(*all), capture_window_by_stop);
+	for (k = 0; k < source->nr_windows; k++) {
+		struct braid_window *window = &source->windows[k], **former;
+		struct braid_window wanted = { .stop_ns = window->start_ns - window->after_ns };
+		struct braid_window *key = &wanted;
+
+		former = !window->after_ns ? NULL :
+			 bsearch(&key, all, source->nr_windows, sizeof(*all),
+				 capture_window_by_stop);
+		if (!former)
+			continue;
+		(*former)->goes_on = window->went_on = true;
+		window->start_ns = wanted.stop_ns;
+		window->after_ns = 0;
+	}
+	free(all);
+	return 0;
+}
+
 int braid_capture_tie_windows(struct braid_capture_source *cs)
 {
 	size_t k, n;
@@ -142,5 +189,5 @@ int braid_capture_tie_windows(struct braid_capture_source *cs)
 		if (tie_guests(&cs->files[file], &cs->source.windows[k]))
 			return -ENOMEM;
 	}
-	return find_copies(&cs->source);
+	return capture_window_join(&cs->source) ?: find_copies(&cs->source);
 }

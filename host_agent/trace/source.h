@@ -200,13 +200,15 @@ struct braid_stream {
 
 /* From when to when a capture was recorded; by the file's clock. */
 struct braid_window {
-	s64 start_ns;
+	s64 start_ns;		/* if ->went_on: where the former file's stopped */
 	s64 stop_ns;		/* INT64_MAX: the recording was killed or still runs */
 	s64 last_ns;		/* stop_ns INT64_MAX: what of it is known to be recorded is up to here */
 	const struct braid_stream *host;	/* traced from the start on; NULL: none, or it grows */
 	const struct braid_stream **guests;	/* recorded as well, each once ... */
 	size_t nr_guests;	/* ... 0: none, or not known */
 	bool again;		/* a copy's: an earlier one has the same times */
+	u32 after_ns;		/* since its recording's former file stopped; 0: none, or: */
+	bool went_on, goes_on;	/* the former file is here, the next one: nothing lacks in between */
 };
 
 /* A trace: all that is to be merged. */

@@ -63,7 +63,7 @@ static void begin(struct flight *f, const char *on)
 
 	f->sink.next_stream = 1;
 	NEED(!on || !braid_pattern_parse(&f->on, on));
-	NEED(!braid_capture_create_history(&f->sink.capture));
+	NEED(!braid_capture_create_history(&f->sink.capture, false));
 	NEED(!braid_region_source_open(&f->source, &o));
 	turn(f);
 	CHECK_EQ(f->status.phase, BRAID_PHASE_RECORDING);
@@ -386,7 +386,7 @@ static struct braid_capture_writer *history_with(u16 type, u64 nr)
 	struct braid_capture_writer *w;
 	u64 k;
 
-	NEED(!braid_capture_create_history(&w));
+	NEED(!braid_capture_create_history(&w, false));
 	for (k = 0; k < nr; k++) {
 		sample.h1_ns = sample.counter = sample.h2_ns = k + 1;
 		CHECK_EQ(braid_capture_put(w, type, 7, NULL, 0, &sample, sizeof(sample)), 0);
@@ -494,7 +494,7 @@ static void keeps_within_bounds_of_many(void)
 	struct braid_capture_writer *w;
 	u32 k, stream;
 
-	NEED(!braid_capture_create_history(&w));
+	NEED(!braid_capture_create_history(&w, false));
 	for (k = 0; k < 64; k++)
 		for (stream = 1; stream <= 256; stream++)
 			CHECK_EQ(braid_capture_put(w, BRAID_CHUNK_COMMS, stream, NULL, 0, names,

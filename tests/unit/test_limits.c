@@ -168,7 +168,7 @@ static void directory_that_changes_all_the_time(void)
 	u32 k;
 
 	NEED(!braid_pattern_parse(&on, "irq:irq_handler_entry"));
-	NEED(!braid_capture_create_history(&sink.capture));
+	NEED(!braid_capture_create_history(&sink.capture, false));
 	NEED(!braid_region_source_open(&s, &o));
 	start_ns = braid_host_clock_ns();
 	for (k = 0; k < TURNS; k++) {

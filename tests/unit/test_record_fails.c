@@ -107,7 +107,7 @@ static void a_snapshot_on_a_full_disk(void)
 	capture_head(&head);
 	NEED(!braid_request_open(&r.flight.requests));
 	NEED(!braid_sampler_open(&r.sampler, NULL, NULL));
-	NEED(!braid_capture_create_history(&r.sink.capture));
+	NEED(!braid_capture_create_history(&r.sink.capture, false));
 	NEED(!braid_capture_create(&r.flight.out, capture_path, &head));
 	NEED(!braid_capture_tee(r.sink.capture, r.flight.out));
 	true_ops = r.flight.out->ops;

@@ -237,7 +237,7 @@ static void snapshots(void)
 	struct recording r = { .sink = { .next_stream = 1 } };
 	struct braid_vm_options o = { .sink = &r.sink };
 
-	NEED(!braid_capture_create_history(&r.sink.capture));
+	NEED(!braid_capture_create_history(&r.sink.capture, false));
 	NEED(!braid_vm_sources_open(&r.sources, &o));
 	NEED(!braid_vm_sources_poll(r.sources, NULL, 0));
 	finish_snapshot(&r, begin_snapshot(&r));

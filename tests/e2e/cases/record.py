@@ -53,6 +53,50 @@ def record(ctx):
     ctx.check("alpha: " in text and "clock exchange" in text, "the text report lacks a stream or its clock")
 
 
+@case("record-rotate", usual=("6.1",), needs=NEEDS, arm64=True)
+def record_rotate(ctx):
+    """--rotate: each file is a complete capture, all together are the recording: in order, without a gap or a loss."""
+    alpha, beta = ctx.guest("alpha"), ctx.guest("beta")
+    boot_all([alpha, beta])
+    load(alpha)
+    agent = start_recorder(ctx, "--rotate=1M,1h", "-r", alpha.shm, "-r", beta.shm, "-e", "storm", "--try-host",
+                           "-o", ctx.dir / "x.braid", confirm=False)
+
+    def files():
+        return sorted(ctx.dir.glob("x-*.braid"), key=lambda path: int(path.stem[2:]))
+
+    def grows(reason, act):
+        before = len(files())
+        act()
+        ctx.wait_until(lambda: len(files()) > before, f"a file that begins because {reason}", timeout=60)
+
+    grows("a guest came", lambda: load(beta))
+    offered = {guest.name: storm(guest, 20000) for guest in (alpha, beta)}
+    ctx.wait_until(lambda: len(files()) > 3, "files of 1 MiB", timeout=60)
+    grows("a signal asks for it", lambda: agent.send_signal(signal.SIGUSR1))
+    offered["alpha"] = storm(alpha, 20000)
+    stop_recorder(ctx, agent)
+    ctx.check(f"{len(files())} files, the last one {files()[-1]}" in agent.output(), f"said: {agent.output()}")
+    for path in files():
+        check_accounts(ctx, path)
+    lines = events_of(ctx, *files())
+    check_order(ctx, lines)
+    for name, number in offered.items():
+        check_storm(ctx, lines, name, number)
+    edges = [line["text"] for line in lines if line["type"] == "note" and line["text"].startswith("the recording ")]
+    ctx.equal(edges, ["the recording starts", "the recording stops"], "edges of the recording in all files")
+    notes = [line["text"] for line in events_of(ctx, files()[1]) if line["type"] == "note"]
+    ctx.check({"the recording starts", "the recording stops"} <= set(notes), f"edges of one file: {notes}")
+
+    # A later recording goes on after these numbers, and removes what it is not to keep.
+    last = int(files()[-1].stem[2:])
+    agent = start_recorder(ctx, "--rotate=1M", "--keep=2", "-r", alpha.shm, "-e", "storm", "-o", ctx.dir / "x.braid")
+    offered["alpha"] = storm(alpha, 30000)
+    stop_recorder(ctx, agent)
+    numbers = [int(path.stem[2:]) for path in files()]
+    ctx.check(len(numbers) == 2 and numbers[1] == numbers[0] + 1 > last, f"kept: {numbers} after {last}")
+
+
 @case("record-compressed", usual=("6.1",), needs=NEEDS, arm64=True)
 def record_compressed(ctx):
     """-z: a guest and the host are recorded into a packed capture: smaller, every event in it, read as its plain bytes."""
