@@ -70,6 +70,7 @@ const struct braid_cli_command braid_command_recover = {
 	"guest has its region in its own memory (pid:PID), or a dump of "
 	"a guest's memory: ELF (virsh dump --memory-only, QEMU's dump-guest-memory, /proc/vmcore) "
 	"or compressed (makedumpfile, --format kdump-zlib). All regions in a dump are recovered. "
+	"The core of a VMM (gcore, or the kernel's) is accepted if the guest's memory is in it. "
 	"SOURCE is not modified.\n"
 	"The guest of a region's file or of a VMM may be running, and may be recorded at the same "
 	"time. The capture contains "

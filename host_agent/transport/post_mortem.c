@@ -11,6 +11,7 @@
 
 #include "host_agent/transport/post_mortem.h"
 #include "host_agent/transport/region_copy.h"
+#include "host_agent/transport/vm_core.h"
 #include "host_agent/util/array.h"
 #include "host_agent/util/error.h"
 #include "host_agent/util/io.h"
@@ -116,7 +117,8 @@ int braid_post_mortem_open(struct braid_post_mortem_regions *regions, int fd, co
 		return post_mortem_open_file(regions, fd, path, &sb);
 	if (sb.magic == BRAID_MARK)
 		return braid_fail(-ENODATA, "%s: no driver has used it yet, so it holds no trace", path);
-	return braid_dump_open(regions, fd, path, o);
+	return braid_vm_core_is(fd) ? braid_post_mortem_open_core(regions, fd, path, o) :
+				      braid_dump_open(regions, fd, path, o);
 }
 
 u64 braid_post_mortem_wall_ns(const struct braid_post_mortem_region *region)

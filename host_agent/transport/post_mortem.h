@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Regions that are read from files, from copies of files, or from dumps of memory. */
+/* Regions that are read from files, from copies of files, from dumps of memory, or from cores. */
 #ifndef BRAID_TRANSPORT_POST_MORTEM_H
 #define BRAID_TRANSPORT_POST_MORTEM_H
 
@@ -32,7 +32,7 @@ struct braid_post_mortem_options {
 
 /**
  * braid_post_mortem_take - open the memory of a guest
- * @path: a region's file or a dump; opened for reading, links are followed
+ * @path: a region's file, a dump or a core; opened for reading, links are followed
  *
  * Its content is not read. Call before the process is confined.
  *
@@ -86,6 +86,15 @@ struct braid_endpoint *braid_post_mortem_endpoint(struct braid_post_mortem_regio
  */
 int braid_post_mortem_open_vm(struct braid_post_mortem_regions *regions, pid_t pid,
 			      const char *path);
+
+/**
+ * braid_post_mortem_open_core - braid_post_mortem_open() of the core file of a VMM
+ *
+ * Regions in a guest's own memory are found; other memory that guests share is not theirs, and has
+ * files of its own.
+ */
+int braid_post_mortem_open_core(struct braid_post_mortem_regions *regions, int fd,
+				const char *path, const struct braid_post_mortem_options *o);
 
 /** braid_dump_open - braid_post_mortem_open() of a dump */
 int braid_dump_open(struct braid_post_mortem_regions *regions, int fd, const char *path,

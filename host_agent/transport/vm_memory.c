@@ -16,6 +16,7 @@
 #include "host_agent/util/array.h"
 #include "host_agent/util/cleanup.h"
 #include "host_agent/util/error.h"
+#include "host_agent/util/io.h"
 #include "host_agent/util/peek.h"
 
 #define PRESENT		(1ULL << 63)
@@ -30,8 +31,8 @@ static bool vm_memory_continues(const struct braid_vm_mapping *a, const struct b
 	       (!a->inode || a->offset + (a->end - a->start) == b->offset);
 }
 
-static int vm_memory_add(struct braid_vm_memory *vm, size_t *capacity,
-			 const struct braid_vm_mapping *mapping)
+int braid_vm_memory_add(struct braid_vm_memory *vm, size_t *capacity,
+			const struct braid_vm_mapping *mapping)
 {
 	struct braid_vm_mapping *last = vm->nr_mappings ? &vm->mappings[vm->nr_mappings - 1] : NULL;
 
@@ -68,7 +69,7 @@ static int vm_memory_read_maps(struct braid_vm_memory *vm, FILE *maps)
 
 	while (!err && getline(&line, &room, maps) > 0)
 		if (vm_memory_parse(line, &mapping))
-			err = vm_memory_add(vm, &capacity, &mapping);
+			err = braid_vm_memory_add(vm, &capacity, &mapping);
 	return err;
 }
 
@@ -129,7 +130,7 @@ static int vm_memory_begin(struct braid_vm_memory *vm)
 int braid_vm_memory_open(struct braid_vm_memory *out, pid_t pid)
 {
 	struct braid_vm_memory vm = {
-		.pid = pid, .pidfd = syscall(SYS_pidfd_open, pid, 0), .pagemap = -1,
+		.pid = pid, .core = -1, .pidfd = syscall(SYS_pidfd_open, pid, 0), .pagemap = -1,
 		.page_bytes = sysconf(_SC_PAGESIZE),
 	};
 	int err;
@@ -148,7 +149,8 @@ void braid_vm_memory_close(struct braid_vm_memory *vm)
 {
 	if (vm->pagemap >= 0)
 		close(vm->pagemap);
-	close(vm->pidfd);
+	if (vm->pidfd >= 0)
+		close(vm->pidfd);
 	free(vm->mappings);
 	vm->mappings = NULL;
 	vm->nr_mappings = 0;
@@ -166,6 +168,25 @@ const struct braid_vm_mapping *braid_vm_memory_mapping(const struct braid_vm_mem
 			return bytes <= mapping->end - address ? mapping : NULL;
 	}
 	return NULL;
+}
+
+/* Of a core file. What it lacks is not present. */
+static int vm_memory_read_core(const struct braid_vm_memory *vm, u64 address, void *to,
+			       size_t bytes)
+{
+	const struct braid_vm_mapping *mapping = braid_vm_memory_mapping(vm, address, bytes);
+
+	return mapping && braid_pread_all(vm->core, to, bytes, mapping->offset +
+					  (address - mapping->start)) == (ssize_t)bytes ?
+	       0 : -ENODATA;
+}
+
+/* 0: it is not present. */
+static u64 vm_memory_core_word(const struct braid_vm_memory *vm, u64 address)
+{
+	u64 word;
+
+	return vm_memory_read_core(vm, address, &word, sizeof(word)) ? 0 : word;
 }
 
 /* What pagemap says of consecutive pages. */
@@ -367,6 +388,9 @@ int braid_vm_memory_parts(struct braid_vm_memory *vm, const struct braid_vm_part
 	size_t done = 0, n;
 	int err = 0;
 
+	for (; vm->core >= 0 && done < nr && !err; done++)
+		err = vm_memory_read_core(vm, parts[done].address, parts[done].to,
+					  parts[done].bytes);
 	for (; done < nr && !err; done += n) {
 		n = vm_memory_at_once(parts + done, nr - done);
 		err = n ? vm_memory_read_vector(vm, parts + done, n) :
@@ -494,13 +518,23 @@ int braid_vm_memory_words(const struct braid_vm_memory *vm, const u64 *addresses
 	size_t k, n = 0;
 
 	for (k = 0; k < nr; k++) {
-		words[k] = 0;
-		if (!braid_vm_memory_present(vm, addresses[k], sizeof(*words)))
+		words[k] = vm->core >= 0 ? vm_memory_core_word(vm, addresses[k]) : 0;
+		if (vm->core >= 0 ||
+		    !braid_vm_memory_present(vm, addresses[k], sizeof(*words)))
 			continue;
 		local[n] = (struct iovec){ &words[k], sizeof(*words) };
 		remote[n++] = (struct iovec){ (void *)addresses[k], sizeof(*words) };
 	}
 	return vm_memory_read_words(vm, local, remote, n);
+}
+
+static void vm_memory_scan_core(const struct braid_vm_memory *vm, u64 *at, u64 end,
+				u64 *addresses, u64 *words, size_t *nr)
+{
+	for (*nr = 0; *nr < BRAID_VM_SCAN && *at < end; *at += vm->page_bytes, ++*nr) {
+		addresses[*nr] = *at;
+		words[*nr] = vm_memory_core_word(vm, *at);
+	}
 }
 
 int braid_vm_memory_scan(const struct braid_vm_memory *vm, u64 *at, u64 end, u64 *addresses,
@@ -511,6 +545,10 @@ int braid_vm_memory_scan(const struct braid_vm_memory *vm, u64 *at, u64 end, u64
 	size_t k, n;
 	int err;
 
+	if (vm->core >= 0) {
+		vm_memory_scan_core(vm, at, end, addresses, words, nr);
+		return 0;
+	}
 	*nr = 0;
 	err = vm_memory_load_pages(vm, &pages, *at / vm->page_bytes, (end - *at) / vm->page_bytes);
 	*at = err ? end : (pages.first + pages.nr) * vm->page_bytes;

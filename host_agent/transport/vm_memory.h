@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The memory of another process, a VMM, which is only read.
+ * The memory of another process, a VMM, which is only read; or a core file of it.
  *
  * Invariants:
  * - Nothing is written to it: the kernel interfaces used here are process_vm_readv(), move_pages()
@@ -30,6 +30,7 @@ struct braid_vm_mapping {
 
 struct braid_vm_memory {
 	pid_t pid;
+	int core;			/* a core that is read in its place (vm_core.h); or -1 */
 	int pidfd;			/* shows that the number was not given to another process */
 	int pagemap;
 	bool by_pagemap;		/* move_pages() does not show all pages that are present */
@@ -47,6 +48,17 @@ struct braid_vm_memory {
  * braid_fail().
  */
 int braid_vm_memory_open(struct braid_vm_memory *out, pid_t pid);
+
+/**
+ * braid_vm_memory_add - add a mapping, or extend the last one if this continues it
+ * @vm: the memory
+ * @capacity: of its mappings; 0 at first
+ * @mapping: after those that were added before
+ *
+ * Return: 0; -E2BIG or -ENOMEM, with braid_fail().
+ */
+int braid_vm_memory_add(struct braid_vm_memory *vm, size_t *capacity,
+			const struct braid_vm_mapping *mapping);
 
 /** braid_vm_memory_refused - the line for a -errno of a process: who could read it; returns @err */
 int braid_vm_memory_refused(pid_t pid, int err);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Takes a private copy of the regions that guests have in the memory of a VMM. */
+/* Takes a private copy of the regions that guests have in the memory of a VMM, or in its core. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,6 +8,7 @@
 
 #include "host_agent/transport/post_mortem.h"
 #include "host_agent/transport/region_copy.h"
+#include "host_agent/transport/vm_core.h"
 #include "host_agent/transport/vm_mirror.h"
 #include "host_agent/transport/vm_ring.h"
 #include "host_agent/transport/vm_search.h"
@@ -133,7 +134,8 @@ static int vm_post_mortem_add(struct braid_post_mortem_regions *regions,
 	m = vm_post_mortem_copy(vm, region, path, &found.missing_pages);
 	if (!m)
 		return -ENOMEM;
-	runs = sb.state == BRAID_STATE_LIVE ? vm_post_mortem_runs(vm, region, m) : 0;
+	runs = sb.state != BRAID_STATE_LIVE || vm->core >= 0 ? 0 :
+								vm_post_mortem_runs(vm, region, m);
 	if (runs) {
 		braid_mapping_close(m);
 		err = runs < 0 ? runs : vm_post_mortem_follow(&found, vm->pid, path);
@@ -149,24 +151,82 @@ static int vm_post_mortem_add(struct braid_post_mortem_regions *regions,
 	return braid_out_of_memory();
 }
 
-int braid_post_mortem_open_vm(struct braid_post_mortem_regions *regions, pid_t pid,
-			      const char *path)
+/* @nr_incomplete: set to the regions of which chunks are missing */
+static int vm_post_mortem_find(struct braid_post_mortem_regions *regions,
+			       struct braid_vm_memory *vm, const char *path, u32 *nr_incomplete)
 {
 	struct braid_vm_region found[BRAID_VM_REGIONS];
 	struct braid_vm_search search;
+	int err = braid_vm_search(vm, found, &search);
+	u32 k;
+
+	*nr_incomplete = search.nr_incomplete;
+	for (k = 0; !err && k < search.nr_regions; k++)
+		err = vm_post_mortem_add(regions, vm, &found[k], path);
+	return err;
+}
+
+int braid_post_mortem_open_vm(struct braid_post_mortem_regions *regions, pid_t pid,
+			      const char *path)
+{
 	size_t before = regions->nr;
 	struct braid_vm_memory vm;
 	int err = braid_vm_memory_open(&vm, pid);
-	u32 k;
+	u32 nr_incomplete = 0;
 
 	if (err)
 		return err;
-	err = braid_vm_search(&vm, found, &search);
-	for (k = 0; !err && k < search.nr_regions; k++)
-		err = vm_post_mortem_add(regions, &vm, &found[k], path);
+	err = vm_post_mortem_find(regions, &vm, path, &nr_incomplete);
 	braid_vm_memory_close(&vm);
 	if (!err && regions->nr == before)
 		err = braid_fail(-ENOENT, "%s: no region in the guest's memory%s", path,
-				 search.nr_incomplete ? ": some of its chunks are missing" : "");
+				 nr_incomplete ? ": some of its chunks are missing" : "");
+	return err;
+}
+
+/* Core files ---------------------------------------------------------------------------------- */
+
+static int vm_post_mortem_progress(void *arg, u64 done, u64 total)
+{
+	const struct braid_post_mortem_options *o = arg;
+
+	if (o->progress)
+		o->progress(o->progress_arg, "searching", done, total);
+	return 0;
+}
+
+/* At the usual places, then at each page. */
+static int vm_post_mortem_find_core(struct braid_post_mortem_regions *regions,
+				    struct braid_vm_memory *vm, const char *path,
+				    const struct braid_post_mortem_options *o, u32 *nr_incomplete)
+{
+	size_t before = regions->nr;
+	int err = vm_post_mortem_find(regions, vm, path, nr_incomplete);
+
+	if (err || regions->nr > before)
+		return err;
+	err = braid_vm_search_whole(vm, vm_post_mortem_progress, (void *)o);
+	return err ? err : vm_post_mortem_find(regions, vm, path, nr_incomplete);
+}
+
+int braid_post_mortem_open_core(struct braid_post_mortem_regions *regions, int fd,
+				const char *path, const struct braid_post_mortem_options *o)
+{
+	size_t before = regions->nr;
+	struct braid_vm_memory vm;
+	u32 nr_incomplete = 0;
+	int err = braid_vm_core_open(&vm, fd, &regions->cut_off);
+
+	if (err)
+		return err;
+	err = vm_post_mortem_find_core(regions, &vm, path, o, &nr_incomplete);
+	braid_vm_memory_close(&vm);
+	if (!err && regions->nr == before)
+		err = braid_fail(-ENOENT, regions->cut_off ?
+				 "%s: this core is truncated; what is left has no complete region" :
+				 nr_incomplete ?
+				 "%s: this core lacks some chunks of the guest's region" :
+				 "%s: no region in this core: the guest's driver was not loaded, or the core has no guest memory (dump-guest-core=off, as libvirt sets it); use `virsh dump --memory-only`, or `tracebraid recover pid:PID` while the VMM runs",
+				 path);
 	return err;
 }

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Finds the region in a guest's own memory as a host may: by the beacons in the memory of its QEMU, which is only read."""
 
+import os
 import re
 import struct
 
@@ -12,6 +13,7 @@ _HEAD = struct.Struct("<QHHIQIIQQQ")  # magic, major, minor, page, nonce, index,
 _LIST_AT = 128
 _STATE_AT = 12  # of the superblock
 DOWN, LIVE = 3, 2
+_PT_LOAD, _PT_NOTE, _NT_AUXV = 1, 4, 6  # of ELF
 
 
 def _constant(name):
@@ -64,6 +66,22 @@ class Memory:
                 continue
             for first in {-start % STEP, -offset % STEP}:
                 yield from range(start + first, end - 4095, STEP)
+
+    def write_core(self, path):
+        """Writes a core file of the process: its notes without content, and the pages that can be written."""
+        notes, at = struct.pack("<III8sQQ", 5, 16, _NT_AUXV, b"CORE", 0, 0), 1 << 20
+        parts = [(_PT_NOTE, 0, at - 4096, 0, 0, len(notes), len(notes), 4)]
+        with open(path, "wb", buffering=0) as out:
+            os.pwrite(out.fileno(), notes, at - 4096)
+            for start, end, _ in self.ranges:
+                parts.append((_PT_LOAD, 6, at, start, 0, end - start, end - start, 4096))
+                for page in range(start, end, 4096):
+                    if self.present(page):
+                        os.pwrite(out.fileno(), self.read(page, 4096), at + page - start)
+                at += end - start
+            out.truncate(at)
+            head = struct.pack("<16sHHIQQQIHHHHHH", b"\x7fELF\x02\x01\x01", 4, 62, 1, 0, 64, 0, 0, 64, 56, len(parts), 64, 0, 0)
+            os.pwrite(out.fileno(), head + b"".join(struct.pack("<IIQQQQQQ", *part) for part in parts), 0)
 
     def beacons(self):
         """{address: (beacon's words after the magic, its page)} of all that have the magic."""

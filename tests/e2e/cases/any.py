@@ -256,6 +256,11 @@ def any_hung(ctx):
     ctx.check("running" not in said[0], f"recover took a stopped guest for a running one: {said[0]}")
     first, second = (kit.intact_storm(ctx, events_of(ctx, to), guest.name) for to in stopped)
     ctx.check(first and first == second, "two copies of a stopped guest differ")
+    with beacons.Memory(guest.pid) as memory:
+        memory.write_core(ctx.dir / "core")
+    ctx.run_agent("recover", f"{ctx.dir}/core,name={guest.name}", "-o", ctx.dir / "core.braid")
+    in_core = kit.intact_storm(ctx, events_of(ctx, ctx.dir / "core.braid"), guest.name)
+    ctx.check(in_core == first, "the core of a stopped guest's QEMU has other events")
     guest.qmp("cont")
     offered = storm(guest, 1000)  # after the other one
     running = ctx.run_agent("recover", guest.name, "-o", ctx.dir / "running.braid").stderr
