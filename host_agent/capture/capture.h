@@ -211,6 +211,13 @@ static inline bool braid_view_take(const struct braid_chunk_view *view, u32 *at,
 int braid_capture_open(struct braid_capture_reader **out, const char *path,
 		       struct braid_chunk_file *head);
 
+/* What a recorder tells a process that follows its capture; of several, the last one applies. */
+struct braid_capture_mark {
+	u64 file;		/* of a recording of several: its number, from 0 */
+	u64 bytes;		/* of the capture, that may be read: whole chunks */
+	s64 until_ns;		/* all that was before is in them, as far as can be known */
+};
+
 /** braid_capture_follow - the same, of a capture that grows. A packed one may have no segment yet */
 int braid_capture_follow(struct braid_capture_reader **out, const char *path,
 			 struct braid_chunk_file *head);

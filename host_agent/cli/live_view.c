@@ -29,7 +29,7 @@
 struct viewer {
 	const struct braid_live_view *v;
 	struct braid_source *source;
-	struct braid_viewer_mark mark;	/* the last one */
+	struct braid_capture_mark mark;	/* the last one */
 	bool ended;			/* there will be no other */
 	bool complete;			/* and all of it was taken in */
 	int out_fd;
@@ -123,7 +123,7 @@ static void give_rest(struct viewer *w)
 /* Reads the pending marks; true: there were some, or the end. -errno with braid_fail(). */
 static int take_marks(struct viewer *w)
 {
-	struct braid_viewer_mark marks[NR_MARKS];
+	struct braid_capture_mark marks[NR_MARKS];
 	bool any = false;
 	ssize_t n;
 
@@ -135,7 +135,8 @@ static int take_marks(struct viewer *w)
 			return braid_fail(-errno, "cannot receive from the recorder: %s", strerror(errno));
 		if (n < (ssize_t)sizeof(*marks)) {
 			w->ended = true;
-			w->mark = (struct braid_viewer_mark){ BRAID_CAPTURE_ALL, INT64_MAX };
+			w->mark = (struct braid_capture_mark){ .bytes = BRAID_CAPTURE_ALL,
+							       .until_ns = INT64_MAX };
 			return true;
 		}
 		w->mark = marks[n / sizeof(*marks) - 1];

@@ -9,7 +9,7 @@
 
 struct braid_live_view {
 	const char *path;	/* of the capture, which is there when the first mark is */
-	int marks_fd;		/* has struct braid_viewer_mark, does not block; its end is the
+	int marks_fd;		/* has struct braid_capture_mark, does not block; its end is the
 				   recording's */
 	bool json;
 };

@@ -204,12 +204,6 @@ struct braid_record_agents {
 	size_t nr, capacity;
 };
 
-/* Sent to the viewer through a pipe; the last one applies. */
-struct braid_viewer_mark {
-	u64 bytes;		/* of the capture, that may be read: whole chunks */
-	s64 until_ns;		/* all that was before is in them, as far as can be known */
-};
-
 /* The search for regions in guests' own memory that come while others are recorded. */
 struct braid_record_memories {
 	bool wanted;
@@ -243,7 +237,7 @@ struct braid_record_viewer {
 	int pidfd;		/* or -1 */
 	int marks_fd;		/* receives the complete position of the capture; or -1 */
 	u64 marked_ns;		/* time of the last mark */
-	struct braid_viewer_mark mark;	/* not sent until that much is written; 0 bytes: none */
+	struct braid_capture_mark mark;	/* not sent until that much is written; 0 bytes: none */
 };
 
 /* The capture's reports about its own completeness. */

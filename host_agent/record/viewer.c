@@ -79,7 +79,7 @@ int braid_record_live_start(struct braid_recording *r)
 /* Sends the mark once all that is before it is written. */
 static int send_mark(struct braid_recording *r)
 {
-	struct braid_viewer_mark mark = r->viewer.mark;
+	struct braid_capture_mark mark = r->viewer.mark;
 
 	if (!mark.bytes || braid_capture_written(r->sink.capture) < mark.bytes)
 		return 0;

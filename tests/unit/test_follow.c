@@ -474,7 +474,7 @@ static char *read_all(int fd)
 /* Sends the complete position; on return all earlier ones are processed. */
 static void send_position(int marks_fd, const struct follow *f)
 {
-	struct braid_viewer_mark mark = {
+	struct braid_capture_mark mark = {
 		.bytes = braid_capture_bytes(f->w), .until_ns = synth_host_ns(&f->a, f->a.now),
 	};
 	int unread;
@@ -523,7 +523,7 @@ static void never_waits_for_the_reader(void)
 /* A reader that exits is not an error. */
 static void ends_without_a_reader(void)
 {
-	struct braid_viewer_mark mark = { .until_ns = INT64_MAX };
+	struct braid_capture_mark mark = { .until_ns = INT64_MAX };
 	int marks_fd, lines_fd, status;
 	struct follow f = { 0 };
 	pid_t pid;
