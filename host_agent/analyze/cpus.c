@@ -36,14 +36,23 @@ static u32 cpus_count(const struct braid_source *source, bool all)
 	return nr;
 }
 
+/* A CPU of a host that has sched_switch events. */
+static void shows_switches(struct braid_states *s, u32 number, u32 stream)
+{
+	struct braid_host_cpu *cpu = &s->cpus[number];
+
+	s->nr_silent -= !cpu->shows_switches;
+	cpu->shows_switches = true;
+	cpu->stream = stream;
+}
+
 /*
- * A capture has a ring for each CPU. A trace.dat has none for a CPU without pages, which may have been
- * idle, or not recorded.
+ * A capture has a ring for each CPU; while it is followed, a ring may come later. A trace.dat has
+ * none for a CPU without pages, which may have been idle, or not recorded.
  */
 static void find_switches(struct braid_states *s)
 {
 	const struct braid_stream *stream;
-	struct braid_host_cpu *cpu;
 	size_t k, n;
 
 	for (k = 0; k < s->source->nr_streams; k++) {
@@ -51,14 +60,11 @@ static void find_switches(struct braid_states *s)
 		if (stream->kind != BRAID_STREAM_HOST ||
 		    !braid_stream_has_event(stream, "sched_switch"))
 			continue;
-		for (n = 0; n < stream->nr_rings; n++) {
-			if (stream->rings[n]->cpu >= s->nr_cpus)
-				continue;
-			cpu = &s->cpus[stream->rings[n]->cpu];
-			s->nr_silent -= !cpu->shows_switches;
-			cpu->shows_switches = true;
-			cpu->stream = k;
-		}
+		for (n = 0; n < stream->nr_rings; n++)
+			if (stream->rings[n]->cpu < s->nr_cpus)
+				shows_switches(s, stream->rings[n]->cpu, k);
+		for (n = 0; n < s->nr_cpus && s->source->grows; n++)
+			shows_switches(s, n, k);
 	}
 }
 
@@ -66,7 +72,7 @@ int braid_cpus_begin(struct braid_states *s)
 {
 	u32 k;
 
-	s->nr_cpus = cpus_count(s->source, false);
+	s->nr_cpus = cpus_count(s->source, s->source->grows);
 	s->nr_silent = cpus_count(s->source, true);
 	s->cpus = calloc((size_t)s->nr_cpus + 1, sizeof(*s->cpus));
 	if (!s->cpus)

@@ -78,6 +78,11 @@ int braid_held_add(struct braid_states *s, struct braid_vcpu *v,
 	return 0;
 }
 
+struct braid_state_span *braid_held_span(const struct braid_states *s, size_t number)
+{
+	return &s->held[number].span;
+}
+
 int braid_held_release(struct braid_states *s, struct braid_vcpu *v, bool moved)
 {
 	struct braid_state_span open = { 0 };

@@ -289,17 +289,22 @@ static void observe_place(const struct braid_states *s, struct braid_vcpu *v)
 	v->end_ns = w->to_ns < v->last_ns ? w->to_ns : v->last_ns;
 }
 
+/* When a guest ended; INT64_MAX: it did not. */
+static s64 end_of(const struct braid_stream *guest)
+{
+	bool ended = guest->end_reason && guest->end_reason != BRAID_END_STOPPED;
+
+	return ended && braid_states_takes(guest->end_ns) ? (s64)guest->end_ns : INT64_MAX;
+}
+
 void braid_observe_vcpu(struct braid_states *s, u32 vcpu, const struct braid_stream *guest,
 			u32 number)
 {
 	struct braid_vcpu *v = &s->vcpus[vcpu];
-	bool ended = guest->end_reason && guest->end_reason != BRAID_END_STOPPED;
 
 	*v = (struct braid_vcpu){
 		.guest = guest, .number = number, .task = BRAID_PID_UNKNOWN, .kvm_id = -1, .ipi = -1,
-		.first_ns = INT64_MIN,
-		.last_ns = ended && braid_states_takes(guest->end_ns) ? (s64)guest->end_ns :
-									INT64_MAX,
+		.first_ns = INT64_MIN, .last_ns = end_of(guest),
 		.now = {
 			.vcpu = vcpu, .from_ns = INT64_MIN, .task = BRAID_PID_UNKNOWN,
 			.culprit = { .vcpu = BRAID_NO_VCPU, .task = BRAID_PID_UNKNOWN },
@@ -331,6 +336,30 @@ void braid_states_limit(struct braid_states *s, s64 from_ns, s64 to_ns)
 	}
 	for (k = 0; k < s->nr_vcpus; k++)
 		observe_place(s, &s->vcpus[k]);
+}
+
+void braid_observe_grown(struct braid_states *s)
+{
+	const struct braid_source *source = s->source;
+	s64 stop_ns = source->nr_windows == 1 ? source->windows[0].stop_ns : INT64_MAX, end_ns;
+	struct braid_guest_state *guest;
+	size_t k;
+	u32 n;
+
+	for (k = 0; k < s->nr_streams; k++) {
+		guest = &s->guests[k];
+		end_ns = end_of(source->streams[k]);
+		for (n = 0; n < guest->nr_vcpus && end_ns != INT64_MAX; n++) {
+			struct braid_vcpu *v = &s->vcpus[guest->first_vcpu + n];
+
+			if (v->last_ns != INT64_MAX)
+				break;
+			v->last_ns = end_ns > s->paused_ns ? end_ns : s->paused_ns;
+			observe_place(s, v);
+		}
+	}
+	if (s->windowed && s->end_ns == INT64_MAX && braid_states_takes(stop_ns))
+		braid_states_limit(s, INT64_MIN, stop_ns > s->paused_ns ? stop_ns : s->paused_ns);
 }
 
 void braid_states_cut(struct braid_states *s)
@@ -422,9 +451,9 @@ void braid_observe_end(struct braid_states *s)
 	size_t k;
 
 	if (s->end_ns == INT64_MAX || (!s->windowed && s->last_ns < s->end_ns))
-		s->end_ns = s->last_ns;
+		s->end_ns = s->last_ns > s->paused_ns ? s->last_ns : s->paused_ns;
 	braid_states_limit(s, INT64_MIN, s->end_ns);
-	for (k = 0; k < s->source->nr_streams; k++)
+	for (k = 0; k < s->nr_streams; k++)
 		add_up(s->guests[k].windows, s->guests[k].nr_windows);
 }
 

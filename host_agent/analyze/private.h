@@ -38,6 +38,20 @@ void braid_list_touch(struct braid_states *s, u32 vcpu);
 /* Something of a host CPU is known that the stop of the host's recording makes unknown. */
 void braid_list_touch_cpu(struct braid_states *s, u32 cpu);
 
+/* losses.c --------------------------------------------------------------------------------- */
+
+/* From here on a ring's events are missing. Returns 0 or the op's error. */
+int braid_losses_open_gap(struct braid_states *s, const struct braid_ring *ring, s64 ns);
+
+/*
+ * The merge has moved the last event's ring on to its next event: if some are missing in between,
+ * lost or omitted, that begins at the last event. Returns 0 or -errno with braid_fail().
+ */
+int braid_losses_look_ahead(struct braid_states *s);
+
+/* What happens without an event, before one at a time; nothing before the first event. Likewise. */
+int braid_losses_pass(struct braid_states *s, s64 ns);
+
 /* observe.c -------------------------------------------------------------------------------- */
 
 /* Where what is recorded changes. */
@@ -67,6 +81,12 @@ void braid_observe_vcpu(struct braid_states *s, u32 vcpu, const struct braid_str
  * the op's error.
  */
 int braid_observe_next(struct braid_states *s, u32 stream);
+
+/*
+ * The source has grown: the guests and the recording that have ended meanwhile are observed up to
+ * then, or up to the last pause.
+ */
+void braid_observe_grown(struct braid_states *s);
 
 /* The end of the trace: nothing is observed after it. */
 void braid_observe_end(struct braid_states *s);
@@ -156,9 +176,6 @@ int braid_vcpu_refresh_waiters(struct braid_states *s, u32 cpu, s64 now_ns, u64 
 /* Its thread runs, waits (@cpu is where), sleeps, ...; call braid_vcpu_refresh() then. */
 void braid_vcpu_set_thread(struct braid_states *s, struct braid_vcpu *v, int thread, u32 cpu);
 
-/* How long it was in each state of its observation, up to now. */
-void braid_vcpu_sums(const struct braid_vcpu *v, s64 now_ns, u64 ns[BRAID_NR_VCPU_STATES]);
-
 /* Closes its open span now, and opens the same again. Returns 0 or the op's error. */
 int braid_vcpu_settle(struct braid_states *s, struct braid_vcpu *v, s64 ns);
 
@@ -185,6 +202,9 @@ int braid_vcpu_forget(struct braid_states *s, u32 cpu, s64 now_ns);
 
 /* Makes the table of cgroups. Returns 0, or -ENOMEM with braid_fail(). */
 int braid_quota_begin(struct braid_states *s);
+
+/* The source has grown: there may be more of them. Likewise; then all is as it was. */
+int braid_quota_grown(struct braid_states *s);
 
 /* The number of a cgroup; of one that no vCPU is in: the number of all. */
 u32 braid_quota_of(const struct braid_states *s, u64 id);
@@ -240,6 +260,9 @@ int braid_held_add(struct braid_states *s, struct braid_vcpu *v,
 
 /* Hands a vCPU's spans on. @moved: it was, unseen: their culprits are unknown. Likewise. */
 int braid_held_release(struct braid_states *s, struct braid_vcpu *v, bool moved);
+
+/* The span of one of s->nr_held, which may be free. */
+struct braid_state_span *braid_held_span(const struct braid_states *s, size_t number);
 
 /* marks.c ---------------------------------------------------------------------------------- */
 

@@ -39,6 +39,8 @@ static int find_quotas(struct braid_states *s)
 
 	for (k = 0; k < s->source->nr_streams; k++)
 		nr += s->source->streams[k]->nr_cgroups;
+	s->nr_cgroups = nr;
+	s->nr_quotas = 0;
 	s->quotas = calloc(nr + 1, sizeof(*s->quotas));
 	if (!s->quotas)
 		return braid_out_of_memory();
@@ -76,6 +78,51 @@ int braid_quota_begin(struct braid_states *s)
 		}
 	}
 	return err;
+}
+
+/* The present number of one that was @number in @old. */
+static u32 quota_now(const struct braid_states *s, const struct braid_quota *old, u32 number)
+{
+	return braid_quota_of(s, old[number].id);
+}
+
+static void renumber(const struct braid_states *s, const struct braid_quota *old,
+		     struct braid_state_span *span)
+{
+	if (span->culprit.kind == BRAID_CULPRIT_QUOTA)
+		span->culprit.id = quota_now(s, old, span->culprit.id);
+}
+
+int braid_quota_grown(struct braid_states *s)
+{
+	struct braid_quota *old = s->quotas;
+	u32 nr = s->nr_quotas, k;
+	size_t n, rows = 0;
+	int err;
+
+	for (n = 0; n < s->source->nr_streams; n++)
+		rows += s->source->streams[n]->nr_cgroups;
+	if (rows == s->nr_cgroups)
+		return 0;
+	err = find_quotas(s);
+	if (err) {
+		s->quotas = old;
+		s->nr_quotas = nr;
+		return err;
+	}
+	for (k = 0; k < nr; k++)
+		s->quotas[quota_now(s, old, k)].nr_intervals = old[k].nr_intervals;
+	for (n = 0; n < s->nr_throttled; n++)
+		s->throttled[n].quota = quota_now(s, old, s->throttled[n].quota);
+	for (k = 0; k < s->nr_cpus; k++)
+		if (s->cpus[k].throttles)
+			s->cpus[k].throttles_quota = quota_now(s, old, s->cpus[k].throttles_quota);
+	for (k = 0; k < s->nr_vcpus; k++)
+		renumber(s, old, &s->vcpus[k].now);
+	for (n = 0; n < s->nr_held; n++)
+		renumber(s, old, braid_held_span(s, n));
+	free(old);
+	return 0;
 }
 
 bool braid_states_knows_throttled(const struct braid_states *s, const struct braid_stream *guest)

@@ -225,6 +225,13 @@ const struct braid_role_info *braid_roles_find(struct braid_roles *r,
 								    add_role(r, info);
 }
 
+void braid_roles_renew(struct braid_roles *r)
+{
+	free(r->infos);
+	r->infos = NULL;
+	r->nr = 0;
+}
+
 void braid_roles_free(struct braid_roles *r)
 {
 	free(r->infos);

@@ -100,6 +100,9 @@ u64 braid_role_reason(const struct braid_role_info *info, const struct braid_ite
 /** braid_call_name - "write", "-" for none, "?" when unknown, the number of one without a name */
 void braid_call_name(const struct braid_roles *roles, u32 call, char name[BRAID_CALL_BYTES]);
 
+/** braid_roles_renew - look all up again: types have other numbers; those of system calls stay */
+void braid_roles_renew(struct braid_roles *roles);
+
 /** braid_roles_free - free the table */
 void braid_roles_free(struct braid_roles *roles);
 

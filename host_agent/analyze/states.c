@@ -380,117 +380,20 @@ static int states_take_guest(struct braid_states *s, const struct braid_item *it
 	       braid_task_take_current(s, item, number) : 0;
 }
 
-/* Losses ------------------------------------------------------------------------------------ */
-
-/* From here on a ring's events are missing. */
-static int open_gap(struct braid_states *s, const struct braid_ring *ring, s64 ns)
-{
-	struct braid_guest_state *guest = &s->guests[ring->stream->number];
-
-	if (ring->stream->kind == BRAID_STREAM_HOST) {
-		if (ring->cpu >= s->nr_cpus || s->cpus[ring->cpu].in_gap)
-			return 0;
-		braid_list_touch_cpu(s, ring->cpu);
-		braid_cpu_settle(s, &s->cpus[ring->cpu], ns);
-		s->cpus[ring->cpu].in_gap = true;
-		s->cpus[ring->cpu].known = false;
-		s->cpus[ring->cpu].irqs = 0;
-		s->cpus[ring->cpu].softirq = false;
-		s->open_gaps++;
-		s->host_gaps++;
-		braid_throttle_forget(s);
-		return braid_vcpu_forget(s, ring->cpu, ns);
-	}
-	guest->gaps++;
-	if (ring->cpu >= guest->nr_vcpus)
-		return 0;
-	braid_mark(s, BRAID_MARK_LOST_GUEST, guest->first_vcpu + ring->cpu, ns, 0, 0);
-	s->vcpus[guest->first_vcpu + ring->cpu].in_gap = true;
-	s->vcpus[guest->first_vcpu + ring->cpu].task = BRAID_PID_UNKNOWN;
-	s->vcpus[guest->first_vcpu + ring->cpu].call = BRAID_CALL_UNKNOWN;
-	return braid_vcpu_refresh(s, &s->vcpus[guest->first_vcpu + ring->cpu], ns, 0);
-}
-
-/* From here on they are there again. */
-static int close_gap(struct braid_states *s, const struct braid_ring *ring, s64 ns)
-{
-	struct braid_guest_state *guest = &s->guests[ring->stream->number];
-
-	if (ring->stream->kind == BRAID_STREAM_HOST) {
-		if (ring->cpu >= s->nr_cpus || !s->cpus[ring->cpu].in_gap)
-			return 0;
-		s->cpus[ring->cpu].in_gap = false;
-		s->open_gaps--;
-		s->host_gaps++;
-		/* States that events of other CPUs have shown may no longer hold. */
-		return braid_vcpu_forget(s, ring->cpu, ns);
-	}
-	guest->gaps++;
-	if (ring->cpu >= guest->nr_vcpus)
-		return 0;
-	s->vcpus[guest->first_vcpu + ring->cpu].in_gap = false;
-	/* It records again; if that is about going offline, it will say so. */
-	s->vcpus[guest->first_vcpu + ring->cpu].offline = false;
-	return braid_vcpu_refresh(s, &s->vcpus[guest->first_vcpu + ring->cpu], ns, 0);
-}
-
-/*
- * The merge has moved the last event's ring on to its next event: if some are missing in between,
- * lost or omitted, that begins at the last event.
- */
-static int look_ahead(struct braid_states *s)
-{
-	const struct braid_item *next = s->last ? &s->last->item : NULL;
-
-	if (!next || (next->host_ns == s->last_ns && next->seq == s->last_seq &&
-			 next->payload == s->last_payload && next->kind == BRAID_ITEM_EVENT))
-		return 0;
-	if (next->lost_before)
-		return open_gap(s, s->last, s->last_ns);
-	return next->kind != BRAID_ITEM_EVENT || next->stream->kind != BRAID_STREAM_HOST ||
-	       s->last->cpu >= s->nr_cpus ? 0 : braid_gaps_check(s, next, s->last_ns);
-}
-
-/* What happens without an event, before one at a time; nothing does before the first event. */
-static int pass(struct braid_states *s, s64 ns)
-{
-	int err = 0;
-
-	if (s->begin_ns == INT64_MAX)
-		return 0;
-	if (ns >= s->edge_ns)
-		err = braid_edges_pass(s, ns);
-	return err ? err : braid_life_pass(s, ns);
-}
-
-int braid_states_lost(struct braid_states *s, const struct braid_item *item)
-{
-	int err = look_ahead(s);
-
-	if (!err)
-		err = pass(s, item->host_ns);
-	s->last = NULL;
-	if (!err)
-		err = open_gap(s, item->ring, item->host_ns);
-	if (!err && item->kind == BRAID_ITEM_EVENT)
-		err = close_gap(s, item->ring, item->host_ns);
-	return err;
-}
-
 /* Life -------------------------------------------------------------------------------------- */
 
 int braid_states_event(struct braid_states *s, const struct braid_item *item,
 		       const struct braid_event_type_info *info)
 {
 	const struct braid_role_info *role = braid_roles_find(&s->roles, info);
-	int err = look_ahead(s);
+	int err = braid_losses_look_ahead(s);
 
 	if (!role)
 		return braid_out_of_memory();
 	if (s->begin_ns == INT64_MAX)
 		braid_states_limit(s, item->host_ns, INT64_MAX);
 	if (!err)
-		err = pass(s, item->host_ns);
+		err = braid_losses_pass(s, item->host_ns);
 	if (err)
 		return err;
 	s->last = item->ring;
@@ -511,6 +414,7 @@ int braid_states_begin(struct braid_states *s, struct braid_source *source,
 	*s = (struct braid_states){
 		.source = source, .ops = ops, .arg = arg, .first_touched = BRAID_NO_VCPU,
 		.first_cpu = BRAID_NO_CPU, .first_host_task = BRAID_NO_TASK,
+		.nr_streams = source->nr_streams, .paused_ns = INT64_MIN,
 		.whole_host = ops && ops->whole_host,
 	};
 	s->guests = calloc(source->nr_streams + 1, sizeof(*s->guests));
@@ -550,7 +454,7 @@ int braid_states_begin(struct braid_states *s, struct braid_source *source,
 
 int braid_states_end(struct braid_states *s)
 {
-	int err = look_ahead(s);
+	int err = braid_losses_look_ahead(s);
 	u32 k;
 
 	braid_observe_end(s);
@@ -575,7 +479,7 @@ void braid_states_free(struct braid_states *s)
 	braid_roles_free(&s->roles);
 	braid_gaps_free(&s->gaps);
 	braid_vcpu_map_free(&s->threads);
-	for (k = 0; s->guests && k < s->source->nr_streams; k++)
+	for (k = 0; s->guests && k < s->nr_streams; k++)
 		free(s->guests[k].ids);
 	free(s->guests);
 	free(s->vcpus);

@@ -371,6 +371,9 @@ struct braid_states {
 	struct braid_vcpu_map threads;
 	struct braid_gaps gaps;
 	struct braid_guest_state *guests;	/* by stream's number */
+	u32 nr_streams;		/* of the source, at the beginning */
+	size_t nr_cgroups;	/* rows of its streams that the quotas are made of */
+	s64 paused_ns;		/* of a source that grows: the last pause; INT64_MIN: none */
 	struct braid_vcpu *vcpus;
 	u32 nr_vcpus;
 	struct braid_hash others;	/* numbers in vcpus, of those of no guest, by thread */
@@ -428,7 +431,7 @@ struct braid_states {
 /**
  * braid_states_begin - prepare for a pass over a trace
  * @s: filled; braid_states_free() it in any case
- * @source: complete (it does not grow), and not being merged; rewound
+ * @source: not being merged; rewound. If it grows, see grow.h
  * @ops: subscribed; may be NULL
  * @arg: passed to them
  *
@@ -489,6 +492,9 @@ int braid_states_lost(struct braid_states *s, const struct braid_item *item);
  * Return: 0, or -errno of the op.
  */
 int braid_states_settle(struct braid_states *s, u32 vcpu, s64 ns);
+
+/** braid_vcpu_sums - how long a vCPU was in each state of its observation, up to now; begun */
+void braid_vcpu_sums(const struct braid_vcpu *v, s64 now_ns, u64 ns[BRAID_NR_VCPU_STATES]);
 
 /**
  * braid_states_end - the end of the trace: close all spans

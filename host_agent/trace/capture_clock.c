@@ -441,6 +441,12 @@ static bool has_unstable_tsc(const struct braid_capture_stream *s)
 	return false;
 }
 
+void braid_capture_sort_rows(struct braid_capture_stream *s)
+{
+	braid_vcpu_sort_others(s->stream.others, s->stream.nr_others);
+	braid_vcpu_sort_cgroups(&s->stream);
+}
+
 int braid_capture_fit_clock(struct braid_capture_stream *s)
 {
 	struct braid_capture_source *cs = s->source;
@@ -449,8 +455,7 @@ int braid_capture_fit_clock(struct braid_capture_stream *s)
 	struct braid_clock_inputs *in = &s->stream.clock_inputs;
 	int err;
 
-	braid_vcpu_sort_others(s->stream.others, s->stream.nr_others);
-	braid_vcpu_sort_cgroups(&s->stream);
+	braid_capture_sort_rows(s);
 	if (s->stream.kind == BRAID_STREAM_HOST) {
 		fit_host_stream(s);
 		return 0;

@@ -17,6 +17,7 @@
 struct news {
 	bool any;
 	bool host_clock;
+	bool window;
 	bool ends;
 	bool whole;		/* the recording's end is the last of them, and of the file */
 	s64 until_ns;		/* INT64_MIN: none */
@@ -55,6 +56,14 @@ static void note_news(struct braid_capture_source *cs, const struct braid_chunk_
 	case BRAID_CHUNK_RING_END:
 		news->ends = true;
 		return;
+	case BRAID_CHUNK_WINDOW:
+		news->window = true;
+		return;
+	case BRAID_CHUNK_CGROUPS:
+	case BRAID_CHUNK_THROTTLED:
+		if (s)
+			s->news |= BRAID_NEWS_ROWS;
+		return;
 	case BRAID_CHUNK_SYMBOLS:
 	case BRAID_CHUNK_COMMS:
 		if (s)
@@ -72,10 +81,10 @@ static void note_news(struct braid_capture_source *cs, const struct braid_chunk_
 			s->news |= BRAID_NEWS_CLOCK;
 		return;
 	case BRAID_CHUNK_VCPU_THREADS:
+		if (s)
+			s->news |= has_vcpus(v) ? BRAID_NEWS_CLOCK : BRAID_NEWS_ROWS;
 		if (!has_vcpus(v))
 			return;
-		if (s)
-			s->news |= BRAID_NEWS_CLOCK;
 		break;
 	}
 	if (v->type == BRAID_CHUNK_STREAM || v->type == BRAID_CHUNK_BUFFER ||
@@ -209,6 +218,8 @@ static int take_news(struct braid_capture_source *cs, const struct news *news)
 	}
 	if (!err && !linked)
 		err = braid_capture_link(&cs->source);
+	if (!err && (!linked || news->window))
+		err = braid_capture_tie_windows(cs);
 	if (!err && news->host_clock)	/* first: guests' clocks depend on it */
 		err = fit_host(cs);
 	for (k = 0; k < cs->source.nr_streams && !err; k++) {
@@ -221,6 +232,8 @@ static int take_news(struct braid_capture_source *cs, const struct news *news)
 		}
 		if (s->news & BRAID_NEWS_CLOCK)
 			err = fit_stream(s);
+		else if (s->news & BRAID_NEWS_ROWS)
+			braid_capture_sort_rows(s);
 		s->news = 0;
 	}
 	if (!err)

@@ -79,6 +79,7 @@ struct braid_capture_ring {
 /* New, unprocessed data of a stream of a growing capture. */
 #define BRAID_NEWS_CLOCK	(1u << 0)
 #define BRAID_NEWS_TABLES	(1u << 1)
+#define BRAID_NEWS_ROWS		(1u << 2)	/* threads, cgroups */
 
 struct braid_note {
 	u64 host_ns;
@@ -313,6 +314,9 @@ int braid_capture_take_host_clock(struct braid_capture_source *cs, const struct 
 
 /* capture_quota.c: chunks about CPU time that was held back; others are left out. Likewise. */
 int braid_capture_take_quota(struct braid_capture_stream *s, const struct braid_chunk_view *v);
+
+/* Sorts a stream's threads without vCPU, and its cgroups. */
+void braid_capture_sort_rows(struct braid_capture_stream *s);
 
 /* Fits the host's clocks, which must be first; and a stream's. Return: 0 or -ENOMEM. */
 int braid_capture_fit_host(struct braid_capture_source *cs);

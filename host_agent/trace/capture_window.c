@@ -96,7 +96,10 @@ static int tie_guests(const struct braid_capture_file *file, struct braid_window
 {
 	size_t k;
 
-	if (window->guests || !file->nr)
+	free(window->guests);	/* of before the source grew */
+	window->guests = NULL;
+	window->nr_guests = 0;
+	if (!file->nr)
 		return 0;
 	window->guests = calloc(file->nr, sizeof(*window->guests));
 	if (!window->guests)

@@ -203,7 +203,7 @@ struct braid_window {
 	s64 start_ns;		/* if ->went_on: where the former file's stopped */
 	s64 stop_ns;		/* INT64_MAX: the recording was killed or still runs */
 	s64 last_ns;		/* stop_ns INT64_MAX: what of it is known to be recorded is up to here */
-	const struct braid_stream *host;	/* traced from the start on; NULL: none, or it grows */
+	const struct braid_stream *host;	/* traced from the start on; NULL: none */
 	const struct braid_stream **guests;	/* recorded as well, each once ... */
 	size_t nr_guests;	/* ... 0: none, or not known */
 	bool again;		/* a copy's: an earlier one has the same times */
