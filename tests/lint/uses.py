@@ -32,6 +32,7 @@ ROOMS = {
     "host_agent/format": f"{COMMON} trace",
     "host_agent/analyze": READING,
     "host_agent/walk": f"{READING} analyze",
+    "host_agent/online": f"{READING} analyze walk",
     "host_agent/export": f"{READING} analyze walk {FORMS}",
     "host_agent/export/text": f"{READING} walk",
     "host_agent/export/stats": f"{READING} analyze walk export/text",

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Captures of a busy host: three CPUs, on which vCPUs of two guests and other threads take turns,
+ * at random but consistently. web1 has the driver and two vCPUs, web2 is a VM with two.
+ */
+#ifndef BRAID_TESTS_BUSY_HOST_H
+#define BRAID_TESTS_BUSY_HOST_H
+
+#include "host_agent/capture/capture.h"
+
+#define BUSY_MARKS	4096u
+
+struct busy_host {
+	const char *path;
+	u64 from_ns;		/* of the recording's start, after SYNTH_START_NS */
+	u64 for_ns;
+	u64 mark_ns;		/* from one mark to the next */
+	bool no_migrations;	/* they have no event */
+	bool no_guest_events;
+	bool late_web2;		/* its stream begins in the middle */
+	bool ends_web1;		/* its stream ends in the middle */
+	bool killed;		/* no end */
+	u32 lose;		/* one of so many pages of the host follows a loss; 0: none */
+	const char *web2;	/* its name; NULL: web2 */
+	/* Set: */
+	struct braid_capture_mark marks[BUSY_MARKS];
+	u32 nr_marks;
+	u64 host_events, host_lost, guest_events;
+};
+
+/* Writes the capture. */
+void busy_host(struct busy_host *b);
+
+#endif /* BRAID_TESTS_BUSY_HOST_H */
