@@ -17,7 +17,8 @@
  * @ns: at least the time of the last item, and of the last pause; no item before it follows
  *
  * What is known then stays so: a loss that is found later begins here, not at the ring's last
- * event. The culprits of vCPUs that wait are handed on, unless it is not certain on which CPU.
+ * event. The culprits of vCPUs that wait are handed on, unless it is not certain on which CPU they
+ * do.
  *
  * Return: 0, or -errno with braid_fail().
  */

@@ -529,7 +529,7 @@ static inline s64 braid_states_traced_until(const struct braid_states *s, u32 vc
 /** braid_states_free - free all */
 void braid_states_free(struct braid_states *s);
 
-/** braid_states_lack_kvm - whether vCPUs' threads ran on a host CPU that has no kvm events, and others have */
+/** braid_states_lack_kvm - whether vCPUs ran on a host CPU without kvm events, and others have some */
 bool braid_states_lack_kvm(const struct braid_states *s);
 
 /** braid_states_knows_throttled - whether the trace shows what quotas hold back of a guest */
