@@ -14,6 +14,9 @@ install: agent library
 	install -d $(DESTDIR)$(PREFIX)/lib/systemd/system
 	sed 's|@PREFIX@|$(PREFIX)|' host_agent/tracebraid-memory.service.in \
 		>$(DESTDIR)$(PREFIX)/lib/systemd/system/tracebraid-memory.service
+	for kind in sysusers tmpfiles; do \
+		install -D -m 644 packages/tracebraid.$$kind $(DESTDIR)$(PREFIX)/lib/$$kind.d/tracebraid.conf; \
+	done
 	install -D -m 755 $(B)/$(SONAME) $(DESTDIR)$(LIBDIR)/$(SONAME)
 	ln -sf $(SONAME) $(DESTDIR)$(LIBDIR)/libtracebraid.so
 	install -m 644 $(B)/libtracebraid.a $(DESTDIR)$(LIBDIR)/libtracebraid.a
@@ -50,6 +53,7 @@ install: agent library
 uninstall:
 	rm -f $(DESTDIR)$(PREFIX)/bin/tracebraid $(DESTDIR)$(PREFIX)/share/bash-completion/completions/tracebraid \
 		$(DESTDIR)$(PREFIX)/lib/systemd/system/tracebraid-memory.service \
+		$(addprefix $(DESTDIR)$(PREFIX)/lib/,$(addsuffix .d/tracebraid.conf,sysusers tmpfiles)) \
 		$(DESTDIR)$(LIBDIR)/libtracebraid.* $(DESTDIR)$(LIBDIR)/pkgconfig/tracebraid.pc \
 		$(DESTDIR)$(PREFIX)/share/man/man1/tracebraid.1 $(DESTDIR)$(PREFIX)/share/man/man1/tracebraid-*.1 \
 		$(DESTDIR)$(PREFIX)/share/man/man3/libtracebraid.3 $(DESTDIR)$(PREFIX)/share/man/man3/tracebraid_*.3

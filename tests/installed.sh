@@ -10,11 +10,12 @@ fail() {
 	exit 1
 }
 
-# The machine's files, but not DKMS's own key, and what is in each that an administrator may have.
+# The machine's files, but not DKMS's own key, and what is in each that an administrator may have;
+# of users and groups there are former versions, named passwd- and so on.
 files() {
 	find / -xdev \( -path /proc -o -path /sys -o -path /dev -o -path /tmp -o -path /root \
 		-o -path /var/lib/dpkg -o -path /var/lib/apt -o -path "/var/lib/dkms/mok.*" -o -path /var/cache -o -path /var/log \) -prune -o -print | sort
-	find /etc -type f ! -name ld.so.cache -exec sha256sum {} + | sort -k 2
+	find /etc -type f ! -name ld.so.cache ! -name '*-' -exec sha256sum {} + | sort -k 2
 }
 
 install() {
@@ -54,8 +55,8 @@ echo "ok   RPM packages: $(wc -l <build/rpm.names) files"
 
 # What they depend on stays.
 # shellcheck disable=SC2046 # words
-install $(dpkg-deb -f build/deb/tracebraid_*.deb Depends | tr ',' '\n' | sed 's/(.*//') \
-	python3-cffi dkms
+install $(dpkg-deb -f build/deb/tracebraid_*.deb Depends | tr ',' '\n' | sed 's/[(|].*//') \
+	python3-cffi dkms passwd apparmor
 files >build/before
 install ./build/deb/*.deb
 [ "$(tracebraid --version)" = "tracebraid $(version tracebraid | sed 's/-.*//')" ] || fail "another version is installed"
@@ -69,8 +70,35 @@ with tracebraid.open("build/demo/demo.braid") as trace:
 # shellcheck disable=SC2046
 gcc -Wall -Werror -o build/print docs/examples/print.c $(pkg-config --cflags --libs tracebraid)
 build/print build/demo/demo.braid | head -1000 | tail -1 | grep -q . || fail "libtracebraid-dev"
-man -w tracebraid-record >/dev/null 2>&1 || [ -e /usr/share/man/man1/tracebraid-record.1.gz ] || fail "man pages"
 echo "ok   records, reads in C and Python: $(grep -c . build/demo/report.txt) lines"
+
+# What help texts name, and what each command has.
+tracebraid --describe | cut -f 2 >build/commands
+[ -s build/commands ] || fail "no commands"
+while read -r command; do
+	[ -e "/usr/share/man/man1/tracebraid-$command.1.gz" ] || fail "no man page of $command"
+	tracebraid "$command" --help >>build/helps
+done <build/commands
+grep -o 'docs/[a-z-]*\.md' build/helps | sort -u >build/pages
+[ -s build/pages ] || fail "no help text names a page"
+while read -r page; do
+	[ -e "/usr/share/doc/tracebraid/$page" ] || fail "$page, which --help names, is not installed"
+done <build/pages
+# shellcheck disable=SC2016 # expanded by the inner shell
+bash -c '. /usr/share/bash-completion/completions/tracebraid; complete -p tracebraid' >/dev/null || fail "completion"
+echo "ok   $(grep -c . build/commands) man pages, $(grep -c . build/pages) pages that --help names, completion"
+
+for folder in /var/lib/tracebraid:750 /run/tracebraid:700; do
+	[ "$(stat -c %U:%G:%a "${folder%:*}")" = "tracebraid:tracebraid:${folder#*:}" ] || fail "${folder%:*}: another owner or mode"
+done
+getent passwd tracebraid | grep -q ':/var/lib/tracebraid:/usr/sbin/nologin$' || fail "another user tracebraid"
+touch /var/lib/tracebraid/snapshot.braid
+{
+	echo 'profile test {'
+	cat /usr/share/doc/tracebraid/docs/examples/apparmor-libvirt
+	echo '}'
+} | apparmor_parser --skip-kernel-load --skip-cache || fail "the example for AppArmor"
+echo "ok   the service's user and folders, the example for AppArmor"
 
 # The same sources under a later version.
 sed -i 's/^\(.define BRAID_VERSION.*\)"\(.*\)"/\1"\2.1"/' shared/version.h

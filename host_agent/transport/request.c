@@ -17,7 +17,7 @@
 #include "host_agent/util/io.h"
 #include "host_agent/util/text.h"
 
-#define ROOTS_FOLDER	"/run/tracebraid"
+#define ROOTS_FOLDER	"/run/tracebraid-root"	/* /run/tracebraid is the service's */
 #define SUFFIX		".sock"
 #define MAGIC		0x31544f4853534e53ULL	/* of these messages' form */
 #define PATIENCE_NS	(1 * BRAID_SECOND_NS)	/* for a client that connects and sends nothing */

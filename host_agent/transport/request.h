@@ -28,7 +28,7 @@ struct braid_request {
  * braid_request_open - create the socket, named after this process
  * @p: filled on success
  *
- * In /run/tracebraid (root) or $XDG_RUNTIME_DIR/tracebraid, which no other user may enter. Call
+ * In /run/tracebraid-root (root) or $XDG_RUNTIME_DIR/tracebraid, which no other user may enter. Call
  * before the process is confined.
  *
  * Return: 0, or -errno with braid_fail().
