@@ -58,6 +58,16 @@ echo "ok   RPM packages: $(wc -l <build/rpm.names) files"
 install $(dpkg-deb -f build/deb/tracebraid_*.deb Depends | tr ',' '\n' | sed 's/[(|].*//') \
 	python3-cffi dkms passwd apparmor
 files >build/before
+# As README.md says, then the others.
+awk '/<!-- test: apt -->/ { found = 1; next }
+	found && /^```/ { inside++; next }
+	inside == 1' README.md |
+	sed 's/^apt install/apt-get install -y --no-install-recommends/' >build/readme.sh
+grep -q tracebraid-dkms build/readme.sh || fail "README.md has no commands below <!-- test: apt -->"
+(cd build/deb && sh -e ../readme.sh) >build/apt.log 2>&1 || { tail -20 build/apt.log >&2; fail "README's commands"; }
+for package in tracebraid tracebraid-dkms; do
+	dpkg -s $package >/dev/null || fail "README's commands do not install $package"
+done
 install ./build/deb/*.deb
 [ "$(tracebraid --version)" = "tracebraid $(version tracebraid | sed 's/-.*//')" ] || fail "another version is installed"
 echo "ok   installed"
@@ -97,7 +107,8 @@ touch /var/lib/tracebraid/snapshot.braid
 	echo 'profile test {'
 	cat /usr/share/doc/tracebraid/docs/examples/apparmor-libvirt
 	echo '}'
-} | apparmor_parser --skip-kernel-load --skip-cache || fail "the example for AppArmor"
+} | apparmor_parser --skip-kernel-load --skip-cache 2>build/apparmor.log ||
+	{ cat build/apparmor.log >&2; fail "the example for AppArmor"; }
 echo "ok   the service's user and folders, the example for AppArmor"
 
 # The same sources under a later version.
@@ -111,6 +122,7 @@ dkms status tracebraid | grep -qv "^tracebraid/${former%-*}[,/:]" || fail "DKMS 
 ! dkms status tracebraid | grep -q "^tracebraid/${former%-*}[,/:]" || fail "DKMS still has the former version"
 for module in /lib/modules/*/updates/dkms/tracebraid.ko*; do
 	[ "$(modinfo -F version "$module")" = "$(version tracebraid-dkms | sed 's/-.*//')" ] || fail "$module is the former driver"
+	modinfo -F signer "$module" | grep -q . || fail "$module is not signed by DKMS' key"
 done
 git checkout -q shared/version.h debian/changelog
 echo "ok   upgraded"

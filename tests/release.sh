@@ -90,7 +90,7 @@ dpkg-gensymbols -plibtracebraid0 "-v$version" -c4 "-e$installed/usr/lib/libtrace
 		"a new version node is added there with version $version; a lost symbol is restored"
 }
 abi=tests/library/libtracebraid.abi
-former=$(git tag --list 'v[0-9]*' --merged HEAD --sort=-version:refname | grep -vx "v$version" | head -1)
+former=$(tests/former.sh)
 report="no former release"
 if [ -n "$former" ]; then
 	git show "$former:$abi" >"$work/former.abi"

@@ -118,6 +118,14 @@ release-check:
 	@tests/packages.sh build driver library packages
 	@tests/release.sh $(CHECK)
 
+# FROM: the commit that has the other version.
+FROM		?=
+.PHONY: check-upgrade
+check-upgrade:
+	@tests/packages.sh build driver guests
+	@tests/qemu/fetch.sh x86
+	@tests/upgrade.sh $(call packaged,6.12) $(FROM)
+
 .PHONY: check-model model-short
 check-model:
 	@tests/packages.sh build tests
