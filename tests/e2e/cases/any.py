@@ -277,6 +277,77 @@ def any_hung(ctx):
     ctx.check(dead <= kit.intact_storm(ctx, events_of(ctx, capture), guest.name), "the recording lacks events")
 
 
+def hang(guest, events):
+    """Has a vCPU of a guest write some events, and then spin with interrupts off."""
+    guest.post(f"echo {events} > {kit.STORM}/hang")
+
+
+def left_out_of(lines):
+    """The number of events that a recording counted as not proven."""
+    return sum(int(found[1]) for line in lines if line["type"] == "note"
+               for found in [re.match(r"(\d+) events were copied that are not proven", line["text"])] if found)
+
+
+@case("any-spin", usual=("6.12",), needs=NEEDS, arm64=True)
+def any_spin(ctx):
+    """The only vCPU of a guest writes, and spins with interrupts off: what is not proven is counted, and only `recover` prints it."""
+    guest = ctx.found_guest(shm=None, mem="512M", smp=1)
+    guest.boot()
+    load(guest)
+    guest.run(f"echo 1 > {TREE}/events/storm/enable")
+    capture = ctx.dir / "out.braid"
+    agent = start_recorder(ctx, "-r", guest.name, "-o", capture, confirm=False)
+    first = storm(guest, 2000)
+    hang(guest, 100)
+    agent.wait_line(f"{guest.name}: the guest has been silent", timeout=60)
+    stop_recorder(ctx, agent)
+    sums, lines = check_accounts(ctx, capture), events_of(ctx, capture)
+    left_out = left_out_of(lines)
+    check_storm(ctx, lines, guest.name, first + 100, sums["lost"] + left_out)
+    # KVM can prove that the guest was not reset, and so all of them.
+    ctx.check((0 < left_out <= 100) != (guest.accel == "kvm"), f"{left_out} events are not proven")
+    ctx.run_agent("recover", guest.name, "-o", ctx.dir / "hung.braid")
+    check_storm(ctx, events_of(ctx, ctx.dir / "hung.braid"), guest.name, first + 100)
+    guest.kill()
+
+
+def numbers_of(ctx, guest):
+    """The number of the last event that each vCPU's task wrote, as in the guest's memory."""
+    ctx.run_agent("recover", "-q", guest.name, "-o", ctx.dir / "now.braid")
+    lines = events_of(ctx, ctx.dir / "now.braid")
+    return {cpu: number for cpu, context, number in sorted(kit.intact_storm(ctx, lines, guest.name)) if not context}
+
+
+@case("any-spin-one", usual=("6.12",), needs=NEEDS, arm64=True, allow=(r"rcu.*stall", r"lockup", r"LOCKUP", r"blocked for more"))
+def any_spin_one(ctx):
+    """One of two vCPUs spins with interrupts off, while the other one goes on writing: that is recorded, to the end."""
+    guest = ctx.found_guest(shm=None, mem="512M")
+    guest.boot()
+    load(guest, "memory_mb=4")
+    guest.run(f"echo 1 > {TREE}/events/storm/enable")
+    capture = ctx.dir / "out.braid"
+    agent = start_recorder(ctx, "-r", guest.name, "-o", capture, confirm=False)
+    guest.post(f"echo 100000000 > {kit.STORM}/run")
+    ctx.wait_until(lambda: capture.stat().st_size > 1 << 20, "events of the storm in the capture", timeout=60)
+    hang(guest, 100)
+    numbers = numbers_of(ctx, guest)
+
+    def one_stands():
+        nonlocal numbers
+        before, numbers = numbers, numbers_of(ctx, guest)
+        return sorted(numbers.get(cpu, 0) > before.get(cpu, 0) for cpu in (0, 1)) == [False, True]
+
+    ctx.wait_until(one_stands, "one vCPU that has stopped writing, and one that goes on", timeout=60)
+    stood = max(numbers.values())
+    size = capture.stat().st_size
+    ctx.wait_until(lambda: capture.stat().st_size > size + (1 << 20), "events of the other vCPU in the capture", timeout=60)
+    stop_recorder(ctx, agent)
+    guest.kill()
+    check_accounts(ctx, capture)
+    seen = kit.intact_storm(ctx, events_of(ctx, capture), guest.name)
+    ctx.check(any(number > stood for _, context, number in seen if not context), "the recording lacks what the other vCPU wrote")
+
+
 @case("any-unload", usual=("6.12",), needs=(*NEEDS, "module:buffers"), arm64=True)
 def any_unload(ctx):
     """Buffers come and go, and the driver is unloaded and loaded again, while the guest is recorded: two streams, accounts complete."""

@@ -6,6 +6,8 @@
  *   echo N > /sys/kernel/debug/storm/run      N events from a thread on each CPU, and bursts
  *                                             of the other contexts until they are done
  *   echo N T > /sys/kernel/debug/storm/run    the same, but 64 in each T ticks of the hrtimer
+ *   echo N > /sys/kernel/debug/storm/hang     N events on this CPU, which then spins with interrupts
+ *                                             off until the guest is reset
  *   cat /sys/kernel/debug/storm/offered       events offered while on, since insmod
  *   cat /sys/kernel/debug/storm/nested        how often each context recorded inside each other
  *   cat /sys/kernel/debug/storm/interrupted   how often a CPU went offline during its part
@@ -307,6 +309,26 @@ static const struct file_operations run_fops = {
 	.write = run_write,
 };
 
+static ssize_t hang_write(struct file *file, const char __user *from, size_t count, loff_t *at)
+{
+	u32 events;
+	int err = kstrtou32_from_user(from, count, 0, &events);
+
+	if (err)
+		return err;
+	local_irq_disable();
+	for (; events; events--)
+		record(TASK);
+	while (true)
+		cpu_relax();
+}
+
+static const struct file_operations hang_fops = {
+	.owner = THIS_MODULE,
+	.open = simple_open,
+	.write = hang_write,
+};
+
 static int offered_show(struct seq_file *seq, void *unused)
 {
 	u64 sum = 0;
@@ -370,6 +392,7 @@ static int __init storm_init(void)
 		goto err_nmi;
 	dir = debugfs_create_dir("storm", NULL);
 	debugfs_create_file("run", 0200, dir, NULL, &run_fops);
+	debugfs_create_file("hang", 0200, dir, NULL, &hang_fops);
 	debugfs_create_file("offered", 0400, dir, NULL, &offered_fops);
 	debugfs_create_file("nested", 0400, dir, NULL, &nested_fops);
 	debugfs_create_file("interrupted", 0400, dir, NULL, &interrupted_fops);
