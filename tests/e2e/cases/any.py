@@ -315,7 +315,8 @@ def numbers_of(ctx, guest):
     """The number of the last event that each vCPU's task wrote, as in the guest's memory."""
     ctx.run_agent("recover", "-q", guest.name, "-o", ctx.dir / "now.braid")
     lines = events_of(ctx, ctx.dir / "now.braid")
-    return {cpu: number for cpu, context, number in sorted(kit.intact_storm(ctx, lines, guest.name)) if not context}
+    keys = sorted(kit.intact_storm(ctx, lines, guest.name))
+    return {cpu: number for cpu, context, number in keys if not context}
 
 
 @case("any-spin-one", usual=("6.12",), needs=NEEDS, arm64=True, allow=(r"rcu.*stall", r"lockup", r"LOCKUP", r"blocked for more"))

@@ -6,8 +6,8 @@
  *   echo N > /sys/kernel/debug/storm/run      N events from a thread on each CPU, and bursts
  *                                             of the other contexts until they are done
  *   echo N T > /sys/kernel/debug/storm/run    the same, but 64 in each T ticks of the hrtimer
- *   echo N > /sys/kernel/debug/storm/hang     N events on this CPU, which then spins with interrupts
- *                                             off until the guest is reset
+ *   echo N > /sys/kernel/debug/storm/hang     N events on this CPU, which then spins with
+ *                                             interrupts off until the guest is reset
  *   cat /sys/kernel/debug/storm/offered       events offered while on, since insmod
  *   cat /sys/kernel/debug/storm/nested        how often each context recorded inside each other
  *   cat /sys/kernel/debug/storm/interrupted   how often a CPU went offline during its part
