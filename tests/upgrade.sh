@@ -20,6 +20,7 @@ former=$PWD/build/upgrade/$commit
 	git archive "$commit" | tar -x -C "$former"
 }
 for tree in "$former" .; do
+	"$tree/tests/packages.sh" build driver	# each version needs its own
 	if ! {
 		MAKEFLAGS='' make -s -C "$tree" -j"$(nproc)" agent &&
 			MAKEFLAGS='' make -s -C "$tree" "build/guest-$krel/tracebraid.ko"
