@@ -94,7 +94,7 @@ check-matrix:
 	@tests/packages.sh build ccache forms library driver guests libvirt tests kunit
 	@tests/parts.sh 'check-lint KERNELS=all' check-kunit \
 		$(patsubst %,'check-kunit SERIES=%',$(filter-out $(shell tests/packages.sh --source),6.12) newest) \
-		'check-e2e KERNELS=all' check-dkms check-kernel-tree check-arm64 check-releases
+		'check-e2e KERNELS=all' check-dkms check-kernel-tree check-upgrade check-arm64 check-releases
 
 # The README's two commands as a newcomer runs them, on minimal machines: the last commit, nothing installed.
 RELEASES	:= bookworm trixie
