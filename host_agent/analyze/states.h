@@ -505,7 +505,7 @@ void braid_vcpu_sums(const struct braid_vcpu *v, s64 now_ns, u64 ns[BRAID_NR_VCP
  */
 int braid_states_end(struct braid_states *s);
 
-/** braid_states_vcpu_of - the vCPU that recorded an event; BRAID_NO_VCPU: none, as for the host's */
+/** braid_states_vcpu_of - the vCPU that recorded an event; BRAID_NO_VCPU: none, as for a host */
 static inline u32 braid_states_vcpu_of(const struct braid_states *s, const struct braid_item *item)
 {
 	const struct braid_guest_state *guest = &s->guests[item->stream->number];
@@ -529,7 +529,7 @@ static inline s64 braid_states_traced_until(const struct braid_states *s, u32 vc
 /** braid_states_free - free all */
 void braid_states_free(struct braid_states *s);
 
-/** braid_states_lack_kvm - whether vCPUs ran on a host CPU without kvm events, and others have some */
+/** braid_states_lack_kvm - whether vCPUs ran on a host CPU without kvm events, and others have */
 bool braid_states_lack_kvm(const struct braid_states *s);
 
 /** braid_states_knows_throttled - whether the trace shows what quotas hold back of a guest */

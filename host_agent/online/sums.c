@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Adds up what the states of one file show, in the tables. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -60,17 +61,36 @@ static int sums_take_span(void *arg, const struct braid_state_span *span)
 	return add_stolen(x, g, span);
 }
 
+/* Each row has another name: unknown reasons of two architectures may be the same number. */
+static void name_reason(const struct braid_online_rows *rows, u64 reason,
+			char name[BRAID_NAME_TEXT])
+{
+	size_t k;
+
+	static_assert(BRAID_NAME_TEXT <= BRAID_ONLINE_NAME, "a name fits");
+	braid_exit_name(reason, name);
+	for (k = 0; k < rows->nr; k++)
+		if (!strcmp(rows->items[k].name, name))
+			snprintf(name, BRAID_NAME_TEXT, "0x%llx", (unsigned long long)reason);
+}
+
 static int sums_take_exit(void *arg, const struct braid_exit *exit)
 {
 	struct braid_online_sums *x = arg;
 	struct braid_online_guest *g = guest_of(x, exit->vcpu);
+	struct braid_online_row *row = g ? braid_online_of_key(&g->exits, exit->reason) : NULL;
+	u64 ns = exit->to_ns - exit->from_ns;
 	char name[BRAID_NAME_TEXT];
 
-	static_assert(BRAID_NAME_TEXT <= BRAID_ONLINE_NAME, "a name fits");
-	return !g ? 0 :
-	       braid_online_add(&g->exits, x->options->max_reasons, exit->reason,
-				braid_exit_name(exit->reason, name), exit->to_ns - exit->from_ns,
-				exit->to_ns);
+	if (!g)
+		return 0;
+	if (!row) {
+		name_reason(&g->exits, exit->reason, name);
+		return braid_online_add(&g->exits, x->options->max_reasons, exit->reason, name, ns,
+					exit->to_ns);
+	}
+	braid_online_add_to(row, ns, exit->to_ns);
+	return 0;
 }
 
 static int sums_take_queued(void *arg, const struct braid_queue_wait *wait)

@@ -75,6 +75,23 @@ void braid_online_table_free(struct braid_online_table *t)
 
 /* Rows --------------------------------------------------------------------------------------- */
 
+struct braid_online_row *braid_online_of_key(const struct braid_online_rows *rows, u64 key)
+{
+	size_t k;
+
+	for (k = 0; k < rows->nr; k++)
+		if (rows->items[k].key == key)
+			return &rows->items[k];
+	return NULL;
+}
+
+void braid_online_add_to(struct braid_online_row *row, u64 ns, s64 now_ns)
+{
+	row->count++;
+	row->ns += ns;
+	row->last_ns = now_ns;
+}
+
 int braid_online_add(struct braid_online_rows *rows, u32 max, u64 key, const char *name, u64 ns,
 		     s64 now_ns)
 {
@@ -93,9 +110,7 @@ int braid_online_add(struct braid_online_rows *rows, u32 max, u64 key, const cha
 	}
 	if (k < rows->nr)
 		row = &rows->items[k];
-	row->count++;
-	row->ns += ns;
-	row->last_ns = now_ns;
+	braid_online_add_to(row, ns, now_ns);
 	return 0;
 }
 

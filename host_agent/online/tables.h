@@ -40,6 +40,12 @@ int braid_online_vcpus(struct braid_online_guest *g, size_t nr);
 int braid_online_add(struct braid_online_rows *rows, u32 max, u64 key, const char *name, u64 ns,
 		     s64 now_ns);
 
+/** braid_online_of_key - the row of a key that has one name only; NULL: there is none */
+struct braid_online_row *braid_online_of_key(const struct braid_online_rows *rows, u64 key);
+
+/** braid_online_add_to - add to a row; as braid_online_add() */
+void braid_online_add_to(struct braid_online_row *row, u64 ns, s64 now_ns);
+
 /** braid_online_drop - drop what has been gone since before a time. Return: guests of it */
 u64 braid_online_drop(struct braid_online_table *t, s64 before_ns);
 

@@ -83,6 +83,9 @@ static void put_page(struct world *x, u32 number)
 
 	if (!cpu->bytes)
 		return;
+	if (x->b->wild && !truth_below(x->b->wild))
+		cpu->first_ns = truth_below(2) ? truth_random() :
+						 cpu->first_ns + truth_below(1ULL << 40);
 	memset(page, 0, sizeof(page));
 	memcpy(page, &cpu->first_ns, 8);
 	memcpy(page + 8, &commit, 8);
@@ -107,6 +110,12 @@ static void event(struct world *x, u32 number, u16 id, s32 tid, struct record r)
 		cpu->first_ns = cpu->last_ns = x->now;
 	r.head = EVENT_WORDS | (u32)(x->now - cpu->last_ns) << 5;
 	r.common = (struct braid_record){ .common_type = id, .common_pid = tid };
+	if (x->b->wild && !truth_below(x->b->wild))
+		r.a = truth_below(2) ? truth_random() : truth_below(300);
+	if (x->b->wild && !truth_below(x->b->wild))
+		r.b = truth_below(2) ? truth_random() : truth_below(300);
+	if (x->b->wild && !truth_below(x->b->wild))
+		r.common.common_pid = truth_below(2) ? truth_random() : truth_below(300);
 	memcpy(cpu->data + cpu->bytes, &r, sizeof(r));
 	cpu->bytes += sizeof(r);
 	cpu->last_ns = x->now++;

@@ -21,6 +21,7 @@ struct busy_host {
 	bool ends_web1;		/* its stream ends in the middle */
 	bool killed;		/* no end */
 	u32 lose;		/* one of so many pages of the host follows a loss; 0: none */
+	u32 wild;		/* one of so many values is random; 0: none */
 	const char *web2;	/* its name; NULL: web2 */
 	/* Set: */
 	struct braid_capture_mark marks[BUSY_MARKS];

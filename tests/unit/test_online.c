@@ -14,6 +14,7 @@
 #include "tests/unit/make_capture.h"
 #include "tests/unit/need.h"
 #include "tests/unit/scratch.h"
+#include "tests/unit/truth.h"
 
 #define SECOND		1000000000ULL
 #define MS		1000000ULL
@@ -24,7 +25,7 @@
 static char *path;
 
 /* What an analysis of whole files finds. */
-struct truth {
+struct found {
 	struct of_guest {
 		const char *name;
 		u64 ns[2][BRAID_NR_VCPU_STATES];
@@ -46,7 +47,7 @@ static u32 number_of(const struct braid_stream *guest)
 
 static int take_span(void *arg, const struct braid_state_span *span)
 {
-	struct truth *t = arg;
+	struct found *t = arg;
 	u32 guest = number_of(t->s->vcpus[span->vcpu].guest);
 	struct braid_culprit group = braid_culprit_group(t->s, &span->culprit);
 	u64 ns = span->to_ns - span->from_ns;
@@ -64,7 +65,7 @@ static int take_span(void *arg, const struct braid_state_span *span)
 
 static int take_exit(void *arg, const struct braid_exit *e)
 {
-	struct truth *t = arg;
+	struct found *t = arg;
 	struct of_guest *g = &t->guests[number_of(t->s->vcpus[e->vcpu].guest)];
 	u32 k;
 
@@ -78,7 +79,7 @@ static int take_exit(void *arg, const struct braid_exit *e)
 
 static int take_queued(void *arg, const struct braid_queue_wait *wait)
 {
-	struct truth *t = arg;
+	struct found *t = arg;
 
 	t->guests[number_of(t->s->vcpus[wait->vcpu].guest)].woken += wait->woken;
 	return 0;
@@ -96,7 +97,7 @@ static int take_lost(void *arg, const struct braid_item *item)
 }
 
 /* Adds a file's. */
-static void analyze(struct truth *t, const char *file)
+static void analyze(struct found *t, const char *file)
 {
 	static const struct braid_states_ops ops = {
 		.span = take_span, .exit = take_exit, .queued = take_queued,
@@ -202,7 +203,7 @@ static void check_states(const struct braid_online_guest *g, const struct of_gue
 			CHECK_EQ(g->vcpus[v].ns[n], want->ns[v][n]);
 }
 
-static void check_same(const struct braid_online *o, const struct truth *t)
+static void check_same(const struct braid_online *o, const struct found *t)
 {
 	static const char *const names[NR_GUESTS] = { "web1", "web2" };
 	u32 k, n;
@@ -236,7 +237,7 @@ static void same_as_an_analysis(void)
 {
 	static const u64 every_ns[] = { 1, 100 * MS, 3600 * SECOND };
 	struct busy_host b = { .path = path, .for_ns = 2 * SECOND, .mark_ns = 5 * MS };
-	struct truth t = { 0 };
+	struct found t = { 0 };
 	u32 k;
 
 	busy_host(&b);
@@ -261,9 +262,340 @@ static void same_as_an_analysis(void)
 	}
 }
 
+/* Sums go on from file to file, of guests with the same name. */
+static void several_files(void)
+{
+	struct braid_online *o = engine(20 * MS);
+	struct found t = { 0 };
+	u32 k;
+
+	for (k = 0; k < 3; k++) {
+		struct busy_host b = {
+			.path = path, .from_ns = k * 5 * SECOND, .for_ns = 700 * MS,
+			.mark_ns = 5 * MS,
+		};
+
+		busy_host(&b);
+		analyze(&t, path);
+		feed(o, &b);
+		CHECK_EQ(braid_online_totals(o)->files, k + 1);
+	}
+	check_same(o, &t);
+	CHECK_EQ(braid_online_totals(o)->failed, 0);
+	braid_online_end(o);
+}
+
+/* Where it is not certain on which CPU a vCPU waits, its culprits wait, too. */
+static void without_migrations(void)
+{
+	struct busy_host b = {
+		.path = path, .for_ns = SECOND, .mark_ns = 2 * MS, .no_migrations = true,
+	};
+	struct braid_online *o = engine(1);
+	struct found t = { 0 };
+
+	busy_host(&b);
+	analyze(&t, path);
+	CHECK(t.guests[0].stolen[BRAID_CULPRIT_UNKNOWN][0] > 0);
+	feed(o, &b);
+	check_same(o, &t);
+	braid_online_end(o);
+}
+
+/*
+ * What was complete up to a mark stays known if events are lost after it; an analysis knows only
+ * the last event before the loss.
+ */
+static void with_losses(void)
+{
+	struct busy_host b = { .path = path, .for_ns = SECOND, .mark_ns = 5 * MS, .lose = 20 };
+	struct braid_online *o = engine(1);
+	const struct braid_online_guest *g;
+	struct found t = { 0 };
+	u32 v;
+
+	busy_host(&b);
+	analyze(&t, path);
+	CHECK(t.guests[0].ns[0][BRAID_VCPU_UNKNOWN] > 0);
+	feed(o, &b);
+	g = guest(o, "web1");
+	for (v = 0; v < 2 && g; v++) {
+		CHECK_EQ(braid_states_sum(g->vcpus[v].ns), braid_states_sum(t.guests[0].ns[v]));
+		CHECK(g->vcpus[v].ns[BRAID_VCPU_UNKNOWN] > 0);
+		CHECK(g->vcpus[v].ns[BRAID_VCPU_UNKNOWN] <= t.guests[0].ns[v][BRAID_VCPU_UNKNOWN]);
+	}
+	CHECK(braid_online_totals(o)->host_lost > 0);
+	CHECK(braid_online_totals(o)->host_lost <= b.host_lost);
+	braid_online_end(o);
+}
+
+/* A guest that ends while the file goes on. */
+static void a_guest_ends(void)
+{
+	struct busy_host b = {
+		.path = path, .for_ns = SECOND, .mark_ns = 5 * MS, .ends_web1 = true,
+	};
+	struct braid_online *o = engine(1);
+	struct of_guest before[NR_GUESTS] = { 0 };
+	struct found t = { 0 };
+	u32 k;
+
+	busy_host(&b);
+	analyze(&t, path);
+	NEED(!braid_online_open(o, path));
+	for (k = 0; k < b.nr_marks; k++) {
+		CHECK(!braid_online_take(o, &b.marks[k]));
+		check_on_the_way(o, before);
+	}
+	CHECK(braid_states_sum(before[0].ns[0]) < braid_states_sum(before[1].ns[0]));
+	CHECK(!braid_online_finish(o));
+	check_states(guest(o, "web1"), &t.guests[0]);
+	check_states(guest(o, "web2"), &t.guests[1]);
+	braid_online_end(o);
+}
+
+/* The recorder begins another file then; in this one its stream is not followed. */
+static void a_guest_comes_late(void)
+{
+	struct busy_host b = {
+		.path = path, .for_ns = SECOND, .mark_ns = 5 * MS, .late_web2 = true,
+	};
+	struct braid_online *o = engine(1);
+
+	busy_host(&b);
+	feed(o, &b);
+	CHECK_EQ(braid_online_totals(o)->streams_left_out, 1);
+	CHECK_EQ(braid_online_totals(o)->failed, 0);
+	CHECK(guest(o, "web1") && !guest(o, "web2"));
+	b.late_web2 = false;
+	b.from_ns = 2 * SECOND;
+	busy_host(&b);
+	feed(o, &b);
+	CHECK(guest(o, "web2"));
+	braid_online_end(o);
+}
+
+/* Without an end, what the last mark says was observed. */
+static void a_killed_recording(void)
+{
+	struct busy_host b = {
+		.path = path, .for_ns = SECOND, .mark_ns = 5 * MS, .killed = true,
+	};
+	struct braid_online *o = engine(1);
+	struct found t = { 0 };
+	u64 sum;
+
+	busy_host(&b);
+	analyze(&t, path);
+	feed(o, &b);
+	sum = braid_states_sum(guest(o, "web1")->vcpus[0].ns);
+	CHECK(sum >= braid_states_sum(t.guests[0].ns[0]));
+	CHECK(sum >= b.for_ns);
+	CHECK_EQ(braid_online_totals(o)->now_ns, b.marks[b.nr_marks - 1].until_ns);
+	braid_online_end(o);
+}
+
+/* Marks that promise too much: events come late, and what was summed up stays. */
+static void late_events(void)
+{
+	struct busy_host b = { .path = path, .for_ns = SECOND, .mark_ns = 5 * MS };
+	struct braid_online *o = engine(1);
+	u32 k;
+
+	busy_host(&b);
+	for (k = 0; k < b.nr_marks; k++)
+		b.marks[k].until_ns += 3 * MS;
+	feed(o, &b);
+	CHECK(braid_online_totals(o)->late > 100);
+	CHECK_EQ(braid_online_totals(o)->failed, 0);
+	CHECK_EQ(braid_online_totals(o)->host_events, b.host_events);
+	CHECK(guest(o, "web1")->vcpus[0].ns[BRAID_VCPU_UNKNOWN] > 0);
+	braid_online_end(o);
+}
+
+/* Times of marks that jump, bytes that are not there. */
+static void absurd_marks(void)
+{
+	static const s64 times[] = {
+		INT64_MIN, -1, 0, 1, SYNTH_START_NS + 2 * SECOND, 1LL << 60, 1LL << 61,
+		INT64_MAX - 1,
+	};
+	struct busy_host b = { .path = path, .for_ns = 500 * MS, .mark_ns = 5 * MS };
+	struct braid_online *o = engine(1);
+	u32 round, k;
+
+	busy_host(&b);
+	for (round = 0; round < 200; round++) {
+		NEED(!braid_online_open(o, path));
+		for (k = 0; k < 20; k++) {
+			struct braid_capture_mark mark = b.marks[truth_below(b.nr_marks)];
+
+			if (!truth_below(3))
+				mark.until_ns = times[truth_below(8)];
+			if (!truth_below(3))
+				mark.bytes = truth_below(2) ? truth_below(mark.bytes) :
+							      BRAID_CAPTURE_ALL;
+			CHECK(!braid_online_take(o, &mark));
+		}
+		CHECK(!braid_online_finish(o));
+	}
+	CHECK_EQ(braid_online_totals(o)->files, 200);
+	braid_online_end(o);
+}
+
+/* A file may be damaged; that the sums are wrong is a defect of the program. */
+static void check_sane(int err)
+{
+	CHECK(!err || !strstr(braid_failure(), "a bug in tracebraid"));
+}
+
+/* Events of which a part is nonsense, in files that are valid. */
+static void wild_events(void)
+{
+	struct busy_host b = {
+		.path = path, .for_ns = 300 * MS, .mark_ns = 5 * MS, .lose = 50,
+	};
+	struct braid_online *o = engine(1);
+	u32 round, k;
+
+	for (round = 0; round < 20; round++) {
+		b.wild = 3 + truth_below(200);
+		b.no_migrations = round & 1;
+		b.ends_web1 = round & 2;
+		busy_host(&b);
+		NEED(!braid_online_open(o, path));
+		for (k = 0; k < b.nr_marks; k++)
+			check_sane(braid_online_take(o, &b.marks[k]));
+		check_sane(braid_online_finish(o));
+	}
+	CHECK(braid_online_totals(o)->faults > 0);
+	braid_online_end(o);
+}
+
+/* A damaged file is counted, and the next one is followed. */
+static void damage(void)
+{
+	struct busy_host b = { .path = path, .for_ns = 500 * MS, .mark_ns = 20 * MS };
+	char *damaged = scratch("damaged.braid");
+	struct braid_online *o = engine(1);
+	u8 *good, *bad;
+	size_t bytes;
+	u32 round, k;
+
+	busy_host(&b);
+	good = read_file(path, &bytes);
+	bad = malloc(bytes);
+	NEED(bad);
+	for (round = 0; round < 60; round++) {
+		memcpy(bad, good, bytes);
+		for (k = truth_below(40); k; k--)
+			bad[truth_below(bytes)] = truth_random();
+		write_file(damaged, bad, truth_below(3) ? bytes : truth_below(bytes));
+		if (braid_online_open(o, damaged))
+			continue;
+		for (k = 0; k < b.nr_marks; k++)
+			check_sane(braid_online_take(o, &b.marks[k]));
+		check_sane(braid_online_finish(o));
+	}
+	CHECK(braid_online_totals(o)->faults > 0);
+	CHECK(braid_online_open(o, scratch("none.braid")) == -ENOENT);
+	CHECK(braid_online_totals(o)->failed > 0);
+	CHECK(!braid_online_take(o, &b.marks[0]) && !braid_online_finish(o));
+	feed(o, &b);
+	free(good);
+	free(bad);
+	braid_online_end(o);
+}
+
+/* A guest that is gone for long is dropped, as a culprit, too. */
+static void retention(void)
+{
+	const struct braid_online_options options = { .every_ns = 1, .retain_ns = 3 * SECOND };
+	struct busy_host b = {
+		.path = path, .for_ns = 500 * MS, .mark_ns = 5 * MS, .web2 = "gone",
+	};
+	struct braid_online *o;
+	u64 sum;
+
+	NEED(!braid_online_begin(&o, &options));
+	busy_host(&b);
+	feed(o, &b);
+	CHECK(guest(o, "gone") && stolen_by(guest(o, "web1"), BRAID_CULPRIT_GUEST, "gone"));
+	b.web2 = NULL;
+	for (b.from_ns = SECOND; b.from_ns < 3 * SECOND; b.from_ns += SECOND) {
+		busy_host(&b);
+		feed(o, &b);
+		CHECK(guest(o, "gone"));
+	}
+	sum = braid_states_sum(guest(o, "web1")->vcpus[0].ns);
+	b.from_ns = 10 * SECOND;
+	busy_host(&b);
+	feed(o, &b);
+	b.from_ns = 12 * SECOND;
+	busy_host(&b);
+	feed(o, &b);
+	CHECK(!guest(o, "gone"));
+	CHECK_EQ(braid_online_totals(o)->guests_dropped, 1);
+	CHECK_EQ(stolen_by(guest(o, "web1"), BRAID_CULPRIT_GUEST, "gone"), 0);
+	CHECK(stolen_by(guest(o, "web1"), BRAID_CULPRIT_GUEST, "web2") > 0);
+	CHECK(braid_states_sum(guest(o, "web1")->vcpus[0].ns) > sum);
+	braid_online_end(o);
+}
+
+static u64 sum_rows(const struct braid_online_rows *rows)
+{
+	u64 sum = rows->others.ns;
+	size_t k;
+
+	for (k = 0; k < rows->nr; k++)
+		sum += rows->items[k].ns;
+	return sum;
+}
+
+/* What is beyond a limit is others, and the sum stays. */
+static void limits(void)
+{
+	const struct braid_online_options options = {
+		.every_ns = 1, .max_guests = 1, .max_culprits = 2, .max_reasons = 1,
+	};
+	struct busy_host b = { .path = path, .for_ns = SECOND, .mark_ns = 5 * MS };
+	const struct braid_online_guest *g;
+	struct braid_online *o;
+	struct found t = { 0 };
+
+	NEED(!braid_online_begin(&o, &options));
+	busy_host(&b);
+	analyze(&t, path);
+	feed(o, &b);
+	g = guest(o, "web1");
+	CHECK(g && !guest(o, "web2"));
+	CHECK_EQ(braid_online_totals(o)->streams_left_out, 1);
+	CHECK_EQ(g->culprits.nr, 2);
+	CHECK(g->culprits.others.count > 0);
+	CHECK_EQ(sum_rows(&g->culprits), t.guests[0].ns[0][BRAID_VCPU_STOLEN] +
+					 t.guests[0].ns[1][BRAID_VCPU_STOLEN]);
+	CHECK_EQ(g->exits.nr, 1);
+	CHECK_EQ(g->exits.items[0].ns, t.guests[0].exits[0].ns);
+	CHECK_EQ(g->exits.others.count, t.guests[0].exits[1].count + t.guests[0].exits[2].count +
+					t.guests[0].exits[3].count);
+	braid_online_end(o);
+}
+
 int main(void)
 {
 	path = scratch("busy.braid");
 	RUN(same_as_an_analysis);
+	RUN(several_files);
+	RUN(without_migrations);
+	RUN(with_losses);
+	RUN(a_guest_ends);
+	RUN(a_guest_comes_late);
+	RUN(a_killed_recording);
+	RUN(late_events);
+	RUN(absurd_marks);
+	RUN(wild_events);
+	RUN(damage);
+	RUN(retention);
+	RUN(limits);
 	return VERDICT();
 }
