@@ -26,6 +26,7 @@ enum { GUEST_SWITCH = 20, GUEST_WAKEUP };
 #define HLT		0x78
 #define SVM		2
 #define CGROUP		77
+#define LATE_TID	201
 #define QUEUE		0xffff888000000000ULL
 
 struct record {
@@ -60,6 +61,7 @@ struct world {
 	u64 now;
 	u32 waked;		/* task of the guest, that is woken on a vCPU + 1; 0: none */
 	bool web1_ended;
+	u32 nr_cpus;		/* that are used now */
 };
 
 static const struct thread first_threads[THREADS] = {
@@ -167,7 +169,7 @@ static void wake_one(struct world *x, u32 by)
 	if (t->is != ASLEEP)
 		return;
 	t->is = QUEUED;
-	t->cpu = truth_below(CPUS);
+	t->cpu = truth_below(x->nr_cpus);
 	event(x, by, WAKEUP, tid_of(x->cpus[by].current),
 	      (struct record){ .a = t->tid, .b = t->cpu });
 }
@@ -179,7 +181,7 @@ static void move_one(struct world *x, u32 by)
 
 	if (t->is != QUEUED)
 		return;
-	t->cpu = truth_below(CPUS);
+	t->cpu = truth_below(x->nr_cpus);
 	if (!x->b->no_migrations)
 		event(x, by, MIGRATE, tid_of(x->cpus[by].current),
 		      (struct record){ .a = t->tid, .b = t->cpu, .c = from });
@@ -269,7 +271,7 @@ static void vcpu_goes_on(struct world *x, u32 number, struct thread *t)
 
 static void step(struct world *x)
 {
-	u32 number = truth_below(CPUS);
+	u32 number = truth_below(x->nr_cpus);
 	struct cpu *cpu = &x->cpus[number];
 	struct thread *t = cpu->current;
 
@@ -338,7 +340,7 @@ static void put_threads(struct world *x, u32 stream)
 		const struct thread *t = &x->threads[k];
 		struct braid_vcpu_thread row = { .vcpu = t->vcpu, .tid = t->tid };
 
-		if (t->stream == stream)
+		if (t->stream == stream && (t->tid != LATE_TID || !x->b->late_thread))
 			NEED(!braid_capture_put(x->w, BRAID_CHUNK_VCPU_THREADS, stream, &row,
 						sizeof(row), NULL, 0));
 	}
@@ -420,8 +422,17 @@ static void put_mark(struct world *x)
 
 static void put_middle(struct world *x)
 {
+	struct braid_vcpu_thread row = { .vcpu = 1, .tid = LATE_TID };
+
+	x->nr_cpus = CPUS;
 	if (x->b->late_web2)
 		put_web2(x);
+	if (x->b->late_format)
+		put_format(x->w, "sched", 3 * USER, "sched_pi_setprio",
+			   FIELDS("pid_t pid", "int oldprio", "long newprio"));
+	if (x->b->late_thread)
+		NEED(!braid_capture_put(x->w, BRAID_CHUNK_VCPU_THREADS, WEB2, &row, sizeof(row),
+					NULL, 0));
 	if (!x->b->ends_web1)
 		return;
 	put_mark(x);
@@ -450,6 +461,7 @@ void busy_host(struct busy_host *b)
 	NEED(x);
 	memcpy(x->threads, first_threads, sizeof(x->threads));
 	x->b = b;
+	x->nr_cpus = b->late_cpu ? CPUS - 1 : CPUS;
 	x->w = synth_capture(b->path);
 	x->now = SYNTH_START_NS + b->from_ns;
 	b->nr_marks = 0;

@@ -19,6 +19,9 @@ struct busy_host {
 	bool no_guest_events;
 	bool late_web2;		/* its stream begins in the middle */
 	bool ends_web1;		/* its stream ends in the middle */
+	bool late_format;	/* an event type is defined in the middle */
+	bool late_cpu;		/* nothing happens on one of the CPUs before */
+	bool late_thread;	/* that of web2's vCPU 1 is found then */
 	bool killed;		/* no end */
 	u32 lose;		/* one of so many pages of the host follows a loss; 0: none */
 	u32 wild;		/* one of so many values is random; 0: none */
