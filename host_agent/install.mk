@@ -17,6 +17,10 @@ install: agent library
 	for kind in sysusers tmpfiles; do \
 		install -D -m 644 packages/tracebraid.$$kind $(DESTDIR)$(PREFIX)/lib/$$kind.d/tracebraid.conf; \
 	done
+	sed 's|@PREFIX@|$(PREFIX)|' packages/tracebraid.service.in \
+		>$(DESTDIR)$(PREFIX)/lib/systemd/system/tracebraid.service
+	@[ -e $(DESTDIR)/etc/tracebraid.conf ] || \
+		(set -x; install -D -m 644 packages/tracebraid.conf $(DESTDIR)/etc/tracebraid.conf)
 	install -D -m 755 $(B)/$(SONAME) $(DESTDIR)$(LIBDIR)/$(SONAME)
 	ln -sf $(SONAME) $(DESTDIR)$(LIBDIR)/libtracebraid.so
 	install -m 644 $(B)/libtracebraid.a $(DESTDIR)$(LIBDIR)/libtracebraid.a
@@ -28,6 +32,7 @@ install: agent library
 		install -m 644 python/tracebraid/*.py $(PUBLIC_H) $(DESTDIR)$(PYTHON_TO)/tracebraid/)
 	install -d $(DESTDIR)$(PREFIX)/share/man/man1
 	install -m 644 $(MAN_PAGES) $(DESTDIR)$(PREFIX)/share/man/man1/
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/man/man5 docs/man/tracebraid.conf.5
 	install -D -m 644 $(B)/man/libtracebraid.3 $(DESTDIR)$(PREFIX)/share/man/man3/libtracebraid.3
 	@for name in $$(sed -n 's/^\.SS \(tracebraid_.*\)/\1/p' $(B)/man/libtracebraid.3); do \
 		echo ".so man3/libtracebraid.3" >$(DESTDIR)$(PREFIX)/share/man/man3/$$name.3; \
@@ -53,6 +58,8 @@ install: agent library
 uninstall:
 	rm -f $(DESTDIR)$(PREFIX)/bin/tracebraid $(DESTDIR)$(PREFIX)/share/bash-completion/completions/tracebraid \
 		$(DESTDIR)$(PREFIX)/lib/systemd/system/tracebraid-memory.service \
+		$(DESTDIR)$(PREFIX)/lib/systemd/system/tracebraid.service \
+		$(DESTDIR)$(PREFIX)/share/man/man5/tracebraid.conf.5 \
 		$(addprefix $(DESTDIR)$(PREFIX)/lib/,$(addsuffix .d/tracebraid.conf,sysusers tmpfiles)) \
 		$(DESTDIR)$(LIBDIR)/libtracebraid.* $(DESTDIR)$(LIBDIR)/pkgconfig/tracebraid.pc \
 		$(DESTDIR)$(PREFIX)/share/man/man1/tracebraid.1 $(DESTDIR)$(PREFIX)/share/man/man1/tracebraid-*.1 \

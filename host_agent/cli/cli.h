@@ -39,18 +39,28 @@ int braid_cmd_pack(int argc, char **argv);
 int braid_cmd_record(int argc, char **argv);
 int braid_cmd_recover(int argc, char **argv);
 int braid_cmd_report(int argc, char **argv);
+int braid_cmd_serve(int argc, char **argv);
 int braid_cmd_snapshot(int argc, char **argv);
 int braid_cmd_sql(int argc, char **argv);
 int braid_cmd_stat(int argc, char **argv);
 int braid_cmd_top(int argc, char **argv);
 int braid_cmd_unpack(int argc, char **argv);
 int braid_cmd_verify(int argc, char **argv);
+int braid_cmd_watch(int argc, char **argv);
 
 extern const struct braid_cli_command
 	braid_command_analyze, braid_command_attach, braid_command_clock, braid_command_create, braid_command_detach,
 	braid_command_export, braid_command_list, braid_command_merge, braid_command_pack, braid_command_record,
-	braid_command_recover, braid_command_report, braid_command_snapshot, braid_command_sql,
-	braid_command_stat, braid_command_top, braid_command_unpack, braid_command_verify;
+	braid_command_recover, braid_command_report, braid_command_serve, braid_command_snapshot,
+	braid_command_sql, braid_command_stat, braid_command_top, braid_command_unpack,
+	braid_command_verify, braid_command_watch;
+
+/* cmd_serve.c: what `serve` and `watch` have in common; 0 or -errno with braid_fail(). */
+int braid_serve_confine(void);		/* of the process that reads the recording */
+void braid_serve_say(const char *line);
+int braid_serve_program(char *path);	/* of PATH_MAX bytes: this program */
+/* A directory for the recording; @own: of this process alone. */
+int braid_serve_directory(char *path, size_t bytes, const char *name, bool own);
 
 /**
  * braid_stat_region - `stat` of a live region, or of one whose guest is dead

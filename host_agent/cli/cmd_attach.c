@@ -227,7 +227,7 @@ int braid_cmd_attach(int argc, char **argv)
 	return find_driver(&a, &result.domain, signal_fd);
 }
 
-/* Detach ----------------------------------------------------------------------------------------- */
+/* Detach ------------------------------------------------------------------------------------- */
 
 static const struct braid_option detach_options[] = {
 	{ 0, "timeout", "SECONDS", BRAID_COUNT(ATTACH, timeout_s),

@@ -267,7 +267,7 @@ static int parse_options(struct record_command *r, int argc, char **argv)
 	return err ? err : check_options(&r->o);
 }
 
-/* Export ----------------------------------------------------------------------------------------- */
+/* Export ------------------------------------------------------------------------------------- */
 
 /* --to: checks before we are confined. */
 static int prepare_export(struct record_command *r)
@@ -315,7 +315,7 @@ static int export_capture(struct record_command *r)
 	return err;
 }
 
-/* ------------------------------------------------------------------------------------------------ */
+/* ------------------------------------------------------------------------------------------ */
 
 static const char usual_file[] = RECORD_FILE;
 

@@ -199,13 +199,11 @@ static int engine_end(struct braid_online *o)
 	return err;
 }
 
-/* Return: 0, or -errno with braid_fail(). */
-static int engine_go_on(struct braid_online *o, u64 bytes, s64 until_ns)
+/* The source has grown. Return: 0, or -errno with braid_fail(). */
+static int engine_take(struct braid_online *o, s64 until_ns)
 {
-	int err = braid_source_grow(o->source, bytes, until_ns);
+	int err;
 
-	if (err)
-		return err;
 	if (!o->begun && !shows_start(o->source, until_ns))
 		return 0;
 	err = o->begun ? take_growth(o) : begin_sums(o);
@@ -214,6 +212,14 @@ static int engine_go_on(struct braid_online *o, u64 bytes, s64 until_ns)
 	if (!err)
 		err = until_ns == INT64_MAX ? engine_end(o) : pause_at(o, until_ns);
 	return err;
+}
+
+/* Return: 0, or -errno with braid_fail(). */
+static int engine_go_on(struct braid_online *o, u64 bytes, s64 until_ns)
+{
+	int err = braid_source_grow(o->source, bytes, until_ns);
+
+	return err ? err : engine_take(o, until_ns);
 }
 
 /* What is asked of it ------------------------------------------------------------------------ */
@@ -261,6 +267,23 @@ int braid_online_finish(struct braid_online *o)
 		return engine_fail(o, err);
 	engine_leave(o);
 	return 0;
+}
+
+int braid_online_turn(struct braid_online *o, bool last)
+{
+	int ret = o->path ? braid_source_grow_alone(o->source, last) : BRAID_ONLINE_END, err = 0;
+
+	if (!o->path)
+		return ret;
+	if (ret > 0)
+		err = engine_take(o, o->source->until_ns);
+	if (ret < 0 || err)
+		return engine_fail(o, err ? err : ret);
+	count_faults(o);
+	if (o->source->until_ns != INT64_MAX)
+		return ret;
+	engine_leave(o);
+	return BRAID_ONLINE_END;
 }
 
 const struct braid_online_guest *const *braid_online_guests(const struct braid_online *o,

@@ -135,6 +135,18 @@ int braid_online_take(struct braid_online *o, const struct braid_capture_mark *m
 /** braid_online_finish - the file is complete: take up the rest, and leave it. Likewise */
 int braid_online_finish(struct braid_online *o);
 
+#define BRAID_ONLINE_END	2
+
+/**
+ * braid_online_turn - go on by what the file itself says of its completeness
+ * @o: follows a file
+ * @last: it gets no more
+ *
+ * Return: 1: there was some; 0: not now; BRAID_ONLINE_END: that was all, and it follows none; or
+ * -errno, as of braid_online_take().
+ */
+int braid_online_turn(struct braid_online *o, bool last);
+
 /** braid_online_guests - all guests, in no order; *nr: set to their number */
 const struct braid_online_guest *const *braid_online_guests(const struct braid_online *o,
 							    size_t *nr);

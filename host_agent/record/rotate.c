@@ -2,8 +2,9 @@
 /*
  * A recording in a sequence of files: each is a complete capture, and together they lack nothing.
  *
- * A file ends at a moment up to which it has all events. By the time it does, it also has some later
- * ones, which the next file lacks; its window begins when it is made, and says what precedes it.
+ * A file ends at a moment up to which it has all events. By the time it does, it also has some
+ * later ones, which the next file lacks; that one's window begins when it is made, and says what
+ * precedes it.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -20,7 +21,7 @@
 
 #define SUFFIX		".braid"
 #define COMPLETE_NS	1000000000ULL	/* a guest whose events come later than that is late */
-#define APART_NS	1000000000ULL	/* guests come and go: not oftener than that is it a reason */
+#define APART_NS	1000000000ULL	/* guests that come and go are no reason oftener */
 #define NUMBERS_MOST	1000000000ULL
 
 /* FILE without its suffix. */
@@ -31,7 +32,8 @@ static int rotate_stem(const struct braid_recording *r)
 	return n > suffix && !strcmp(r->o.file + n - suffix, SUFFIX) ? n - suffix : n;
 }
 
-static void rotate_name(const struct braid_recording *r, u32 number, char path[BRAID_FLIGHT_PATH_BYTES])
+static void rotate_name(const struct braid_recording *r, u32 number,
+			char path[BRAID_FLIGHT_PATH_BYTES])
 {
 	snprintf(path, BRAID_FLIGHT_PATH_BYTES, "%.*s-%u" SUFFIX, rotate_stem(r), r->o.file, number);
 }
@@ -50,7 +52,7 @@ static u64 rotate_number(const char *name, const char *stem, size_t bytes)
 	return errno || strcmp(end, SUFFIX) || number >= NUMBERS_MOST ? 0 : number;
 }
 
-/* Files of an earlier recording are neither replaced nor left behind: numbers go on after theirs. */
+/* Files of an earlier recording are not replaced: numbers go on after theirs. */
 int braid_record_open_rotation(struct braid_recording *r)
 {
 	braid_auto_free char *stem = strndup(r->o.file, rotate_stem(r)), *copy = strdup(r->o.file);

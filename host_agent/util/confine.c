@@ -55,6 +55,7 @@ static const struct confinement {
 } confinements[] = {
 	[BRAID_CONFINE_FILES] = { .threads = true },
 	[BRAID_CONFINE_CONVERT] = { .writes = true, .threads = true },
+	[BRAID_CONFINE_SERVE] = { .threads = true },
 	[BRAID_CONFINE_INSPECT] = { .keeps = inspect_keeps, .nr_keeps = NR(inspect_keeps) },
 	[BRAID_CONFINE_RECORD] = {
 		.keeps = recorder_keeps, .nr_keeps = NR(recorder_keeps), .writes = true,
@@ -126,6 +127,14 @@ static const int recorder_may[] = {
 	SCMP_SYS(rmdir), SCMP_SYS(sched_get_priority_max),
 	SCMP_SYS(sched_get_priority_min), SCMP_SYS(sched_getparam), SCMP_SYS(sched_getscheduler),
 	SCMP_SYS(sendto), SCMP_SYS(shutdown), SCMP_SYS(timerfd_settime), SCMP_SYS(wait4),
+};
+
+/* Likewise. libmicrohttpd sets options of the connections that it has accepted. */
+static const int server_may[] = {
+	SCMP_SYS(accept4), SCMP_SYS(epoll_create1), SCMP_SYS(epoll_ctl), SCMP_SYS(epoll_pwait),
+	SCMP_SYS(epoll_wait), SCMP_SYS(eventfd2), SCMP_SYS(getpeername), SCMP_SYS(getsockname),
+	SCMP_SYS(getsockopt), SCMP_SYS(recvfrom), SCMP_SYS(sendto), SCMP_SYS(setsockopt),
+	SCMP_SYS(shutdown),
 };
 
 /* On a terminal others would type; on a file of tracefs the last one waits for its reader. */
@@ -258,6 +267,8 @@ static int allow_calls(scmp_filter_ctx ctx, enum braid_confine what, const pid_t
 	/* To see whether a VMM lives, of which memory is copied. */
 	if (!err && (what == BRAID_CONFINE_INSPECT || what == BRAID_CONFINE_CONVERT))
 		err = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(pidfd_open), 0);
+	if (!err && what == BRAID_CONFINE_SERVE)
+		err = allow_list(ctx, server_may, NR(server_may));
 	if (!err && what == BRAID_CONFINE_RECORD)
 		err = allow_recording(ctx, children);
 	return err;

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The process that follows the recording: it sums up, compares with rules, and answers scrapes.
+ *
+ * Invariants:
+ * - It reads what guests have written, so it has no capability, starts no process, and writes no
+ *   file.
+ * - It learns of the recording from the files alone. One that it was too slow for is gone, and
+ *   counted.
+ * - What it says to the service are lines about what fired, and that it is alive.
+ */
+#ifndef BRAID_SERVE_ANALYST_H
+#define BRAID_SERVE_ANALYST_H
+
+#include "host_agent/serve/conf.h"
+#include "host_agent/serve/exporter.h"
+
+#define BRAID_ANALYST_CONF_BYTES	(64u << 10)	/* of a configuration */
+
+/* A message to the service. */
+struct braid_analyst_message {
+	enum { BRAID_ANALYST_ALIVE, BRAID_ANALYST_FIRED } kind;
+	bool records;			/* it has found a file of the recording */
+	/* FIRED: */
+	char guest[64];
+	char rule[BRAID_RULE_TEXT];
+	char what[16];			/* for a file's name: "stolen" */
+	char line[BRAID_RULE_LINE];
+	u64 host_ns;			/* when, by the host's clock */
+};
+
+struct braid_analyst_options {
+	const char *directory;		/* of the recording's files: window-1.braid, ... */
+	struct braid_conf *conf;
+	struct braid_exporter *exporter;	/* listens */
+	int fd;				/* of a SOCK_SEQPACKET; its end ends this process. What
+					   comes from it is the text of another configuration, of
+					   which the rules count */
+	int (*confine)(void);		/* 0 or -errno with braid_fail() */
+};
+
+/**
+ * braid_analyst_run - follow the recording, until the service ends
+ *
+ * Return: 0 or -errno with braid_fail().
+ */
+int braid_analyst_run(const struct braid_analyst_options *o);
+
+/** braid_analyst_number - the number of a recording's file by its name; 0: it is none */
+u32 braid_analyst_number(const char *name);
+
+#endif /* BRAID_SERVE_ANALYST_H */

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Reads the configuration, by libinih. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define INI_HANDLER_LINENO 1	/* both Debian releases build the library so */
+#include <ini.h>
+
+#include "host_agent/serve/conf.h"
+#include "host_agent/util/error.h"
+#include "host_agent/util/text.h"
+
+#define MOST_BYTES	(1u << 20)	/* of a file */
+#define LEAST_WINDOW	(2u << 20)
+
+/* Values ------------------------------------------------------------------------------------ */
+
+static int conf_take_text(void *to, const char *value)
+{
+	if (strlen(value) >= BRAID_CONF_PATH)
+		return braid_fail(-ENAMETOOLONG, "more than %u characters", BRAID_CONF_PATH - 1);
+	strcpy(to, value);
+	return 0;
+}
+
+static int conf_take_path(void *to, const char *value)
+{
+	if (*value && *value != '/')
+		return braid_fail(-EINVAL, "'%s': expected a path that begins with '/'", value);
+	return conf_take_text(to, value);
+}
+
+static int conf_take_size(void *to, const char *value)
+{
+	if (!strcmp(value, "0")) {
+		*(u64 *)to = 0;
+		return 0;
+	}
+	return braid_text_size(value, 1, to) ? 0 :
+	       braid_fail(-EINVAL, "'%s': expected a size such as 64M or 1G", value);
+}
+
+static int conf_take_window(void *to, const char *value)
+{
+	int err = conf_take_size(to, value);
+
+	return err ? err : *(u64 *)to >= LEAST_WINDOW ? 0 :
+	       braid_fail(-EINVAL, "'%s': expected at least 2M", value);
+}
+
+static int conf_take_time(void *to, const char *value)
+{
+	static const struct { const char *unit; double ns; } units[] = {
+		{ "", 1e9 }, { "s", 1e9 }, { "ms", 1e6 }, { "m", 60e9 }, { "h", 3600e9 },
+		{ "d", 86400e9 },
+	};
+	char *end;
+	double number = strtod(value, &end);
+	size_t k, nr = sizeof(units) / sizeof(*units);
+
+	for (k = 0; k < nr && strcmp(end, units[k].unit); k++)
+		;
+	if (end == value || k == nr || !(number >= 0 && number * units[k].ns < 1e18))
+		return braid_fail(-EINVAL, "'%s': expected a time such as 500ms, 10s, 5m, 1h or 7d", value);
+	*(u64 *)to = number * units[k].ns;
+	return 0;
+}
+
+static int conf_take_number(void *to, const char *value)
+{
+	char *end;
+	unsigned long long number = strtoull(value, &end, 10);
+
+	if (end == value || *end || *value == '-' || number < 1 || number > 1024)
+		return braid_fail(-EINVAL, "'%s': expected a number from 1 to 1024", value);
+	*(u64 *)to = number;
+	return 0;
+}
+
+static const struct conf_key {
+	const char *section, *name;
+	int (*take)(void *to, const char *value);
+	size_t at;
+} conf_keys[] = {
+	{ "record", "events", conf_take_text, offsetof(struct braid_conf, events) },
+	{ "record", "host-events", conf_take_text, offsetof(struct braid_conf, host_events) },
+	{ "record", "guests", conf_take_text, offsetof(struct braid_conf, guests) },
+	{ "record", "window", conf_take_window, offsetof(struct braid_conf, window_bytes) },
+	{ "record", "window-time", conf_take_time, offsetof(struct braid_conf, window_ns) },
+	{ "metrics", "listen", NULL, 0 },	/* may be repeated */
+	{ "metrics", "culprits", conf_take_number, offsetof(struct braid_conf, culprits) },
+	{ "snapshots", "directory", conf_take_path, offsetof(struct braid_conf, directory) },
+	{ "snapshots", "hook", conf_take_path, offsetof(struct braid_conf, hook) },
+	{ "snapshots", "max-size", conf_take_size, offsetof(struct braid_conf, max_bytes) },
+	{ "snapshots", "max-age", conf_take_time, offsetof(struct braid_conf, max_age_ns) },
+	{ "snapshots", "apart", conf_take_time, offsetof(struct braid_conf, apart_ns) },
+	{ "watch", "when", NULL, 0 },		/* likewise */
+};
+
+#define NR_KEYS		(sizeof(conf_keys) / sizeof(*conf_keys))
+
+/* Lines ------------------------------------------------------------------------------------- */
+
+struct conf_reading {
+	struct braid_conf *conf;
+	const char *name;
+	int line;		/* of the error; 0: none yet */
+	int err;
+	char failure[512];
+};
+
+/* "watch", and the glob after it. */
+static size_t conf_section(const char *section, const char **glob)
+{
+	size_t n = strcspn(section, " \t");
+
+	*glob = section[n] ? section + n + strspn(section + n, " \t") : "*";
+	return n;
+}
+
+static int conf_unknown(const char *section, size_t bytes, const char *name)
+{
+	struct braid_text_near key = { .word = name }, near_section = { 0 };
+	char word[64];
+	bool known = false;
+	size_t k;
+
+	snprintf(word, sizeof(word), "%.*s", (int)bytes, section);
+	near_section.word = word;
+	for (k = 0; k < NR_KEYS; k++) {
+		braid_text_nearer(&near_section, conf_keys[k].section);
+		if (strcmp(conf_keys[k].section, word))
+			continue;
+		known = true;
+		braid_text_nearer(&key, conf_keys[k].name);
+	}
+	if (known && key.nearest)
+		return braid_fail(-EINVAL, "unknown setting '%s' in [%s]; did you mean '%s'?", name, word,
+				  key.nearest);
+	if (known)
+		return braid_fail(-EINVAL, "unknown setting '%s' in [%s]", name, word);
+	if (!*word)
+		return braid_fail(-EINVAL, "'%s' is not in a section; begin one, as in '[record]'", name);
+	if (near_section.nearest)
+		return braid_fail(-EINVAL, "unknown section [%s]; did you mean [%s]?", word,
+				  near_section.nearest);
+	return braid_fail(-EINVAL, "unknown section [%s]; there are [record], [metrics], [snapshots] and [watch]",
+			  word);
+}
+
+static int conf_take_listen(struct braid_conf *conf, const char *value)
+{
+	if (conf->nr_listens == BRAID_CONF_LISTENS)
+		return braid_fail(-ENOSPC, "more than %u addresses", BRAID_CONF_LISTENS);
+	return conf_take_text(conf->listens[conf->nr_listens++], value);
+}
+
+static int conf_take(struct braid_conf *conf, const char *section, const char *name,
+		     const char *value)
+{
+	struct braid_rule rule;
+	const char *glob;
+	size_t bytes = conf_section(section, &glob), k;
+	int err;
+
+	for (k = 0; k < NR_KEYS; k++)
+		if (strlen(conf_keys[k].section) == bytes &&
+		    !memcmp(conf_keys[k].section, section, bytes) &&
+		    !strcmp(conf_keys[k].name, name))
+			break;
+	if (k == NR_KEYS)
+		return conf_unknown(section, bytes, name);
+	if (conf_keys[k].take)
+		return conf_keys[k].take((char *)conf + conf_keys[k].at, value);
+	if (!strcmp(name, "listen"))
+		return conf_take_listen(conf, value);
+	err = braid_rule_parse(&rule, value, glob);
+	return err ? err : braid_rules_add(&conf->rules, &rule);
+}
+
+static int conf_handle(void *arg, const char *section, const char *name, const char *value,
+		       int line)
+{
+	struct conf_reading *r = arg;
+
+	if (r->err)
+		return 1;	/* the first one is reported */
+	r->err = conf_take(r->conf, section, name, value);
+	if (!r->err)
+		return 1;
+	r->line = line;
+	snprintf(r->failure, sizeof(r->failure), "%s", braid_failure());
+	return 1;
+}
+
+void braid_conf_default(struct braid_conf *conf)
+{
+	*conf = (struct braid_conf){
+		.window_bytes = 16u << 20, .window_ns = 60000000000ULL, .culprits = 32,
+		.max_bytes = 1u << 30, .max_age_ns = 7 * 86400000000000ULL,
+		.apart_ns = 60000000000ULL,
+	};
+}
+
+int braid_conf_parse(struct braid_conf *conf, const char *text, const char *name)
+{
+	struct conf_reading r = { .conf = conf, .name = name };
+	int line;
+
+	braid_conf_default(conf);
+	line = ini_parse_string(text, conf_handle, &r);
+	/* A line that is none precedes what comes after it. */
+	if (line > 0 && (!r.err || line < r.line))
+		r.err = braid_fail(-EINVAL, "%s:%d: not a valid line; expected '[section]' or 'setting = value'",
+				   name, line);
+	else if (r.err)
+		braid_fail(r.err, "%s:%d: %s", name, r.line, r.failure);
+	else if (line < 0)
+		r.err = braid_out_of_memory();
+	if (r.err)
+		braid_rules_clear(&conf->rules);
+	return r.err;
+}
+
+int braid_conf_read(struct braid_conf *conf, const char *path)
+{
+	char *text = malloc(MOST_BYTES);
+	FILE *f = text ? fopen(path, "re") : NULL;
+	size_t n;
+	int err = 0;
+
+	if (!text)
+		return braid_out_of_memory();
+	if (!f) {
+		err = braid_fail(-errno, "%s: %s", path, strerror(errno));
+		free(text);
+		return err;
+	}
+	n = fread(text, 1, MOST_BYTES - 1, f);
+	text[n] = 0;
+	if (ferror(f))
+		err = braid_fail(-EIO, "%s: cannot be read", path);
+	else if (n == MOST_BYTES - 1)
+		err = braid_fail(-EFBIG, "%s: more than 1 MiB", path);
+	fclose(f);
+	if (!err)
+		err = braid_conf_parse(conf, text, path);
+	free(text);
+	return err;
+}

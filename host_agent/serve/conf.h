@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The service's configuration: a file of sections, or the options of `tracebraid watch`. */
+#ifndef BRAID_SERVE_CONF_H
+#define BRAID_SERVE_CONF_H
+
+#include "host_agent/serve/rules.h"
+
+#define BRAID_CONF_FILE		"/etc/tracebraid.conf"
+#define BRAID_CONF_PATH		256u
+#define BRAID_CONF_LISTENS	8u
+
+struct braid_conf {
+	/* [record] */
+	char events[BRAID_CONF_PATH];		/* of guests; "": the usual ones */
+	char host_events[BRAID_CONF_PATH];	/* likewise of the host */
+	char guests[BRAID_CONF_PATH];		/* names, separated by blanks; "": all */
+	u64 window_bytes;			/* of events that are kept for a snapshot */
+	u64 window_ns;
+	/* [metrics] */
+	char listens[BRAID_CONF_LISTENS][BRAID_CONF_PATH];	/* "127.0.0.1:9464", "unix:/run/..." */
+	size_t nr_listens;
+	u64 culprits;				/* rows of a guest */
+	/* [snapshots] */
+	char directory[BRAID_CONF_PATH];	/* "": none are taken */
+	char hook[BRAID_CONF_PATH];		/* a program; "": none */
+	u64 max_bytes;				/* of the directory; 0: any */
+	u64 max_age_ns;				/* likewise */
+	u64 apart_ns;				/* from one to the next */
+	/* [watch GLOB] */
+	struct braid_rules rules;
+};
+
+/** braid_conf_default - without a file: nothing listens, nothing is watched */
+void braid_conf_default(struct braid_conf *conf);
+
+/**
+ * braid_conf_read - read a file
+ * @conf: filled on success; free its rules
+ * @path: the file
+ *
+ * Return: 0, or -errno with braid_fail(): the first line that is not valid, and why.
+ */
+int braid_conf_read(struct braid_conf *conf, const char *path);
+
+/**
+ * braid_conf_parse - likewise, of a text
+ * @name: of the file, for messages
+ */
+int braid_conf_parse(struct braid_conf *conf, const char *text, const char *name);
+
+#endif /* BRAID_SERVE_CONF_H */

@@ -1,0 +1,466 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Starts, watches and ends the processes of the service. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <syslog.h>
+#include <unistd.h>
+
+#include "host_agent/library/program.h"
+#include "host_agent/serve/journal.h"
+#include "host_agent/serve/service.h"
+#include "host_agent/serve/snapshots.h"
+#include "host_agent/util/error.h"
+#include "host_agent/util/monotonic.h"
+
+#define KEPT_FILES	"2"	/* each of half a window, and the one that is written */
+#define WORDS		64u
+#define TICK_MS		250
+#define RESTART_NS	1000000000ULL	/* the first wait; the next ones are longer ... */
+#define RESTART_MOST_NS	60000000000ULL
+#define STEADY_NS	60000000000ULL	/* ... until it has run for so long */
+#define HUNG_NS		20000000000ULL	/* an analyst that says nothing for so long */
+
+/* The recorder, or the analyst. */
+struct service_child {
+	u64 due_ns;		/* when to start it; 0: it runs */
+	u64 began_ns;
+	u64 wait_ns;		/* after its next end */
+};
+
+struct service {
+	const struct braid_service_options *o;
+	struct braid_exporter exporter;
+	struct braid_program recorder;
+	struct service_child of_recorder, of_analyst;
+	pid_t analyst;
+	int fd;			/* the socket to it; or -1 */
+	u64 alive_ns;		/* when it was last alive */
+	pid_t snapshot;		/* the process that takes one; 0: none */
+	u64 snapshot_ns;	/* when the last one began */
+	u64 suppressed;		/* alarms since then without one */
+	int signal_fd;
+	u64 end_ns;		/* 0: not limited */
+	u64 watchdog_ns;	/* when it is next to be told; 0: there is none */
+	bool records;		/* a file of the recorder is there */
+	bool ready, over;
+};
+
+/* Processes --------------------------------------------------------------------------------- */
+
+static void service_ended(struct service_child *c, const char *name)
+{
+	u64 now_ns = braid_monotonic_ns();
+	char line[256];
+
+	if (now_ns - c->began_ns >= STEADY_NS || !c->wait_ns)
+		c->wait_ns = RESTART_NS;
+	snprintf(line, sizeof(line), "the %s has ended; it is started again in %llu s", name,
+		 (unsigned long long)(c->wait_ns / 1000000000));
+	braid_journal_say(LOG_ERR, line, NULL);
+	c->due_ns = now_ns + c->wait_ns;
+	c->wait_ns = c->wait_ns * 2 > RESTART_MOST_NS ? RESTART_MOST_NS : c->wait_ns * 2;
+}
+
+static bool service_is_due(const struct service_child *c)
+{
+	return c->due_ns && braid_monotonic_ns() >= c->due_ns;
+}
+
+static void service_began(struct service_child *c)
+{
+	c->due_ns = 0;
+	c->began_ns = braid_monotonic_ns();
+}
+
+/* The words of one setting, "web1 web2", each after an option. Return: the number of @words then. */
+static size_t service_add_words(const char **words, size_t nr, const char *option, char *list)
+{
+	char *word, *rest = NULL;
+
+	for (word = strtok_r(list, " \t", &rest); word && nr + 2 < WORDS;
+	     word = strtok_r(NULL, " \t", &rest)) {
+		words[nr++] = option;
+		words[nr++] = word;
+	}
+	return nr;
+}
+
+static int service_start_recorder(struct service *s)
+{
+	const struct braid_conf *conf = s->o->conf;
+	char file[PATH_MAX], rotate[64], host[BRAID_CONF_PATH + 16] = "--host", guests[BRAID_CONF_PATH];
+	const char *words[WORDS] = {
+		"tracebraid", "record", "-q", "--prompt", "--keep=" KEPT_FILES, rotate, host, "-o", file,
+	};
+	size_t nr = 9;
+	int err;
+
+	snprintf(file, sizeof(file), "%s/window.braid", s->o->directory);
+	snprintf(rotate, sizeof(rotate), "--rotate=%lluK,%.3fs",
+		 (unsigned long long)(conf->window_bytes / 2 >> 10), conf->window_ns / 2e9);
+	if (*conf->host_events)
+		snprintf(host, sizeof(host), "--host=%s", conf->host_events);
+	snprintf(guests, sizeof(guests), "%s", conf->guests);
+	if (*conf->events) {
+		words[nr++] = "-e";
+		words[nr++] = conf->events;
+	}
+	if (*guests)
+		nr = service_add_words(words, nr, "-r", guests);
+	else
+		words[nr++] = "--all";
+	words[nr] = NULL;
+	err = braid_program_start(&s->recorder, s->o->program, words, -1, -1);
+	if (!err)
+		service_began(&s->of_recorder);
+	return err;
+}
+
+/* In the analyst. Never returns. */
+static void service_become_analyst(const struct service *s, int fd)
+{
+	const struct braid_analyst_options options = {
+		.directory = s->o->directory, .conf = s->o->conf,
+		.exporter = (struct braid_exporter *)&s->exporter, .fd = fd,
+		.confine = s->o->confine,
+	};
+	sigset_t none;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	/* Ctrl-C at a terminal is for the service, which decides what ends. */
+	setpgid(0, 0);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	close(s->fd);
+	if (braid_analyst_run(&options)) {
+		braid_journal_say(LOG_ERR, braid_failure(), NULL);
+		_exit(EXIT_FAILURE);
+	}
+	_exit(EXIT_SUCCESS);
+}
+
+static int service_start_analyst(struct service *s)
+{
+	int fds[2];
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds))
+		return braid_fail(-errno, "no socket can be made: %s", strerror(errno));
+	s->fd = fds[0];
+	fflush(NULL);
+	s->analyst = fork();
+	if (!s->analyst)
+		service_become_analyst(s, fds[1]);
+	close(fds[1]);
+	if (s->analyst < 0) {
+		close(fds[0]);
+		s->fd = -1;
+		s->analyst = 0;
+		return braid_fail(-errno, "no process can be made: %s", strerror(errno));
+	}
+	service_began(&s->of_analyst);
+	s->alive_ns = braid_monotonic_ns();
+	return 0;
+}
+
+static void service_stop_analyst(struct service *s)
+{
+	if (s->fd >= 0)
+		close(s->fd);
+	s->fd = -1;
+	if (s->analyst > 0) {
+		kill(s->analyst, SIGKILL);
+		waitpid(s->analyst, NULL, 0);
+	}
+	s->analyst = 0;
+}
+
+/* Alarms ------------------------------------------------------------------------------------ */
+
+/* In a process of its own. Never returns. */
+static void service_become_snapshot(const struct service *s, const struct braid_analyst_message *m)
+{
+	const struct braid_snapshot snapshot = {
+		.conf = s->o->conf, .window = s->o->directory, .recorder = s->recorder.pid,
+		.why = m, .program = s->o->program,
+	};
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (braid_snapshot_take(&snapshot)) {
+		braid_journal_say(LOG_ERR, braid_failure(), NULL);
+		_exit(EXIT_FAILURE);
+	}
+	_exit(EXIT_SUCCESS);
+}
+
+static void service_snapshot(struct service *s, const struct braid_analyst_message *m)
+{
+	const struct braid_conf *conf = s->o->conf;
+	u64 now_ns = braid_monotonic_ns();
+	char line[128];
+
+	if (!*conf->directory && !*conf->hook)
+		return;
+	if (s->snapshot || (s->snapshot_ns && now_ns - s->snapshot_ns < conf->apart_ns)) {
+		s->suppressed++;
+		return;
+	}
+	if (s->suppressed) {
+		snprintf(line, sizeof(line), "no snapshot was taken of %llu that were less than %g s after the last one",
+			 (unsigned long long)s->suppressed, conf->apart_ns / 1e9);
+		braid_journal_say(LOG_NOTICE, line, NULL);
+	}
+	s->suppressed = 0;
+	s->snapshot_ns = now_ns;
+	fflush(NULL);
+	s->snapshot = fork();
+	if (!s->snapshot)
+		service_become_snapshot(s, m);
+	if (s->snapshot < 0)
+		s->snapshot = 0;
+}
+
+static void service_fire(struct service *s, struct braid_analyst_message *m)
+{
+	char fields[512];
+
+	/* What a confined process says is not trusted. */
+	m->guest[sizeof(m->guest) - 1] = m->rule[sizeof(m->rule) - 1] = 0;
+	m->what[sizeof(m->what) - 1] = m->line[sizeof(m->line) - 1] = 0;
+	braid_text_clean(m->guest);
+	braid_text_clean(m->rule);
+	braid_text_clean(m->what);
+	braid_text_clean(m->line);
+	snprintf(fields, sizeof(fields), "TRACEBRAID_GUEST=%s\nTRACEBRAID_RULE=%s\nTRACEBRAID_WHAT=%s\n",
+		 m->guest, m->rule, m->what);
+	if (s->o->fired)
+		s->o->fired(s->o->arg, m);
+	else
+		braid_journal_say(LOG_WARNING, m->line, fields);
+	service_snapshot(s, m);
+}
+
+static void service_listen(struct service *s)
+{
+	struct braid_analyst_message m;
+	ssize_t n;
+
+	while (s->fd >= 0 && (n = recv(s->fd, &m, sizeof(m), MSG_DONTWAIT)) == sizeof(m)) {
+		s->alive_ns = braid_monotonic_ns();
+		s->records |= m.records;
+		if (m.kind == BRAID_ANALYST_FIRED)
+			service_fire(s, &m);
+	}
+}
+
+/* Turns ------------------------------------------------------------------------------------- */
+
+static void service_notify_state(const char *format, const char *text)
+{
+	char state[256];
+
+	snprintf(state, sizeof(state), format, text);
+	braid_journal_notify(state);
+}
+
+/* Another configuration: its rules and limits hold from now on. */
+static void service_reload(struct service *s)
+{
+	char line[1024], *text = NULL;
+	struct braid_conf conf;
+	FILE *f;
+	size_t bytes = 0;
+
+	if (!s->o->path)
+		return;
+	snprintf(line, sizeof(line), "RELOADING=1\nMONOTONIC_USEC=%llu",
+		 (unsigned long long)(braid_monotonic_ns() / 1000));
+	braid_journal_notify(line);
+	if (braid_conf_read(&conf, s->o->path)) {
+		snprintf(line, sizeof(line), "%s; the former configuration stays in force", braid_failure());
+		braid_journal_say(LOG_ERR, line, NULL);
+		braid_journal_notify("READY=1");
+		return;
+	}
+	f = fopen(s->o->path, "re");
+	text = calloc(1, BRAID_ANALYST_CONF_BYTES);
+	if (f && text)
+		bytes = fread(text, 1, BRAID_ANALYST_CONF_BYTES - 1, f);
+	if (f)
+		fclose(f);
+	if (bytes && s->fd >= 0)
+		send(s->fd, text, bytes, MSG_NOSIGNAL);
+	free(text);
+	braid_rules_clear(&s->o->conf->rules);
+	*s->o->conf = conf;
+	braid_journal_say(LOG_INFO, "the configuration was read again; settings of [record] and [metrics] apply after a restart",
+			  NULL);
+	braid_journal_notify("READY=1");
+}
+
+static void service_take_signals(struct service *s)
+{
+	struct signalfd_siginfo info;
+
+	while (read(s->signal_fd, &info, sizeof(info)) == sizeof(info)) {
+		if (info.ssi_signo == SIGHUP)
+			service_reload(s);
+		else if (info.ssi_signo != SIGCHLD)
+			s->over = true;
+	}
+}
+
+static void service_reap(struct service *s)
+{
+	int status;
+
+	if (s->snapshot && waitpid(s->snapshot, &status, WNOHANG) == s->snapshot)
+		s->snapshot = 0;
+	if (s->analyst && waitpid(s->analyst, &status, WNOHANG) == s->analyst) {
+		s->analyst = 0;
+		service_stop_analyst(s);
+		service_ended(&s->of_analyst, "analyst");
+	}
+	braid_program_listen(&s->recorder);
+	if (s->recorder.pid &&
+	    waitpid(s->recorder.pid, &status, WNOHANG | WNOWAIT) == s->recorder.pid) {
+		if (braid_program_wait(&s->recorder, 0))
+			braid_journal_say(LOG_ERR, braid_failure(), NULL);
+		service_ended(&s->of_recorder, "recorder");
+	}
+}
+
+/* What has ended is started again; an analyst that hangs is ended. */
+static void service_keep_up(struct service *s)
+{
+	u64 now_ns = braid_monotonic_ns();
+
+	service_reap(s);
+	if (s->analyst && now_ns - s->alive_ns > HUNG_NS) {
+		service_stop_analyst(s);
+		service_ended(&s->of_analyst, "analyst");
+	}
+	if (service_is_due(&s->of_recorder) && service_start_recorder(s))
+		service_ended(&s->of_recorder, "recorder");
+	if (service_is_due(&s->of_analyst) && service_start_analyst(s))
+		service_ended(&s->of_analyst, "analyst");
+	if (!s->ready && s->records) {
+		s->ready = true;
+		braid_journal_notify("READY=1\nSTATUS=recording");
+	}
+	if (s->watchdog_ns && now_ns >= s->watchdog_ns) {
+		braid_journal_notify("WATCHDOG=1");
+		s->watchdog_ns = now_ns + braid_journal_watchdog_ns() / 3;
+	}
+}
+
+static void service_turn(struct service *s)
+{
+	struct pollfd fds[] = {
+		{ .fd = s->signal_fd, .events = POLLIN }, { .fd = s->fd, .events = POLLIN },
+	};
+
+	poll(fds, 2, TICK_MS);
+	service_take_signals(s);
+	service_listen(s);
+	service_keep_up(s);
+	if (s->end_ns && braid_monotonic_ns() >= s->end_ns)
+		s->over = true;
+}
+
+/* Life -------------------------------------------------------------------------------------- */
+
+static int service_open_signals(struct service *s)
+{
+	sigset_t mask;
+
+	sigemptyset(&mask);
+	sigaddset(&mask, SIGINT);
+	sigaddset(&mask, SIGTERM);
+	sigaddset(&mask, SIGHUP);
+	sigaddset(&mask, SIGCHLD);
+	sigprocmask(SIG_BLOCK, &mask, NULL);
+	s->signal_fd = signalfd(-1, &mask, SFD_NONBLOCK | SFD_CLOEXEC);
+	return s->signal_fd < 0 ? braid_fail(-errno, "cannot create a signalfd: %s", strerror(errno)) : 0;
+}
+
+/* Files that a former recording has left are no part of this one. */
+static void service_empty(const char *directory)
+{
+	DIR *dir = opendir(directory);
+	struct dirent *entry;
+
+	while (dir && (entry = readdir(dir)))
+		if (braid_analyst_number(entry->d_name))
+			unlinkat(dirfd(dir), entry->d_name, 0);
+	if (dir)
+		closedir(dir);
+}
+
+static int service_make_directory(const char *path)
+{
+	struct stat st;
+
+	if (mkdir(path, 0700) && errno != EEXIST)
+		return braid_fail(-errno, "%s: cannot be created: %s", path, strerror(errno));
+	if (lstat(path, &st) || !S_ISDIR(st.st_mode) || st.st_uid != geteuid())
+		return braid_fail(-EPERM, "%s: not a directory of this user; remove it", path);
+	service_empty(path);
+	return 0;
+}
+
+static void service_close(struct service *s)
+{
+	service_notify_state("STOPPING=1%s", "");
+	if (s->recorder.pid) {
+		kill(s->recorder.pid, SIGINT);
+		braid_program_wait(&s->recorder, 3);
+	}
+	service_stop_analyst(s);
+	if (s->snapshot)
+		waitpid(s->snapshot, NULL, 0);
+	braid_exporter_close(&s->exporter);
+	service_empty(s->o->directory);
+	rmdir(s->o->directory);
+	close(s->signal_fd);
+}
+
+int braid_service_run(const struct braid_service_options *o)
+{
+	struct service s = { .o = o, .fd = -1, .recorder.errors_fd = -1 };
+	int err;
+
+	braid_journal_open(o->say);
+	err = service_open_signals(&s);
+	if (err)
+		return err;
+	if (*o->conf->directory && mkdir(o->conf->directory, 0750) && errno != EEXIST)
+		err = braid_fail(-errno, "%s: cannot be created: %s", o->conf->directory, strerror(errno));
+	if (!err)
+		err = braid_exporter_listen(&s.exporter, o->conf);
+	if (!err)
+		err = service_make_directory(o->directory);
+	if (!err)
+		err = service_start_recorder(&s);
+	if (!err)
+		err = service_start_analyst(&s);
+	if (o->seconds > 0)
+		s.end_ns = braid_monotonic_ns() + o->seconds * 1e9;
+	if (braid_journal_watchdog_ns())
+		s.watchdog_ns = braid_monotonic_ns();
+	while (!err && !s.over)
+		service_turn(&s);
+	service_close(&s);
+	return err;
+}

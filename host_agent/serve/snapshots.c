@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Takes snapshots: copies of the recording's files, and what is to be said of them. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "host_agent/serve/journal.h"
+#include "host_agent/serve/snapshots.h"
+#include "host_agent/util/array.h"
+#include "host_agent/util/cleanup.h"
+#include "host_agent/util/error.h"
+#include "host_agent/util/io.h"
+
+#define WAIT_STEP_NS	10000000L
+#define WAIT_STEPS	500u		/* for the recorder's new file */
+#define MOST_FILES	64u		/* of a recording */
+#define COPY_BYTES	(1u << 20)
+#define NAME_BYTES	160u		/* of a snapshot's folder */
+#define FOLDER_BYTES	(BRAID_CONF_PATH + NAME_BYTES)
+#define FILE_BYTES	(FOLDER_BYTES + 32u)
+
+/* The recording's files ---------------------------------------------------------------------- */
+
+static int snapshot_by_number(const void *a, const void *b)
+{
+	return braid_compare(*(const u32 *)a, *(const u32 *)b);
+}
+
+static size_t snapshot_list(const char *window, u32 numbers[MOST_FILES])
+{
+	DIR *dir = opendir(window);
+	struct dirent *entry;
+	size_t nr = 0;
+
+	while (dir && nr < MOST_FILES && (entry = readdir(dir))) {
+		numbers[nr] = braid_analyst_number(entry->d_name);
+		nr += numbers[nr] > 0;
+	}
+	if (dir)
+		closedir(dir);
+	if (nr)
+		qsort(numbers, nr, sizeof(*numbers), snapshot_by_number);
+	return nr;
+}
+
+/* Has the recorder finish its file. Return: its number, or -errno with braid_fail(). */
+static int snapshot_rotate(const struct braid_snapshot *s)
+{
+	const struct timespec step = { .tv_nsec = WAIT_STEP_NS };
+	u32 numbers[MOST_FILES], last, k;
+	size_t nr = snapshot_list(s->window, numbers);
+
+	if (!nr)
+		return braid_fail(-ENOENT, "%s: no file of the recording", s->window);
+	last = numbers[nr - 1];
+	if (s->recorder <= 0 || kill(s->recorder, SIGUSR1))
+		return braid_fail(-ESRCH, "the recorder has ended");
+	for (k = 0; k < WAIT_STEPS; k++) {
+		nanosleep(&step, NULL);
+		nr = snapshot_list(s->window, numbers);
+		if (nr && numbers[nr - 1] > last)
+			return last;
+	}
+	return braid_fail(-ETIMEDOUT, "the recorder has not begun another file in time");
+}
+
+static int snapshot_copy(const char *from, const char *to)
+{
+	braid_auto_free char *buffer = malloc(COPY_BYTES);
+	braid_auto_fd int in = open(from, O_RDONLY | O_CLOEXEC);
+	braid_auto_fd int out = in < 0 ? -1 :
+				open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0640);
+	ssize_t n;
+	int err;
+
+	if (!buffer)
+		return braid_out_of_memory();
+	if (out < 0)
+		return braid_fail(-errno, "%s: cannot be copied to %s: %s", from, to, strerror(errno));
+	for (;;) {
+		n = read(in, buffer, COPY_BYTES);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n ? braid_fail(-errno, "%s: %s", from, strerror(errno)) : 0;
+		err = braid_write_all(out, buffer, n);
+		if (err)
+			return braid_fail(err, "%s: %s", to, strerror(-err));
+	}
+}
+
+/* All complete files; one that the recorder has removed meanwhile is too old. */
+static int snapshot_copy_all(const struct braid_snapshot *s, u32 last, const char *folder)
+{
+	u32 numbers[MOST_FILES];
+	char from[FILE_BYTES], to[FILE_BYTES];
+	size_t nr = snapshot_list(s->window, numbers), k;
+	int err = 0, copied = 0;
+
+	for (k = 0; k < nr && !err; k++) {
+		if (numbers[k] > last)
+			break;
+		snprintf(from, sizeof(from), "%s/window-%u.braid", s->window, numbers[k]);
+		snprintf(to, sizeof(to), "%s/%u.braid", folder, numbers[k]);
+		err = snapshot_copy(from, to);
+		if (err && access(from, F_OK)) {
+			unlink(to);
+			err = 0;
+			continue;
+		}
+		copied += !err;
+	}
+	return err || copied ? err : braid_fail(-ENOENT, "the recording's files were removed before they were copied");
+}
+
+/* Programs ---------------------------------------------------------------------------------- */
+
+/* @out: its standard output; -1: ours. Return: its status; -1: it could not be run. */
+static int snapshot_run(char *const words[], int out)
+{
+	pid_t pid = fork();
+	sigset_t none;
+	int status = -1;
+
+	if (!pid) {
+		sigemptyset(&none);
+		sigprocmask(SIG_SETMASK, &none, NULL);
+		signal(SIGPIPE, SIG_DFL);
+		if (out >= 0 && dup2(out, STDOUT_FILENO) < 0)
+			_exit(127);
+		execv(words[0], words);
+		_exit(127);
+	}
+	while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	return pid > 0 && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+/* summary.txt, as 'tracebraid analyze summary' prints it. */
+static void snapshot_analyze(const struct braid_snapshot *s, u32 last, const char *folder)
+{
+	char paths[MOST_FILES][FILE_BYTES], summary[FILE_BYTES], *words[MOST_FILES + 8];
+	size_t nr = 0, nr_paths = 0;
+	u32 k;
+	int out;
+
+	words[nr++] = (char *)s->program;
+	words[nr++] = "analyze";
+	words[nr++] = "summary";
+	words[nr++] = "--stream";
+	words[nr++] = (char *)s->why->guest;
+	words[nr++] = "--";
+	for (k = last >= MOST_FILES ? last - MOST_FILES + 1 : 1; k <= last; k++) {
+		snprintf(paths[nr_paths], FILE_BYTES, "%s/%u.braid", folder, k);
+		if (!access(paths[nr_paths], F_OK))
+			words[nr++] = paths[nr_paths++];
+	}
+	words[nr] = NULL;
+	snprintf(summary, sizeof(summary), "%s/summary.txt", folder);
+	out = open(summary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0640);
+	if (out < 0)
+		return;
+	snapshot_run(words, out);
+	close(out);
+}
+
+static int snapshot_run_hook(const struct braid_snapshot *s, const char *folder)
+{
+	char *const words[] = {
+		(char *)s->conf->hook, (char *)s->why->guest, (char *)s->why->rule, (char *)folder,
+		NULL,
+	};
+	int status;
+
+	if (!*s->conf->hook)
+		return 0;
+	setenv("TRACEBRAID_GUEST", s->why->guest, 1);
+	setenv("TRACEBRAID_RULE", s->why->rule, 1);
+	setenv("TRACEBRAID_WHY", s->why->line, 1);
+	setenv("TRACEBRAID_SNAPSHOT", folder, 1);
+	status = snapshot_run(words, -1);
+	if (!status)
+		return 0;
+	return braid_fail(-EIO, status == 127 || status < 0 ? "the hook %s could not be run" :
+			  "the hook %s ended with status %d", s->conf->hook, status);
+}
+
+/* Folders ----------------------------------------------------------------------------------- */
+
+/* 20261128T055012.123Z-web1-stolen: they sort by time. */
+static void snapshot_name(const struct braid_snapshot *s, char name[NAME_BYTES])
+{
+	struct timespec now;
+	struct tm tm;
+	char *c;
+	size_t n;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	gmtime_r(&now.tv_sec, &tm);
+	n = strftime(name, NAME_BYTES, "%Y%m%dT%H%M%S", &tm);
+	snprintf(name + n, NAME_BYTES - n, ".%03ldZ-%s-%s", now.tv_nsec / 1000000, s->why->guest,
+		 s->why->what);
+	for (c = name; *c; c++)		/* a guest's name is any text */
+		if (*c == '/' || *c == ' ')
+			*c = '_';
+}
+
+static bool snapshot_is_one(const char *name)
+{
+	int n = 0;
+
+	sscanf(name, "%*8[0-9]T%*6[0-9].%*3[0-9]Z-%n", &n);
+	return n == 21;
+}
+
+struct snapshot_folder {
+	char name[NAME_BYTES];
+	u64 bytes;
+	time_t at;
+};
+
+static int snapshot_by_name(const void *a, const void *b)
+{
+	return strcmp(((const struct snapshot_folder *)a)->name,
+		      ((const struct snapshot_folder *)b)->name);
+}
+
+/* Calls for each file of a folder. */
+static u64 snapshot_size(const char *path, bool remove)
+{
+	DIR *dir = opendir(path);
+	struct dirent *entry;
+	struct stat st;
+	u64 bytes = 0;
+
+	while (dir && (entry = readdir(dir))) {
+		if (*entry->d_name == '.' ||
+		    fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW))
+			continue;
+		bytes += st.st_size;
+		if (remove)
+			unlinkat(dirfd(dir), entry->d_name, 0);
+	}
+	if (dir)
+		closedir(dir);
+	if (remove)
+		rmdir(path);
+	return bytes;
+}
+
+/* The oldest ones go, until all limits hold; the newest stays. */
+static void snapshot_prune(const struct braid_conf *conf)
+{
+	DIR *dir = opendir(conf->directory);
+	struct snapshot_folder *all = NULL, one;
+	size_t nr = 0, capacity = 0, k;
+	struct dirent *entry;
+	char path[FOLDER_BYTES + 1];
+	struct stat st;
+	u64 bytes = 0;
+
+	while (dir && (entry = readdir(dir))) {
+		if (!snapshot_is_one(entry->d_name) || strlen(entry->d_name) >= sizeof(one.name) ||
+		    fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) ||
+		    !S_ISDIR(st.st_mode))
+			continue;
+		strcpy(one.name, entry->d_name);
+		snprintf(path, sizeof(path), "%s/%s", conf->directory, one.name);
+		one.bytes = snapshot_size(path, false);
+		one.at = st.st_mtime;
+		bytes += one.bytes;
+		if (braid_array_push(all, nr, capacity, one))
+			break;
+	}
+	if (dir)
+		closedir(dir);
+	if (nr)
+		qsort(all, nr, sizeof(*all), snapshot_by_name);
+	for (k = 0; k + 1 < nr; k++) {
+		bool old = conf->max_age_ns &&
+			   (u64)(time(NULL) - all[k].at) > conf->max_age_ns / 1000000000;
+
+		if (!old && (!conf->max_bytes || bytes <= conf->max_bytes))
+			break;
+		snprintf(path, sizeof(path), "%s/%s", conf->directory, all[k].name);
+		bytes -= snapshot_size(path, true);
+	}
+	free(all);
+}
+
+static int snapshot_write_why(const struct braid_snapshot *s, const char *folder)
+{
+	char path[FILE_BYTES];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/why.txt", folder);
+	f = fopen(path, "we");
+	if (!f)
+		return braid_fail(-errno, "%s: %s", path, strerror(errno));
+	fprintf(f, "%s\n", s->why->line);
+	return fclose(f) ? braid_fail(-errno, "%s: %s", path, strerror(errno)) : 0;
+}
+
+int braid_snapshot_take(const struct braid_snapshot *s)
+{
+	char folder[FOLDER_BYTES] = "", name[NAME_BYTES], failure[1024];
+	int last = 0, err = 0, hook_err;
+
+	if (*s->conf->directory) {
+		snapshot_name(s, name);
+		snprintf(folder, sizeof(folder), "%s/%s", s->conf->directory, name);
+		last = snapshot_rotate(s);
+		err = last < 0 ? last : 0;
+		if (!err && mkdir(folder, 0750))
+			err = braid_fail(-errno, "%s: %s", folder, strerror(errno));
+		if (!err)
+			err = snapshot_copy_all(s, last, folder);
+		if (!err)
+			err = snapshot_write_why(s, folder);
+		if (!err)
+			snapshot_analyze(s, last, folder);
+		if (err) {
+			snprintf(failure, sizeof(failure), "%s", braid_failure());
+			snapshot_size(folder, true);	/* half a snapshot is none */
+			*folder = 0;
+		}
+		snapshot_prune(s->conf);
+	}
+	hook_err = snapshot_run_hook(s, folder);
+	return err ? braid_fail(err, "%s", failure) : hook_err;
+}

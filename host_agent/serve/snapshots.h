@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A directory of snapshots: each is a folder with copies of the recording's files, why it was
+ * taken, and what `analyze` says of it.
+ */
+#ifndef BRAID_SERVE_SNAPSHOTS_H
+#define BRAID_SERVE_SNAPSHOTS_H
+
+#include <sys/types.h>
+
+#include "host_agent/serve/analyst.h"
+
+struct braid_snapshot {
+	const struct braid_conf *conf;
+	const char *window;		/* the directory of the recording's files */
+	pid_t recorder;			/* is asked for a new file */
+	const struct braid_analyst_message *why;
+	const char *program;		/* tracebraid */
+};
+
+/**
+ * braid_snapshot_take - take one, and run the hook; then remove old ones
+ * @s: what of; without a directory only the hook is run
+ *
+ * Waits for the recorder and for programs: call it in a process of its own.
+ *
+ * Return: 0 or -errno with braid_fail().
+ */
+int braid_snapshot_take(const struct braid_snapshot *s);
+
+#endif /* BRAID_SERVE_SNAPSHOTS_H */
