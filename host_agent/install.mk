@@ -32,7 +32,8 @@ install: agent library
 		install -m 644 python/tracebraid/*.py $(PUBLIC_H) $(DESTDIR)$(PYTHON_TO)/tracebraid/)
 	install -d $(DESTDIR)$(PREFIX)/share/man/man1
 	install -m 644 $(MAN_PAGES) $(DESTDIR)$(PREFIX)/share/man/man1/
-	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/man/man5 docs/man/tracebraid.conf.5
+	install -d $(DESTDIR)$(PREFIX)/share/man/man5
+	sed 's/^\.Os.*/.Os tracebraid $(VERSION)/' docs/man/tracebraid.conf.5 >$(DESTDIR)$(PREFIX)/share/man/man5/tracebraid.conf.5
 	install -D -m 644 $(B)/man/libtracebraid.3 $(DESTDIR)$(PREFIX)/share/man/man3/libtracebraid.3
 	@for name in $$(sed -n 's/^\.SS \(tracebraid_.*\)/\1/p' $(B)/man/libtracebraid.3); do \
 		echo ".so man3/libtracebraid.3" >$(DESTDIR)$(PREFIX)/share/man/man3/$$name.3; \
@@ -66,6 +67,7 @@ uninstall:
 		$(DESTDIR)$(PREFIX)/share/man/man3/libtracebraid.3 $(DESTDIR)$(PREFIX)/share/man/man3/tracebraid_*.3
 	rm -rf $(DESTDIR)$(PREFIX)/include/tracebraid $(DOC_TO) \
 		$(wildcard $(DESTDIR)$(PREFIX)/lib/python*/*-packages/tracebraid)
+	@! cmp -s packages/tracebraid.conf $(DESTDIR)/etc/tracebraid.conf || (set -x; rm $(DESTDIR)/etc/tracebraid.conf)
 	@$(if $(DESTDIR),,ldconfig)
 	@for module in $(wildcard $(DESTDIR)/lib/modules/*/updates/tracebraid.ko); do \
 		(set -x; rm -f "$$module" "$${module%.ko}_virtio.ko"); \

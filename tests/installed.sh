@@ -98,7 +98,7 @@ done <build/pages
 bash -c '. /usr/share/bash-completion/completions/tracebraid; complete -p tracebraid' >/dev/null || fail "completion"
 echo "ok   $(grep -c . build/commands) man pages, $(grep -c . build/pages) pages that --help names, completion"
 
-for folder in /var/lib/tracebraid:750 /run/tracebraid:700; do
+for folder in /var/lib/tracebraid:750 /run/tracebraid:750; do
 	[ "$(stat -c %U:%G:%a "${folder%:*}")" = "tracebraid:tracebraid:${folder#*:}" ] || fail "${folder%:*}: another owner or mode"
 done
 getent passwd tracebraid | grep -q ':/var/lib/tracebraid:/usr/sbin/nologin$' || fail "another user tracebraid"

@@ -70,13 +70,13 @@ installed=$work/installed
 	"$installed/usr/bin/tracebraid" --version | sed 's/^tracebraid //'
 	sed -n 's/^Version: //p' "$installed/usr/lib/pkgconfig/tracebraid.pc"
 	sed -n 's/^PACKAGE_VERSION="\(.*\)"/\1/p' "$installed/usr/src/tracebraid-$version/dkms.conf"
-	sed -n 's/^\.Os tracebraid //p' "$installed"/usr/share/man/man1/*
+	sed -n 's/^\.Os tracebraid //p' "$installed"/usr/share/man/man[15]/*
 	sed -n 's/^\.TH .* "tracebraid \(.*\)"$/\1/p' "$installed/usr/share/man/man3/libtracebraid.3"
 	for module in "$installed/lib/modules/$krel/updates"/*.ko; do
 		/sbin/modinfo -F version "$module"
 	done
 } >"$work/versions"
-nr=$(find "$installed/usr/share/man/man1" "$installed/lib/modules" -type f | wc -l)
+nr=$(find "$installed"/usr/share/man/man[15] "$installed/lib/modules" -type f | wc -l)
 [ "$(sort -u "$work/versions") $(wc -l <"$work/versions")" = "$version $((nr + 4))" ] ||
 	fail "not all that names a version names $version: $(sort "$work/versions" | uniq -c | tr -s '\n ' ' ')" \
 		"take it from packages/version.sh"

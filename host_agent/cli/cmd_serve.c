@@ -10,6 +10,7 @@
 
 #include "host_agent/cli/cli.h"
 #include "host_agent/serve/service.h"
+#include "host_agent/transport/request.h"
 #include "host_agent/util/error.h"
 
 struct serve_command {
@@ -63,7 +64,7 @@ int braid_serve_directory(char *path, size_t bytes, const char *name, bool own)
 	if (manager && *manager == '/' && !own)
 		snprintf(parent, sizeof(parent), "%s", manager);
 	else if (!geteuid())
-		snprintf(parent, sizeof(parent), "/run/tracebraid");
+		snprintf(parent, sizeof(parent), "%s", BRAID_ROOTS_FOLDER);
 	else if (user && *user == '/')
 		snprintf(parent, sizeof(parent), "%s/tracebraid", user);
 	else

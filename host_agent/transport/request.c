@@ -17,7 +17,6 @@
 #include "host_agent/util/io.h"
 #include "host_agent/util/text.h"
 
-#define ROOTS_FOLDER	"/run/tracebraid-root"	/* /run/tracebraid is the service's */
 #define SUFFIX		".sock"
 #define MAGIC		0x31544f4853534e53ULL	/* of these messages' form */
 #define PATIENCE_NS	(1 * BRAID_SECOND_NS)	/* for a client that connects and sends nothing */
@@ -40,7 +39,7 @@ static int folder(char *path, size_t bytes)
 	int n;
 
 	if (!geteuid())
-		n = snprintf(path, bytes, ROOTS_FOLDER);
+		n = snprintf(path, bytes, BRAID_ROOTS_FOLDER);
 	else if (runtime && *runtime == '/')
 		n = snprintf(path, bytes, "%s/tracebraid", runtime);
 	else

@@ -8,6 +8,8 @@
 #include "host_agent/transport/listener.h"
 
 #define BRAID_REQUEST_LINE_BYTES	512
+/* What root runs has sockets and files here: /run/tracebraid is the service's, whose user could change them. */
+#define BRAID_ROOTS_FOLDER		"/run/tracebraid-root"
 
 /* The recorder's end. Serves one client at a time; the others wait. */
 struct braid_request_endpoint {
@@ -28,7 +30,7 @@ struct braid_request {
  * braid_request_open - create the socket, named after this process
  * @p: filled on success
  *
- * In /run/tracebraid-root (root) or $XDG_RUNTIME_DIR/tracebraid, which no other user may enter. Call
+ * In BRAID_ROOTS_FOLDER (root) or $XDG_RUNTIME_DIR/tracebraid, which no other user may enter. Call
  * before the process is confined.
  *
  * Return: 0, or -errno with braid_fail().

@@ -61,4 +61,4 @@ def watch(ctx):
     for one in load_of:
         one.kill()
     ctx.equal(agent.stop(timeout=60), 0, "status of watch")
-    ctx.check(not any(pathlib.Path("/run/tracebraid").glob(f"watch-{agent.process.pid}*")), "its directory is left")
+    ctx.check(not any(pathlib.Path("/run/tracebraid-root").glob(f"watch-{agent.process.pid}*")), "its directory is left")
