@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "host_agent/online/metrics.h"
 #include "host_agent/serve/analyst.h"
 #include "host_agent/util/error.h"
 #include "host_agent/util/monotonic.h"
@@ -24,6 +25,10 @@ struct analyst {
 	u32 number;		/* of the file that is followed, or was last; 0: none yet */
 	bool follows;
 	u64 skipped;		/* files that were removed before they were read */
+	u64 fired;		/* times that a rule began to hold */
+	u64 snapshots;		/* as the service says */
+	pid_t recorder;		/* likewise; 0: none */
+	pid_t service;
 	u64 alive_ns;		/* when it was last said */
 	bool over;
 };
@@ -103,6 +108,7 @@ static void analyst_fire(void *arg, const struct braid_rule *rule,
 	snprintf(m.rule, sizeof(m.rule), "%s", rule->text);
 	snprintf(m.what, sizeof(m.what), "%s", braid_rule_name(rule->what));
 	snprintf(m.line, sizeof(m.line), "%s", line);
+	a->fired++;
 	analyst_send(a, &m);
 }
 
@@ -127,29 +133,111 @@ static int analyst_check(struct analyst *a)
 }
 
 /* The rules of another configuration; it was found valid already. */
-static void analyst_take_conf(struct analyst *a)
+static void analyst_take_conf(struct analyst *a, const char *text)
 {
-	static char text[BRAID_ANALYST_CONF_BYTES];
 	struct braid_conf conf;
-	ssize_t n = recv(a->o->fd, text, sizeof(text) - 1, MSG_DONTWAIT);
 
-	if (n < 0 && (errno == EAGAIN || errno == EINTR))
-		return;
-	a->over = n <= 0;
-	text[n > 0 ? n : 0] = 0;
-	if (a->over || braid_conf_parse(&conf, text, "configuration"))
+	if (braid_conf_parse(&conf, text, "configuration"))
 		return;
 	braid_rules_clear(&a->o->conf->rules);
 	a->o->conf->rules = conf.rules;
 }
 
+static void analyst_listen(struct analyst *a)
+{
+	static union {
+		struct braid_analyst_news news;
+		char text[BRAID_ANALYST_CONF_BYTES];
+	} from;
+	ssize_t n = recv(a->o->fd, &from, sizeof(from) - 1, MSG_DONTWAIT);
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	a->over = n <= 0;
+	if (n == sizeof(from.news) && from.news.magic == BRAID_ANALYST_NEWS) {
+		a->recorder = from.news.recorder;
+		a->snapshots = from.news.snapshots;
+	} else if (n > 0) {
+		from.text[n] = 0;
+		analyst_take_conf(a, from.text);
+	}
+}
+
 /* Turns ------------------------------------------------------------------------------------- */
+
+/* CPU time and memory of a process, as /proc has them. Return: whether it is there. */
+static bool analyst_usage(pid_t pid, u64 *cpu_ns, u64 *bytes)
+{
+	unsigned long long user, system;
+	long rss, tick = sysconf(_SC_CLK_TCK);
+	char path[32];
+	FILE *f;
+	int got;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	f = pid > 0 ? fopen(path, "re") : NULL;
+	if (!f)
+		return false;
+	got = fscanf(f, "%*d (%*[^)]) %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %*d %*d %*d %*d %*d %*d %*u %*u %ld",
+		     &user, &system, &rss);
+	fclose(f);
+	if (got != 3 || tick <= 0)
+		return false;
+	*cpu_ns = (user + system) * (1000000000ULL / tick);
+	*bytes = (u64)rss * sysconf(_SC_PAGESIZE);
+	return true;
+}
+
+static void analyst_write_processes(const struct analyst *a, struct braid_exposition *e)
+{
+	static const char *const names[] = { "analyst", "recorder", "service" };
+	const pid_t pids[] = { getpid(), a->recorder, a->service };
+	u64 cpu_ns[3], bytes[3];
+	bool there[3];
+	size_t k;
+
+	for (k = 0; k < 3; k++)
+		there[k] = analyst_usage(pids[k], &cpu_ns[k], &bytes[k]);
+	braid_exposition_family(e, "tracebraid_process_cpu_seconds", BRAID_COUNTER,
+				"CPU time of a process of tracebraid.");
+	for (k = 0; k < 3; k++) {
+		if (!there[k])
+			continue;
+		braid_exposition_sample(e, NULL);
+		braid_exposition_label(e, "process", names[k]);
+		braid_exposition_ns(e, cpu_ns[k]);
+	}
+	braid_exposition_family(e, "tracebraid_process_resident_bytes", BRAID_GAUGE,
+				"Memory of a process of tracebraid.");
+	for (k = 0; k < 3; k++) {
+		if (!there[k])
+			continue;
+		braid_exposition_sample(e, NULL);
+		braid_exposition_label(e, "process", names[k]);
+		braid_exposition_number(e, bytes[k]);
+	}
+}
 
 static void analyst_write(void *arg, bool open, struct braid_text *out)
 {
-	(void)arg;
-	(void)open;
-	braid_text_puts(out, "# later\n");
+	struct braid_exposition e = { .out = out, .open = open };
+	const struct analyst *a = arg;
+
+	braid_online_metrics(a->online, &e);
+	braid_exposition_family(&e, "tracebraid_captures_skipped", BRAID_COUNTER,
+				"Captures that were removed before they were analyzed.");
+	braid_exposition_sample(&e, NULL);
+	braid_exposition_number(&e, a->skipped);
+	braid_exposition_family(&e, "tracebraid_alarms", BRAID_COUNTER,
+				"Thresholds that were passed.");
+	braid_exposition_sample(&e, NULL);
+	braid_exposition_number(&e, a->fired);
+	braid_exposition_family(&e, "tracebraid_snapshots", BRAID_COUNTER,
+				"Snapshots that were taken.");
+	braid_exposition_sample(&e, NULL);
+	braid_exposition_number(&e, a->snapshots);
+	analyst_write_processes(a, &e);
+	braid_exposition_end(&e);
 }
 
 static int analyst_turn(struct analyst *a)
@@ -176,7 +264,7 @@ static int analyst_turn(struct analyst *a)
 	fds[nr++] = (struct pollfd){ .fd = a->o->fd, .events = POLLIN };
 	poll(fds, nr, TURN_MS);
 	if (fds[nr - 1].revents)
-		analyst_take_conf(a);
+		analyst_listen(a);
 	braid_exporter_turn(a->o->exporter);
 	return 0;
 }
@@ -184,7 +272,7 @@ static int analyst_turn(struct analyst *a)
 int braid_analyst_run(const struct braid_analyst_options *o)
 {
 	const struct braid_online_options options = { .max_culprits = o->conf->culprits };
-	struct analyst a = { .o = o };
+	struct analyst a = { .o = o, .service = getppid() };
 	int err = braid_online_begin(&a.online, &options);
 
 	if (!err)

@@ -12,6 +12,8 @@
 #ifndef BRAID_SERVE_ANALYST_H
 #define BRAID_SERVE_ANALYST_H
 
+#include <sys/types.h>
+
 #include "host_agent/serve/conf.h"
 #include "host_agent/serve/exporter.h"
 
@@ -29,13 +31,22 @@ struct braid_analyst_message {
 	u64 host_ns;			/* when, by the host's clock */
 };
 
+/* What the service says of itself, for the metrics. */
+struct braid_analyst_news {
+	u64 magic;			/* BRAID_ANALYST_NEWS: it is no text */
+	u64 snapshots;
+	pid_t recorder;			/* 0: none */
+};
+
+#define BRAID_ANALYST_NEWS	0xff7377656e2d62ffULL
+
 struct braid_analyst_options {
 	const char *directory;		/* of the recording's files: window-1.braid, ... */
 	struct braid_conf *conf;
 	struct braid_exporter *exporter;	/* listens */
-	int fd;				/* of a SOCK_SEQPACKET; its end ends this process. What
-					   comes from it is the text of another configuration, of
-					   which the rules count */
+	int fd;				/* of a SOCK_SEQPACKET; its end ends this process. From it
+					   come struct braid_analyst_news, and the text of another
+					   configuration, of which the rules count */
 	int (*confine)(void);		/* 0 or -errno with braid_fail() */
 };
 

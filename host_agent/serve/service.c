@@ -30,6 +30,7 @@
 #define RESTART_NS	1000000000ULL	/* the first wait; the next ones are longer ... */
 #define RESTART_MOST_NS	60000000000ULL
 #define STEADY_NS	60000000000ULL	/* ... until it has run for so long */
+#define TELL_NS		1000000000ULL
 #define HUNG_NS		20000000000ULL	/* an analyst that says nothing for so long */
 
 /* The recorder, or the analyst. */
@@ -49,6 +50,8 @@ struct service {
 	u64 alive_ns;		/* when it was last alive */
 	pid_t snapshot;		/* the process that takes one; 0: none */
 	u64 snapshot_ns;	/* when the last one began */
+	u64 snapshots;		/* that were taken */
+	u64 told_ns;		/* when the analyst was last told about that */
 	u64 suppressed;		/* alarms since then without one */
 	int signal_fd;
 	u64 end_ns;		/* 0: not limited */
@@ -325,8 +328,11 @@ static void service_reap(struct service *s)
 {
 	int status;
 
-	if (s->snapshot && waitpid(s->snapshot, &status, WNOHANG) == s->snapshot)
+	if (s->snapshot && waitpid(s->snapshot, &status, WNOHANG) == s->snapshot) {
+		s->snapshots += WIFEXITED(status) && !WEXITSTATUS(status) &&
+				*s->o->conf->directory;
 		s->snapshot = 0;
+	}
 	if (s->analyst && waitpid(s->analyst, &status, WNOHANG) == s->analyst) {
 		s->analyst = 0;
 		service_stop_analyst(s);
@@ -365,6 +371,21 @@ static void service_keep_up(struct service *s)
 	}
 }
 
+/* Once a second. */
+static void service_tell(struct service *s)
+{
+	const struct braid_analyst_news news = {
+		.magic = BRAID_ANALYST_NEWS, .snapshots = s->snapshots,
+		.recorder = s->recorder.pid,
+	};
+	u64 now_ns = braid_monotonic_ns();
+
+	if (s->fd < 0 || now_ns - s->told_ns < TELL_NS)
+		return;
+	s->told_ns = now_ns;
+	send(s->fd, &news, sizeof(news), MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
 static void service_turn(struct service *s)
 {
 	struct pollfd fds[] = {
@@ -375,6 +396,7 @@ static void service_turn(struct service *s)
 	service_take_signals(s);
 	service_listen(s);
 	service_keep_up(s);
+	service_tell(s);
 	if (s->end_ns && braid_monotonic_ns() >= s->end_ns)
 		s->over = true;
 }
