@@ -227,8 +227,7 @@ static int drain_read(struct braid_tracefs_source *s, struct braid_host_cpu *cpu
 		 * A partly filled page is the last one: wait until another read is worthwhile. The
 		 * first may be the rest of a page from an earlier call, with others after it.
 		 */
-		ret = cpu->page_bytes < s->subbuf_bytes / 2 && !rest &&
-		      (nr || !s->o.sink->prompt);
+		ret = cpu->page_bytes < s->subbuf_bytes / 2 && !rest && nr;
 		err = put_page(s, cpu);
 		if (err < 0)
 			return err;

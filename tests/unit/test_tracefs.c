@@ -178,7 +178,7 @@ static void record(bool without_mmap, bool prompt)
 		if (k % 1000 == 0)
 			CHECK(braid_tracefs_source_poll(s) >= 0);
 	}
-	if (prompt)
+	if (prompt || without_mmap)
 		bytes = complete_bytes(&sink, s);
 	CHECK_EQ(braid_tracefs_source_finish(s), 0);
 	status = braid_tracefs_source_status(s);
