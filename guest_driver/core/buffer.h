@@ -14,7 +14,8 @@
  * - Addresses and sizes come from region->layout and the writers, which are private. A shared word
  *   becomes an address or a length only after shared/ has checked it.
  * - Only braid_region_start() and braid_buffer_displace() wait for the host: for an agent whose
- *   heartbeat moves, for a second at most, in a context that may sleep.
+ *   heartbeat moves, for a second at most, in a context that may sleep; or, for a host that only
+ *   reads, for BRAID_BEACON_LINGER_MS.
  */
 #ifndef BRAID_CORE_BUFFER_H
 #define BRAID_CORE_BUFFER_H

@@ -17,6 +17,7 @@
 #include "guest_driver/core/boot_id.h"
 #include "guest_driver/core/region.h"
 #include "shared/clock.h"
+#include "tracebraid/beacon.h"
 
 #define NR_COMMS		4096
 #define MIN_SYMBOLS		16
@@ -91,7 +92,9 @@ static void braid_region_let_agent_drain(const struct braid_superblock *old)
 
 void braid_region_await_agent(const struct braid_guest_region *region)
 {
-	if (!braid_region_await_word(region->mailbox, braid_region_agent_saw_buffers,
+	if (region->range.only_read)	/* no agent can say that it has copied the rings */
+		msleep(BRAID_BEACON_LINGER_MS);
+	else if (!braid_region_await_word(region->mailbox, braid_region_agent_saw_buffers,
 				     region->layout.buffers_seq))
 		pr_info("the agent did not drain a buffer within %d ms; continuing\n",
 			DRAIN_WAIT_MS);

@@ -108,7 +108,8 @@ void braid_region_publish_buffers(struct braid_guest_region *region);
  * braid_region_await_agent - wait until an agent has processed the last change of buffers[]
  * @region: live
  *
- * Waits only while an agent is alive, for at most one second.
+ * Waits only while an agent is alive, for at most one second. A host that only reads is given
+ * BRAID_BEACON_LINGER_MS instead.
  * Context: may sleep.
  */
 void braid_region_await_agent(const struct braid_guest_region *region);

@@ -108,6 +108,13 @@ static int open_buffer(struct braid_live_rings *r, struct braid_live_stream *s, 
 	return err;
 }
 
+/* It is gone, so no later event shows how many. */
+static int note_cut_off(struct braid_live_stream *s, u32 buffer)
+{
+	return braid_live_note(s, "buffer %s was freed in the guest before all of its events were surely copied: an unknown number of the last ones may be missing",
+			       s->sb.buffers[buffer].name);
+}
+
 /* Acts on the copy of the superblock, and acknowledges to the guest. */
 static int act(struct braid_live_rings *r, struct braid_live_stream *s, bool note)
 {
@@ -195,6 +202,9 @@ int braid_live_buffers(struct braid_live_rings *r, struct braid_live_stream *s, 
 			continue;
 		/* If it was not CLOSING before, the guest did not wait for us. */
 		err = r->follow[k] == BRAID_FOLLOW_NOT ? 0 : end_rings(r, s, k, false);
+		if (!err && r->follow[k] != BRAID_FOLLOW_NOT && s->mapping->cut_off >> k & 1)
+			err = note_cut_off(s, k);
+		s->mapping->cut_off &= ~(1u << k);
 		if (err)
 			return err;
 		r->follow[k] = BRAID_FOLLOW_NOT;

@@ -33,6 +33,8 @@ struct braid_mapping {
 	int fd;			/* the region's file; -1: it has no file of its own */
 	bool writable;
 	bool one_way;		/* a copy of ours: what is written to it never reaches the guest */
+	u32 cut_off;		/* one_way: buffers, a bit each, that the guest removed before all
+				   of their events were surely copied */
 	dev_t device;
 	ino_t inode;
 	uid_t uid;		/* of the file, as its group and mode */

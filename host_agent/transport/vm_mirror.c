@@ -230,6 +230,7 @@ static bool vm_mirror_look_again(struct braid_vm_mirror *m)
 {
 	size_t k;
 
+	braid_vm_mirror_note_copied(m);
 	vm_mirror_pace(m);
 	m->brief = !vm_mirror_copies(m);
 	braid_vm_batch_then(&m->batch);

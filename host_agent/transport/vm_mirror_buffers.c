@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The buffers of a region's copy. The guest waits for nobody when it removes one; the copy does: as
- * a guest with an agent, it first shows the buffer as CLOSING, so that all that was copied is read.
+ * The buffers of a region's copy. The guest waits for no agent when it removes one, but for
+ * BRAID_BEACON_LINGER_MS; the copy does: as a guest with an agent, it first shows the buffer as
+ * CLOSING, so that all that was copied is read.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -129,15 +130,41 @@ static void vm_buffers_show(struct braid_vm_mirror *m, u32 closing)
 	braid_store_release(&copy->buffers_seq, seq);
 }
 
+void braid_vm_mirror_note_copied(struct braid_vm_mirror *m)
+{
+	u32 left = 0;
+	size_t k;
+
+	for (k = 0; k < m->nr_rings && m->closing; k++)
+		if (m->rings[k].r.nr || !m->rings[k].r.placed || m->rings[k].r.left)
+			left |= 1u << m->rings[k].buffer;
+	m->copied |= m->closing & ~left;
+}
+
+/* Notes a buffer that is gone before all was copied. A ring that comes again counts its losses. */
+static void vm_buffers_cut_off(struct braid_vm_mirror *m, u32 buffer)
+{
+	const struct braid_buffer_desc *was = &m->sb.buffers[buffer];
+	const struct braid_buffer_desc *is = &m->next.buffers[buffer];
+
+	if (buffer < m->sb.nr_buffers && was->nr_rings && !(m->copied >> buffer & 1) &&
+	    (buffer >= m->next.nr_buffers || !is->nr_rings ||
+	     strncmp(was->name, is->name, sizeof(was->name))))
+		m->mapping->cut_off |= 1u << buffer;
+}
+
 /* Takes over what the guest has. Return: 0, -EAGAIN, or another -errno. */
 static int vm_buffers_adopt(struct braid_vm_mirror *m)
 {
 	u32 k, vcpu;
 	int err = 0;
 
-	for (k = 0; k < BRAID_MAX_BUFFERS; k++)
-		if (m->changed >> k & 1)
-			vm_buffers_drop(m, k);
+	for (k = 0; k < BRAID_MAX_BUFFERS; k++) {
+		if (!(m->changed >> k & 1))
+			continue;
+		vm_buffers_cut_off(m, k);
+		vm_buffers_drop(m, k);
+	}
 	for (k = 0; k < m->next.nr_buffers && !err; k++)
 		for (vcpu = 0; m->changed >> k & 1 && vcpu < m->next.buffers[k].nr_rings && !err;
 		     vcpu++)
@@ -148,6 +175,7 @@ static int vm_buffers_adopt(struct braid_vm_mirror *m)
 	if (err)
 		return err;
 	m->sb = m->next;
+	m->copied &= ~m->changed;
 	m->changed = 0;
 	m->changed_ns = m->closing_ns = 0;
 	m->tries = 0;
@@ -172,11 +200,15 @@ static void vm_buffers_set_next(struct braid_vm_mirror *m, const struct braid_su
 	u32 k;
 
 	m->next = *sb;
+	m->closing = 0;
 	for (k = 0; k < BRAID_MAX_BUFFERS; k++) {
+		if (m->next.buffers[k].flags & BRAID_BUFFER_CLOSING)
+			m->closing |= 1u << k;
 		m->next.buffers[k].flags &= ~BRAID_BUFFER_CLOSING;
 		if (vm_buffers_moved(&m->sb, &m->next, k))
 			m->changed |= 1u << k;
 	}
+	m->copied &= m->closing | m->changed;
 	for (ring = 0; ring < m->nr_rings; ring++)
 		if (m->changed >> m->rings[ring].buffer & 1)
 			braid_vm_ring_leave(&m->rings[ring].r);

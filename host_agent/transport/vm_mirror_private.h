@@ -31,6 +31,8 @@ struct braid_vm_mirror {
 	struct braid_superblock sb;	/* validated; its buffers are those of the copy */
 	struct braid_superblock next;	/* likewise, those that the guest has */
 	u32 changed;			/* buffers that differ; a bit each */
+	u32 closing;			/* buffers that the guest is about to remove; likewise */
+	u32 copied;			/* of those: nothing is left to be copied */
 	u32 tries;			/* to take them over */
 	u64 changed_ns;			/* since when; 0: none do */
 	u64 closing_ns;			/* since when the copy shows that some go; 0: it does not */
@@ -102,6 +104,9 @@ void braid_vm_mirror_place(struct braid_vm_mirror *m, struct braid_vm_ring *r);
  * braid_fail().
  */
 int braid_vm_mirror_begin_buffers(struct braid_vm_mirror *m, const struct braid_vm_mirror *former);
+
+/* Before the second look: notes the CLOSING buffers of which this turn copies nothing more. */
+void braid_vm_mirror_note_copied(struct braid_vm_mirror *m);
 
 /* Follows what the first look shows of them. */
 void braid_vm_mirror_follow_buffers(struct braid_vm_mirror *m);

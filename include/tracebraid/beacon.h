@@ -27,6 +27,7 @@
  *
  *   region LIVE --> magic of each beacon stored, chunk 0's last
  *   region DOWN --BRAID_BEACON_LINGER_MS--> magic of each cleared, chunk 0's first --> pages freed
+ *   buffer CLOSING --BRAID_BEACON_LINGER_MS--> its rings are removed, and their memory reused
  *
  * So what a host has copied out of a chunk was the region's if it afterwards finds the chunk's
  * magic and nonce in place, unless the guest was reset: a reset clears nothing, and the next kernel

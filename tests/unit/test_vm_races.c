@@ -228,8 +228,44 @@ static void closing(void)
 	fake_guest_close_buffer(f.g, 1, true);
 	looks(6);
 	CHECK(!f.on[1]);
+	CHECK_EQ(braid_vm_mirror_mapping(f.mirror)->cut_off, 0);
 	CHECK_EQ(f.wrong + f.faults, 0);
 	end();
+}
+
+/*
+ * One that is removed before its last events are copied: that is known, whether it was never seen
+ * to be CLOSING, or only after the last turn. @resized: the next events count them.
+ */
+static void cut_off_one(bool was_closing, bool resized)
+{
+	begin(&usual, 1);
+	CHECK_EQ(fake_guest_open_buffer(f.g, &second), 1);
+	vm_follower_attach(&f);
+	vm_follower_write(&f, 1, 0, 50);
+	looks(2);
+	vm_follower_write(&f, 1, 0, 30);
+	if (was_closing)
+		fake_guest_closing(f.g, 1);
+	fake_guest_close_buffer(f.g, 1, true);
+	if (resized) {
+		CHECK_EQ(fake_guest_open_buffer(f.g, &second), 1);
+		vm_follower_write(&f, 1, 0, 1);
+	}
+	looks(6);
+	CHECK_EQ(f.on[1], resized);
+	CHECK_EQ(f.readers[1][0].read, 50 + resized);
+	CHECK_EQ(f.readers[1][0].lost, resized ? 30 : 0);
+	CHECK_EQ(braid_vm_mirror_mapping(f.mirror)->cut_off, resized ? 0 : 1 << 1);
+	CHECK_EQ(f.wrong + f.faults, 0);
+	end();
+}
+
+static void cut_off(void)
+{
+	cut_off_one(false, false);
+	cut_off_one(true, false);
+	cut_off_one(false, true);
 }
 
 /* What was read before a buffer was resized is neither lost nor read again. */
@@ -480,6 +516,7 @@ int main(int argc, char **argv)
 	RUN(mutant_is_caught);
 	RUN(readers_in_the_guest);
 	RUN(closing);
+	RUN(cut_off);
 	RUN(resized);
 	RUN(data_of_others);
 	RUN(changing_buffers);

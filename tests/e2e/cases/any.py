@@ -363,7 +363,9 @@ def any_unload(ctx):
               "echo 1 > /sys/kernel/debug/tracebraid/mine/events/numbers/number/enable; "
               "echo record 500 > /sys/kernel/debug/buffers/do")
     offered = [storm(guest, 3000)]
-    guest.run("echo free > /sys/kernel/debug/buffers/do; rmmod buffers; rmmod storm; rmmod tracebraid")
+    # The last events of a buffer are read although it is freed at once.
+    guest.run("echo record 500 > /sys/kernel/debug/buffers/do; echo free > /sys/kernel/debug/buffers/do; "
+              "rmmod buffers; rmmod storm; rmmod tracebraid")
     agent.wait_line(f"{guest.name}: (the driver was unloaded|.*has freed it)", timeout=60)
     load(guest)
     agent.wait_line(f"{guest.name}: its memory is only read", timeout=60)
@@ -373,9 +375,11 @@ def any_unload(ctx):
     check_accounts(ctx, capture)
     lines = events_of(ctx, capture)
     numbers = [line for line in lines if line["type"] == "event" and line["event"] == "number"]
-    ctx.equal(len(numbers), 500, "events of the buffer that was freed")
+    # An agent that had no CPU for 100 ms may lack the last ones, and says so.
+    said = any(line["type"] == "note" and "before all of its events were surely copied" in line["text"] for line in lines)
+    ctx.check(len(numbers) == 1000 or (said and 500 <= len(numbers) < 1000), f"{len(numbers)} events of the buffer that was freed")
     streams = [line for line in lines if line["type"] == "stream"]
-    ctx.equal([line["read"] + line["lost"] for line in streams], [offered[0] + 500, offered[1]], "events read and lost")
+    ctx.equal([line["read"] + line["lost"] for line in streams], [offered[0] + len(numbers), offered[1]], "events read and lost")
 
 
 def memory_of(pid):
