@@ -34,7 +34,7 @@ class CaseSkipped(Exception):
 
 
 class CaseUnavailable(CaseSkipped):
-    """The case needs a program that this machine's registry may not have, which is no fault of the machine."""
+    """The case needs what this machine may not have, which is no fault: a program of its registry, or memory as it is needed."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -11,7 +11,7 @@ import time
 import beacons
 import host
 import kit
-from harness import case
+from harness import CaseUnavailable, case
 from kit import (NEEDS, TREE, check_accounts, check_storm, events_of, load, start_recorder,
                  stop_recorder, storm)
 
@@ -447,12 +447,12 @@ def any_hugetlb(ctx):
         before = int(OVERCOMMIT.read_text(encoding="ascii"))
         OVERCOMMIT.write_text(str(before + (size >> 21)), encoding="ascii")
     except OSError as error:
-        ctx.skip(f"the pool of huge pages cannot grow: {error}")
+        raise CaseUnavailable(f"the pool of huge pages cannot grow: {error}") from error
     try:
         try:
             mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | MAP_HUGETLB).close()
         except OSError as error:
-            ctx.skip(f"there are not enough huge pages: {error}")
+            raise CaseUnavailable(f"no {size >> 20} MiB of memory can become huge pages: {error}") from error
         for share in ("on", "off"):
             use = check_use(ctx, f"share-{share}", "512M", backend("512M", f"share={share}", "hugetlb=on"), 32 << 20)
             ctx.check(0 < use["pool"] < size - (64 << 20), f"{use} of {size} bytes are in memory")
