@@ -12,6 +12,9 @@
 /* Of a file: in that time vCPUs' first events show what they did at its start. */
 #define START_NS	300000000
 
+/* Of each clock: some per second come, and each new one is worth a fit. */
+#define KEEP_SAMPLES	64u
+
 struct braid_online {
 	struct braid_online_options options;
 	struct braid_online_table guests;
@@ -226,6 +229,7 @@ static int engine_go_on(struct braid_online *o, u64 bytes, s64 until_ns)
 
 int braid_online_open(struct braid_online *o, const char *path)
 {
+	const struct braid_source_options options = { .keep_samples = KEEP_SAMPLES };
 	int err;
 
 	if (o->path)
@@ -234,7 +238,7 @@ int braid_online_open(struct braid_online *o, const char *path)
 	o->faults = 0;
 	o->latest_ns = INT64_MIN;
 	o->path = strdup(path);
-	err = o->path ? braid_source_follow(&o->source, o->path, NULL) : braid_out_of_memory();
+	err = o->path ? braid_source_follow(&o->source, o->path, &options) : braid_out_of_memory();
 	return err ? engine_fail(o, err) : 0;
 }
 

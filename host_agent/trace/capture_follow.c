@@ -7,8 +7,7 @@
 #include "host_agent/trace/capture_private.h"
 #include "host_agent/util/error.h"
 
-/* The latest samples place the following events; the time of a fit depends on their number. */
-#define KEEP_ROUND_TRIPS	2048u
+#define KEEP_SAMPLES	2048u
 #define KEEP_COMMS	4096u
 
 #define PART_BYTES	(64u << 20)	/* that are taken in at once; any chunk is smaller */
@@ -123,7 +122,7 @@ static void forget_round_trips(struct braid_capture_stream *s)
 {
 	size_t k, nr = s->nr_round_trips;
 
-	keep_latest(s->round_trips, s->nr_round_trips, KEEP_ROUND_TRIPS);
+	keep_latest(s->round_trips, s->nr_round_trips, s->source->keep_samples);
 	if (s->nr_round_trips == nr)
 		return;
 	for (k = 0; k < s->nr_marks && s->marks[k].from_ns < s->round_trips[0].s.h1_ns; k++)
@@ -163,7 +162,7 @@ static int fit_host(struct braid_capture_source *cs)
 
 	for (k = 0; k < BRAID_HOST_CLOCK_KINDS; k++)
 		keep_latest(cs->host_round_trips[k].items, cs->host_round_trips[k].nr,
-			    KEEP_ROUND_TRIPS);
+			    cs->keep_samples);
 	braid_clock_free(&clocks->counter);
 	braid_clock_free(&clocks->realtime);
 	braid_clock_free(&clocks->trace);
@@ -322,6 +321,7 @@ int braid_source_follow(struct braid_source **out, const char *path,
 		return braid_out_of_memory();
 	cs->source.grows = true;
 	cs->source.until_ns = INT64_MIN;
+	cs->keep_samples = cs->keep_samples ?: KEEP_SAMPLES;
 	cs->path = path;
 	cs->files = calloc(1, sizeof(*cs->files));
 	cs->nr_files = cs->files ? 1 : 0;

@@ -395,6 +395,7 @@ struct braid_capture_source *braid_capture_new(const struct braid_source_options
 		cs->force_clock = options->force_clock;
 		cs->clock = options->clock;
 		cs->may_trust = options->by_index;
+		cs->keep_samples = options->keep_samples;
 		cs->types = options->check_types ? calloc(1, sizeof(*cs->types)) : NULL;
 	}
 	return cs;

@@ -160,6 +160,7 @@ struct braid_capture_source {
 	bool force_clock;
 	enum braid_clock_kind clock;
 	bool may_trust;				/* files' indexes */
+	u32 keep_samples;		/* of each clock, while the source grows */
 	struct braid_host_round_trips {
 		struct braid_round_trip *items;
 		size_t nr, capacity;

@@ -247,6 +247,9 @@ struct braid_source_options {
 	bool by_index;			/* open captures by their index, if they have one: damaged
 					   pages are found only when they are read */
 	bool check_types;		/* that pages have the types that the index says */
+	u32 keep_samples;		/* of each clock of a followed capture, at least: the latest
+					   ones place the events that come. A fit costs some
+					   hundred ns for each. 0: 2048 */
 	void (*fault)(void *arg, const struct braid_stream *stream, const char *line);
 	void *fault_arg;
 	void (*progress)(void *arg, const char *what, u64 done, u64 total);
