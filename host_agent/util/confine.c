@@ -55,7 +55,6 @@ static const struct confinement {
 } confinements[] = {
 	[BRAID_CONFINE_FILES] = { .threads = true },
 	[BRAID_CONFINE_CONVERT] = { .writes = true, .threads = true },
-	[BRAID_CONFINE_SERVE] = { .threads = true },
 	[BRAID_CONFINE_INSPECT] = { .keeps = inspect_keeps, .nr_keeps = NR(inspect_keeps) },
 	[BRAID_CONFINE_RECORD] = {
 		.keeps = recorder_keeps, .nr_keeps = NR(recorder_keeps), .writes = true,
@@ -64,6 +63,7 @@ static const struct confinement {
 	[BRAID_CONFINE_READ_MEMORY] = {
 		.keeps = reader_keeps, .nr_keeps = NR(reader_keeps), .peeks = true,
 	},
+	[BRAID_CONFINE_SERVE] = { .threads = true },
 	[BRAID_CONFINE_PEEK] = {
 		.keeps = peeker_keeps, .nr_keeps = NR(peeker_keeps), .peeks = true,
 	},

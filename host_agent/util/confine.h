@@ -12,10 +12,10 @@ enum braid_confine {
 	BRAID_CONFINE_FILES,	/* read open files and world-readable ones; print */
 	BRAID_CONFINE_CONVERT,	/* and make files */
 	BRAID_CONFINE_INSPECT,	/* open other users' regions to be read; print */
-	BRAID_CONFINE_SERVE,	/* read files as they come; answer on sockets that listen */
 	BRAID_CONFINE_RECORD,	/* drain guests, trace the host, serve sockets that listen, make files */
 	BRAID_CONFINE_PEEK,	/* open what /proc shows of other users' processes: util/peek.c */
 	BRAID_CONFINE_READ_MEMORY,	/* transport/vm_reader.c: other users' VMMs */
+	BRAID_CONFINE_SERVE,	/* read files as they come; answer on sockets that listen */
 };
 
 /**

@@ -28,7 +28,7 @@
 #include "tests/unit/check.h"
 #include "tests/unit/need.h"
 
-#define NR_KINDS	(BRAID_CONFINE_READ_MEMORY + 1)
+#define NR_KINDS	(BRAID_CONFINE_SERVE + 1)
 
 static char dir[] = "/tmp/test_confine.XXXXXX";
 static char file[64];
@@ -36,6 +36,7 @@ static pid_t other;	/* a process that a confined one must not access */
 static pid_t own;	/* the one that it may kill */
 static uid_t user;	/* ours */
 static cpu_set_t cpus;	/* likewise */
+static int listener;	/* a socket that listens, and does not block */
 static int status_fd;	/* of a confined process: the reader of memory can open no file */
 
 /* An operation to try: 0, or -errno. */
@@ -276,6 +277,12 @@ static int try_room(void)
 	return fd < 0 ? -errno : -posix_fallocate(fd, 0, 100);
 }
 
+/* On a socket that listens already. */
+static int try_accept(void)
+{
+	return accept4(listener, NULL, NULL, SOCK_CLOEXEC) < 0 && errno != EAGAIN ? -errno : 0;
+}
+
 static void *nothing(void *arg)
 {
 	return arg;
@@ -335,20 +342,21 @@ static void each_may_do_its_work(void)
 		trial *one;
 		int results[NR_KINDS];	/* by enum braid_confine */
 	} all[] = {
-		{ try_read, { 0, 0, 0, 0, 0, -EPERM } },
-		{ try_map, { 0, 0, 0, 0, 0, -EPERM } },
-		{ try_read_memory, { -EPERM, -EPERM, -EPERM, -EPERM, -EPERM, 0 } },
-		{ try_write, { -EPERM, 0, -EPERM, 0, -EPERM, -EPERM } },
-		{ try_make, { -EPERM, 0, -EPERM, 0, -EPERM, -EPERM } },
-		{ try_folder, { -EPERM, 0, -EPERM, 0, -EPERM, -EPERM } },
-		{ try_sync, { -EPERM, 0, -EPERM, 0, -EPERM, -EPERM } },
-		{ try_room, { -EPERM, -EPERM, -EPERM, 0, -EPERM, -EPERM } },
-		{ try_thread, { 0, 0, -EPERM, 0, -EPERM, NOT_TRIED } },
-		{ try_ask_other, { -EPERM, -EPERM, -EPERM, 0, -EPERM, -EPERM } },
-		{ try_pidfd, { -EPERM, 0, 0, 0, -EPERM, -EPERM } },
-		{ try_bind_own, { -EPERM, -EPERM, -EPERM, 0, -EPERM, -EPERM } },
-		{ try_policy_own, { -EPERM, -EPERM, -EPERM, 0, -EPERM, -EPERM } },
-		{ try_kill_own, { -EPERM, -EPERM, -EPERM, 0, -EPERM, -EPERM } },
+		{ try_read, { 0, 0, 0, 0, 0, -EPERM, 0 } },
+		{ try_map, { 0, 0, 0, 0, 0, -EPERM, 0 } },
+		{ try_read_memory, { -EPERM, -EPERM, -EPERM, -EPERM, -EPERM, 0, -EPERM } },
+		{ try_write, { -EPERM, 0, -EPERM, 0, -EPERM, -EPERM, -EPERM } },
+		{ try_make, { -EPERM, 0, -EPERM, 0, -EPERM, -EPERM, -EPERM } },
+		{ try_folder, { -EPERM, 0, -EPERM, 0, -EPERM, -EPERM, -EPERM } },
+		{ try_sync, { -EPERM, 0, -EPERM, 0, -EPERM, -EPERM, -EPERM } },
+		{ try_room, { -EPERM, -EPERM, -EPERM, 0, -EPERM, -EPERM, -EPERM } },
+		{ try_thread, { 0, 0, -EPERM, 0, -EPERM, NOT_TRIED, 0 } },
+		{ try_ask_other, { -EPERM, -EPERM, -EPERM, 0, -EPERM, -EPERM, -EPERM } },
+		{ try_pidfd, { -EPERM, 0, 0, 0, -EPERM, -EPERM, -EPERM } },
+		{ try_bind_own, { -EPERM, -EPERM, -EPERM, 0, -EPERM, -EPERM, -EPERM } },
+		{ try_policy_own, { -EPERM, -EPERM, -EPERM, 0, -EPERM, -EPERM, -EPERM } },
+		{ try_kill_own, { -EPERM, -EPERM, -EPERM, 0, -EPERM, -EPERM, -EPERM } },
+		{ try_accept, { -EPERM, -EPERM, -EPERM, 0, -EPERM, -EPERM, 0 } },
 	};
 	size_t k;
 	int what;
@@ -363,7 +371,7 @@ static void each_may_do_its_work(void)
 static void processes_and_own_text_are_out_of_reach(void)
 {
 	static const int own_text[NR_KINDS] = {
-		-EPERM, -EACCES, -EPERM, -EACCES, -EPERM, -EPERM,
+		-EPERM, -EACCES, -EPERM, -EACCES, -EPERM, -EPERM, -EPERM,
 	};
 	int what;
 
@@ -512,6 +520,10 @@ int main(void)
 	fd = open(file, O_WRONLY | O_CREAT, 0600);
 	NEED(fd >= 0);
 	close(fd);
+	/* Of a name that the kernel chooses. */
+	listener = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	NEED(!bind(listener, &(struct sockaddr){ .sa_family = AF_UNIX }, sizeof(sa_family_t)));
+	NEED(!listen(listener, 1));
 	NEED(!braid_landlock_allow(file, BRAID_PLACE_OUTPUT));
 	user = geteuid();
 	NEED(!sched_getaffinity(0, sizeof(cpus), &cpus));

@@ -375,7 +375,7 @@ static u32 enable(bool quota)
 	make_event("instances/one/", own, "throttle");
 	make_event("", other, "throttle");
 	make_event("instances/one/", other, "throttle");
-	CHECK_EQ(braid_host_enable_events(&s), 0);
+	CHECK_EQ(braid_host_enable_events(&s, false), 0);
 	CHECK_EQ(braid_capture_finish(sink.capture), 0);
 	CHECK(is_on("instances/one/", "sched", "sched_switch"));
 	CHECK_EQ(is_on("instances/one/", own, "throttle"), quota);
