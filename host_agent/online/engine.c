@@ -147,7 +147,8 @@ static bool shows_start(const struct braid_source *source, s64 until_ns)
 	s64 start_ns = source->nr_windows ? source->windows[0].start_ns : INT64_MAX;
 
 	return until_ns == INT64_MAX ||
-	       (braid_states_takes(start_ns) && until_ns >= start_ns + START_NS);
+	       (braid_states_takes(start_ns) && braid_states_takes(until_ns) &&
+		until_ns >= start_ns + START_NS);
 }
 
 /* Return: 0, or -errno with braid_fail(). */
@@ -181,7 +182,7 @@ static int pause_at(struct braid_online *o, s64 until_ns)
 {
 	int err;
 
-	if (until_ns > o->latest_ns)
+	if (until_ns > o->latest_ns && braid_states_takes(until_ns))
 		o->latest_ns = until_ns;
 	err = braid_states_pause(&o->sums.states, o->latest_ns);
 	if (err)

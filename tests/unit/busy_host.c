@@ -404,6 +404,7 @@ static void put_edge(struct world *x, u32 edge)
 
 static void put_mark(struct world *x)
 {
+	struct braid_chunk_complete complete = { .until_ns = x->now };
 	u32 k;
 
 	for (k = 0; k < CPUS; k++)
@@ -413,6 +414,10 @@ static void put_mark(struct world *x)
 		synth_drain(x->w, &x->guest, 0);
 		synth_sample(x->w, &x->guest, 50, 50);
 	}
+	if (x->b->absurd && !truth_below(3))
+		complete.until_ns = truth_random();
+	NEED(!braid_capture_put(x->w, BRAID_CHUNK_COMPLETE, 0, &complete, sizeof(complete), NULL,
+				0));
 	NEED(!braid_capture_flush(x->w));
 	NEED(x->b->nr_marks < BUSY_MARKS);
 	x->b->marks[x->b->nr_marks++] = (struct braid_capture_mark){

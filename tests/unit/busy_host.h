@@ -23,6 +23,7 @@ struct busy_host {
 	bool late_cpu;		/* nothing happens on one of the CPUs before */
 	bool late_thread;	/* that of web2's vCPU 1 is found then */
 	bool killed;		/* no end */
+	bool absurd;		/* it states wrong times of its completeness, too */
 	u32 lose;		/* one of so many pages of the host follows a loss; 0: none */
 	u32 wild;		/* one of so many values is random; 0: none */
 	const char *web2;	/* its name; NULL: web2 */

@@ -233,6 +233,26 @@ static void same_as_an_analysis(void)
 	}
 }
 
+/* By what the file itself says. */
+static void by_turns(void)
+{
+	struct busy_host b = { .path = path, .for_ns = SECOND, .mark_ns = 5 * MS };
+	struct braid_online *o = online_engine(0);
+	struct found t = { 0 };
+	int ret;
+
+	busy_host(&b);
+	analyze(&t, path);
+	NEED(!braid_online_open(o, path));
+	do
+		ret = braid_online_turn(o, false);
+	while (ret == 1);
+	CHECK_EQ(ret, BRAID_ONLINE_END);
+	check_same(o, &t);
+	CHECK_EQ(braid_online_totals(o)->late, 0);
+	braid_online_end(o);
+}
+
 /* Sums go on from file to file, of guests with the same name. */
 static void several_files(void)
 {
@@ -483,6 +503,7 @@ int main(void)
 {
 	path = scratch("busy.braid");
 	RUN(same_as_an_analysis);
+	RUN(by_turns);
 	RUN(several_files);
 	RUN(without_migrations);
 	RUN(with_losses);

@@ -97,6 +97,32 @@ static void wild_events(void)
 	braid_online_end(o);
 }
 
+/* The file itself states absurd times up to which it is complete. */
+static void absurd_files(void)
+{
+	struct busy_host b = {
+		.path = path, .for_ns = 500 * MS, .mark_ns = 5 * MS, .absurd = true,
+	};
+	struct braid_online *o = online_engine(1);
+	u32 round;
+	int ret;
+
+	for (round = 0; round < 20; round++) {
+		b.killed = round & 1;
+		busy_host(&b);
+		NEED(!braid_online_open(o, path));
+		do
+			ret = braid_online_turn(o, false);
+		while (ret == 1);
+		if (!ret)
+			ret = braid_online_turn(o, true);
+		check_sane(ret);
+		CHECK(braid_online_turn(o, true) == BRAID_ONLINE_END);
+		CHECK(braid_online_totals(o)->now_ns <= BRAID_STATES_MAX_NS);
+	}
+	braid_online_end(o);
+}
+
 /* A damaged file is counted, and the next one is followed. */
 static void damage(void)
 {
@@ -212,6 +238,7 @@ int main(void)
 	RUN(late_events);
 	RUN(absurd_marks);
 	RUN(wild_events);
+	RUN(absurd_files);
 	RUN(damage);
 	RUN(retention);
 	RUN(limits);
