@@ -104,22 +104,26 @@ static void absurd_files(void)
 		.path = path, .for_ns = 500 * MS, .mark_ns = 5 * MS, .absurd = true,
 	};
 	struct braid_online *o = online_engine(1);
+	size_t bytes;
 	u32 round;
+	u8 *all;
 	int ret;
 
-	for (round = 0; round < 20; round++) {
-		b.killed = round & 1;
-		busy_host(&b);
+	busy_host(&b);
+	all = read_file(path, &bytes);
+	for (round = 0; round < 60; round++) {
+		write_file(path, all, b.marks[truth_below(b.nr_marks)].bytes);
 		NEED(!braid_online_open(o, path));
+		check_sane(braid_online_turn(o, false));
+		write_file(path, all, bytes);
 		do
-			ret = braid_online_turn(o, false);
-		while (ret == 1);
-		if (!ret)
 			ret = braid_online_turn(o, true);
+		while (ret == 1);
 		check_sane(ret);
 		CHECK(braid_online_turn(o, true) == BRAID_ONLINE_END);
 		CHECK(braid_online_totals(o)->now_ns <= BRAID_STATES_MAX_NS);
 	}
+	free(all);
 	braid_online_end(o);
 }
 
