@@ -218,14 +218,6 @@ static int engine_take(struct braid_online *o, s64 until_ns)
 	return err;
 }
 
-/* Return: 0, or -errno with braid_fail(). */
-static int engine_go_on(struct braid_online *o, u64 bytes, s64 until_ns)
-{
-	int err = braid_source_grow(o->source, bytes, until_ns);
-
-	return err ? err : engine_take(o, until_ns);
-}
-
 /* What is asked of it ------------------------------------------------------------------------ */
 
 int braid_online_open(struct braid_online *o, const char *path)
@@ -254,23 +246,12 @@ int braid_online_take(struct braid_online *o, const struct braid_capture_mark *m
 	if (!braid_states_takes(mark->until_ns) ||
 	    (o->begun && mark->until_ns < o->latest_ns + (s64)o->options.every_ns))
 		return 0;
-	err = engine_go_on(o, mark->bytes, mark->until_ns);
+	err = braid_source_grow(o->source, mark->bytes, mark->until_ns);
+	if (!err)
+		err = engine_take(o, mark->until_ns);
 	if (err)
 		return engine_fail(o, err);
 	count_faults(o);
-	return 0;
-}
-
-int braid_online_finish(struct braid_online *o)
-{
-	int err;
-
-	if (!o->path)
-		return 0;
-	err = engine_go_on(o, BRAID_CAPTURE_ALL, INT64_MAX);
-	if (err)
-		return engine_fail(o, err);
-	engine_leave(o);
 	return 0;
 }
 
@@ -289,6 +270,16 @@ int braid_online_turn(struct braid_online *o, bool last)
 		return ret;
 	engine_leave(o);
 	return BRAID_ONLINE_END;
+}
+
+int braid_online_finish(struct braid_online *o)
+{
+	int ret;
+
+	do
+		ret = braid_online_turn(o, true);
+	while (ret == 1);
+	return ret < 0 ? ret : 0;
 }
 
 const struct braid_online_guest *const *braid_online_guests(const struct braid_online *o,
