@@ -44,7 +44,7 @@ for name; do
 	if [ -n "$why" ]; then
 		echo "skip $name: $why"
 		skipped=$((skipped + 1))
-	elif output=$(timeout 900 qemu-aarch64 -E LD_PRELOAD="$arm/no_seccomp.so" "$arm/plain/$name" 2>&1 </dev/null); then
+	elif output=$(tests/unit/limit.sh 900 qemu-aarch64 -E LD_PRELOAD="$arm/no_seccomp.so" "$arm/plain/$name"); then
 		echo "ok   $name ($(printf '%s\n' "$output" | grep -c '^ok'))"
 		passed=$((passed + 1))
 	else

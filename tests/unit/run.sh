@@ -7,7 +7,7 @@ set -u
 # what hangs.
 if [ "${1-}" = --one ]; then
 	# A sanitizer's shadow memory does not suit every random address layout.
-	output=$(timeout 1200 setarch -R "$2" 2>&1 </dev/null)
+	output=$("${0%/*}/limit.sh" 1200 setarch -R "$2")
 	status=$?
 	nr=$(printf '%s\n' "$output" | grep -c '^ok')
 	if [ "$status" = 0 ] && [ "$nr" = 0 ]; then
