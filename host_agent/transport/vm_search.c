@@ -12,6 +12,7 @@
 #include "shared/region.h"
 
 #define STEP	((u64)BRAID_BEACON_STEP)
+#define PARTS	8u		/* of a guest's memory, that a small chunk is looked for in */
 
 /* A valid beacon: what it is looked up by. */
 struct seen {
@@ -117,15 +118,15 @@ static void vm_search_mapping(struct look *look, const struct braid_vm_mapping *
 	vm_search_flush(look);
 }
 
-/* A small chunk at its distance from chunk 0, in the same mapping; 0: not there. */
-static u64 vm_search_beside(struct braid_vm_memory *vm, u64 first_at,
-			    const struct braid_beacon *first,
+/* A chunk at its distance from another one, in the same mapping; 0: not there. */
+static u64 vm_search_beside(struct braid_vm_memory *vm, u64 other_at,
+			    const struct braid_beacon_chunk *other,
 			    const struct braid_beacon_chunk *chunk)
 {
-	u64 at = first_at + (chunk->address - first->address);
+	u64 at = other_at + (chunk->address - other->address);
 	const struct braid_vm_mapping *mapping = braid_vm_memory_mapping(vm, at, chunk->bytes);
 
-	return mapping && mapping == braid_vm_memory_mapping(vm, first_at, first->bytes) ? at : 0;
+	return mapping && mapping == braid_vm_memory_mapping(vm, other_at, other->bytes) ? at : 0;
 }
 
 static bool vm_search_confirms(struct look *look, u64 at, const struct braid_beacon *first,
@@ -138,15 +139,42 @@ static bool vm_search_confirms(struct look *look, u64 at, const struct braid_bea
 }
 
 /*
+ * Beside one of the chunks before it; 0: beside none. A guest's memory has a few parts, each with a
+ * mapping, or in one mapping with a distance from the guest's addresses: NUMA nodes, a hole.
+ */
+static u64 vm_search_beside_any(struct look *look, const struct braid_vm_region *region,
+				const struct braid_beacon *first, u32 index)
+{
+	const struct braid_vm_mapping *mapping, *last = NULL;
+	u64 distance, last_distance = 0, at;
+	u32 k, tries = 0;
+
+	for (k = 0; k < index && tries < PARTS; k++) {
+		mapping = braid_vm_memory_mapping(look->vm, region->chunks[k].at, 1);
+		distance = region->chunks[k].at - first->chunks[k].address;
+		if (mapping == last && distance == last_distance)
+			continue;
+		last = mapping;
+		last_distance = distance;
+		tries++;
+		at = vm_search_beside(look->vm, region->chunks[k].at, &first->chunks[k],
+				      &first->chunks[index]);
+		if (vm_search_confirms(look, at, first, index))
+			return at;
+	}
+	return 0;
+}
+
+/*
  * Where a listed chunk is, as its own beacon confirms; 0: nowhere. The guest may have copies of
  * its pages elsewhere: what lies at the right distance goes first.
  */
 static u64 vm_search_place(struct look *look, u64 first_at, const struct braid_beacon *first,
-			   u32 index)
+			   const struct braid_vm_region *region, u32 index)
 {
 	const struct braid_beacon_chunk *chunk = &first->chunks[index];
+	u64 at = vm_search_beside(look->vm, first_at, &first->chunks[0], chunk);
 	const struct seen *seen = look->seen;
-	u64 at = vm_search_beside(look->vm, first_at, first, chunk);
 	u32 k;
 
 	if (vm_search_confirms(look, at, first, index))
@@ -157,7 +185,8 @@ static u64 vm_search_place(struct look *look, u64 first_at, const struct braid_b
 		    seen->address == chunk->address &&
 		    braid_vm_memory_mapping(look->vm, seen->at, chunk->bytes))
 			at = seen->at;
-	return vm_search_confirms(look, at, first, index) ? at : 0;
+	return vm_search_confirms(look, at, first, index) ?
+	       at : vm_search_beside_any(look, region, first, index);
 }
 
 static bool vm_search_complete(struct look *look, u64 first_at,
@@ -178,7 +207,8 @@ static bool vm_search_complete(struct look *look, u64 first_at,
 		region->chunks[k].offset = offset;
 		region->chunks[k].bytes = first.chunks[k].bytes;
 		offset += first.chunks[k].bytes - first.page_bytes;
-		region->chunks[k].at = vm_search_place(look, first_at, &first, k);
+		region->chunks[k].at = vm_search_place(look, first_at, &first, region,
+							 k);
 		if (!region->chunks[k].at)
 			return false;
 	}
