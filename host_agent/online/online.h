@@ -4,12 +4,12 @@
  *
  * Invariants:
  * - A recording is a sequence of captures, the files. One file is followed at a time, up to the
- *   recorder's marks. Sums go on from file to file. What is between two files' windows is not
- *   observed.
+ *   recorder's marks. Sums go on from file to file. A file is observed up to its stop, or to its
+ *   last mark if that is later; what is between that and the next file's start is not observed.
  * - A guest is known by its name, in all files. Its vCPUs' times in all states add up to the time
- *   of their observation, to the nanosecond. They equal those of an analysis of the same files
- *   where no event is lost or late. Late is what precedes a mark that was taken up before: for the
- *   states it counts as lost.
+ *   of their observation, to the nanosecond. They equal those of an analysis of each file, where
+ *   no mark is later than the stop, no event is lost or late, and each vCPU has an event in the
+ *   first 0.3 s. Late is what precedes a mark that was taken up: for the states it counts as lost.
  * - No sum of a guest goes back, until the guest has been gone for so long that it is dropped.
  * - Sums are as of the last mark that was taken up. Culprits lag behind while it is not certain on
  *   which CPU a vCPU waits.
