@@ -25,6 +25,17 @@ static int conf_take_text(void *to, const char *value)
 	return 0;
 }
 
+/* Further lines add to the first: the library reads up to 200 characters of each. */
+static int conf_take_guests(void *to, const char *value)
+{
+	size_t used = strlen(to);
+
+	if (used + strlen(value) + 2 > BRAID_CONF_GUESTS)
+		return braid_fail(-ENAMETOOLONG, "more than %u characters", BRAID_CONF_GUESTS - 1);
+	sprintf((char *)to + used, "%s%s", used ? " " : "", value);
+	return 0;
+}
+
 static int conf_take_path(void *to, const char *value)
 {
 	if (*value && *value != '/')
@@ -86,7 +97,7 @@ static const struct conf_key {
 } conf_keys[] = {
 	{ "record", "events", conf_take_text, offsetof(struct braid_conf, events) },
 	{ "record", "host-events", conf_take_text, offsetof(struct braid_conf, host_events) },
-	{ "record", "guests", conf_take_text, offsetof(struct braid_conf, guests) },
+	{ "record", "guests", conf_take_guests, offsetof(struct braid_conf, guests) },
 	{ "record", "window", conf_take_window, offsetof(struct braid_conf, window_bytes) },
 	{ "record", "window-time", conf_take_time, offsetof(struct braid_conf, window_ns) },
 	{ "metrics", "listen", NULL, 0 },	/* may be repeated */

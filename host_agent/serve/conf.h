@@ -8,12 +8,13 @@
 #define BRAID_CONF_FILE		"/etc/tracebraid.conf"
 #define BRAID_CONF_PATH		256u
 #define BRAID_CONF_LISTENS	8u
+#define BRAID_CONF_GUESTS	(64u << 10)	/* of a list of names */
 
 struct braid_conf {
 	/* [record] */
 	char events[BRAID_CONF_PATH];		/* of guests; "": the usual ones */
 	char host_events[BRAID_CONF_PATH];	/* likewise of the host */
-	char guests[BRAID_CONF_PATH];		/* names, separated by blanks; "": all */
+	char guests[BRAID_CONF_GUESTS];		/* names, separated by blanks; "": all */
 	u64 window_bytes;			/* of events that are kept for a snapshot */
 	u64 window_ns;
 	/* [metrics] */

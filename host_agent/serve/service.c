@@ -25,7 +25,7 @@
 #include "host_agent/util/monotonic.h"
 
 #define KEPT_FILES	"2"	/* each of half a window, and the one that is written */
-#define WORDS		64u
+#define WORDS		2048u
 #define TICK_MS		250
 #define RESTART_NS	1000000000ULL	/* the first wait; the next ones are longer ... */
 #define RESTART_MOST_NS	60000000000ULL
@@ -103,7 +103,8 @@ static size_t service_add_words(const char **words, size_t nr, const char *optio
 static int service_start_recorder(struct service *s)
 {
 	const struct braid_conf *conf = s->o->conf;
-	char file[PATH_MAX], rotate[64], host[BRAID_CONF_PATH + 16] = "--host", guests[BRAID_CONF_PATH];
+	char file[PATH_MAX], rotate[64], host[BRAID_CONF_PATH + 16] = "--host";
+	static char guests[BRAID_CONF_GUESTS];
 	const char *words[WORDS] = {
 		"tracebraid", "record", "-q", "--prompt", "--keep=" KEPT_FILES, rotate, host, "-o", file,
 	};

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * The cost of five hundred idle guests for the one recorder that follows them: its share of a core
- * and its own memory, compared with a loop that only reads a word of each guest.
+ * and its own memory, compared with a loop that only reads a word of each guest. And that of a hundred
+ * for `watch`, which also records the host and analyzes all of it.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -16,6 +17,7 @@
 #include "tests/unit/need.h"
 
 #define NR_GUESTS	500
+#define NR_WATCHED	100
 #define NR_VCPUS	4
 #define POLL_NS		20000000	/* a driver's, while an agent is present */
 #define SETTLE_S	30		/* the first bursts are over: an idle interval is 8 s */
@@ -119,6 +121,22 @@ static void measure(pid_t agent, pid_t idle)
 			kilobytes(agent, "status", "VmPTE")) / NR_GUESTS);
 }
 
+static void measure_watch(const char *said)
+{
+	u64 cpu_ns, start_ns, ns;
+	pid_t pid = recorder_watch(regions, NR_WATCHED, said);
+
+	sleep_ns((is_short() ? 2 : SETTLE_S) * 1000000000ULL);
+	cpu_ns = recorder_cpu_ns(pid);
+	start_ns = monotonic_ns();
+	sleep_ns((is_short() ? 1 : MEASURE_S) * 1000000000ULL);
+	ns = monotonic_ns() - start_ns;
+	printf("watch_at_rest_100_guests\t%.2f\tpercent of a core\n",
+	       100.0 * (recorder_cpu_ns(pid) - cpu_ns) / ns);
+	printf("watch_memory_100_guests\t%.1f\tMiB\n", recorder_memory_kb(pid) / 1024.0);
+	recorder_stop(pid);
+}
+
 int main(void)
 {
 	static struct fake_guest *guests[NR_GUESTS];
@@ -142,6 +160,7 @@ int main(void)
 	start_ns = monotonic_ns();
 	recorder_stop(agent);
 	printf("agent_ends_500_guests\t%.2f\ts\n", (monotonic_ns() - start_ns) / 1e9);
+	measure_watch(said);
 	kill(living, SIGKILL);
 	kill(idle, SIGKILL);
 	waitpid(living, NULL, 0);

@@ -25,7 +25,8 @@ void sleep_ns(u64 ns)
 	nanosleep(&t, NULL);
 }
 
-pid_t recorder_start(char *const *regions, int nr, const char *capture, const char *said)
+static pid_t start(const char *command, char *const *regions, int nr, const char *option,
+		   const char *argument, const char *said)
 {
 	static char *argv[2 * MOST_REGIONS + 8];
 	int k, n = 0, fd;
@@ -33,13 +34,13 @@ pid_t recorder_start(char *const *regions, int nr, const char *capture, const ch
 
 	NEED(nr <= MOST_REGIONS);
 	argv[n++] = AGENT;
-	argv[n++] = "record";
+	argv[n++] = (char *)command;
 	for (k = 0; k < nr; k++) {
 		argv[n++] = "-r";
 		argv[n++] = regions[k];
 	}
-	argv[n++] = "-o";
-	argv[n++] = (char *)capture;
+	argv[n++] = (char *)option;
+	argv[n++] = (char *)argument;
 	argv[n] = NULL;
 	pid = fork();
 	NEED(pid >= 0);
@@ -49,6 +50,16 @@ pid_t recorder_start(char *const *regions, int nr, const char *capture, const ch
 	dup2(fd, STDERR_FILENO);
 	execv(AGENT, argv);
 	_exit(127);
+}
+
+pid_t recorder_start(char *const *regions, int nr, const char *capture, const char *said)
+{
+	return start("record", regions, nr, "-o", capture, said);
+}
+
+pid_t recorder_watch(char *const *regions, int nr, const char *said)
+{
+	return start("watch", regions, nr, "--", "stolen > 99%", said);
 }
 
 static bool has_said(const char *said, const char *word)
@@ -113,6 +124,30 @@ u64 recorder_cpu_ns(pid_t pid)
 	}
 	if (tasks)
 		closedir(tasks);
+	return sum;
+}
+
+u64 recorder_memory_kb(pid_t pid)
+{
+	char path[300], line[256];
+	unsigned long long kb;
+	u64 sum = 0;
+	int child;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/smaps_rollup", (int)pid);
+	f = fopen(path, "r");
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "Pss_Anon: %llu", &kb) == 1)
+			sum += kb;
+	if (f)
+		fclose(f);
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)pid, (int)pid);
+	f = fopen(path, "r");
+	while (f && fscanf(f, "%d", &child) == 1)
+		sum += recorder_memory_kb(child);
+	if (f)
+		fclose(f);
 	return sum;
 }
 

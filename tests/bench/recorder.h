@@ -16,6 +16,12 @@
  */
 pid_t recorder_start(char *const *regions, int nr, const char *capture, const char *said);
 
+/* Starts `tracebraid watch` of them, which records the host, too. */
+pid_t recorder_watch(char *const *regions, int nr, const char *said);
+
+/* Memory that a process and its descendants alone have, without files. */
+u64 recorder_memory_kb(pid_t pid);
+
 /* Waits until it records. Exits on failure. */
 void recorder_await(const char *said);
 

@@ -65,6 +65,8 @@ ROWS = (
     "the agent at rest",
     Row("two guests", "agent_at_rest_two_guests"),
     Row("500 guests", "agent_at_rest_500_guests"),
+    Row("watch, host and 100 guests", "watch_at_rest_100_guests", LESS, 1),
+    Row("watch, memory for 100 guests", "watch_memory_100_guests", LESS, 50),
     Row("500 guests' own memories", "agent_at_rest_500_own_memories", LESS, 2),
     "guests' own memory",
     Row("region found in 4 GiB", "region_found_in_4_GiB", LESS, 10),

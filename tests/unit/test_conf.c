@@ -24,7 +24,7 @@ static void refuses(const char *text, const char *why)
 static void takes_each_setting(void)
 {
 	static const char text[] =
-		"# a comment\n[record]\nevents = sched,irq\nhost-events=sched\nguests = a b\n"
+		"# a comment\n[record]\nevents = sched,irq\nhost-events=sched\nguests = a b\nguests = c\n"
 		"window = 4M\nwindow-time = 90s\n[metrics]\nlisten = 127.0.0.1:1\nlisten = unix:/x\n"
 		"culprits = 7\n[snapshots]\ndirectory = /s\nhook = /h\nmax-size = 2G\nmax-age = 2d\n"
 		"apart = 500ms\n[watch]\nwhen = stolen > 20% for 1s\nwhen = lost > 0\n[watch web*]\n"
@@ -32,7 +32,7 @@ static void takes_each_setting(void)
 
 	NEED(!braid_conf_parse(&conf, text, "c"));
 	CHECK(!strcmp(conf.events, "sched,irq") && !strcmp(conf.host_events, "sched"));
-	CHECK(!strcmp(conf.guests, "a b"));
+	CHECK(!strcmp(conf.guests, "a b c"));
 	CHECK_EQ(conf.window_bytes, 4u << 20);
 	CHECK_EQ(conf.window_ns, 90000000000ULL);
 	CHECK_EQ(conf.nr_listens, 2);
