@@ -57,6 +57,13 @@ echo "ok   RPM packages: $(wc -l <build/rpm.names) files"
 # shellcheck disable=SC2046 # words
 install $(dpkg-deb -f build/deb/tracebraid_*.deb Depends | tr ',' '\n' | sed 's/[(|].*//') \
 	python3-cffi dkms passwd apparmor
+# What would be said to systemd, which does not run here.
+: >/tmp/systemd
+mkdir -p /run/systemd/system /etc/systemd/system/multi-user.target.wants
+for program in systemctl deb-systemd-invoke; do
+	printf '#!/bin/sh\necho "%s $*" >>/tmp/systemd\n' $program >/usr/local/sbin/$program
+	chmod +x /usr/local/sbin/$program
+done
 files >build/before
 # As README.md says, then the others.
 awk '/<!-- test: apt -->/ { found = 1; next }
@@ -103,6 +110,8 @@ for folder in /var/lib/tracebraid:750 /run/tracebraid:750; do
 done
 getent passwd tracebraid | grep -q ':/var/lib/tracebraid:/usr/sbin/nologin$' || fail "another user tracebraid"
 touch /var/lib/tracebraid/snapshot.braid
+ln -s /usr/lib/systemd/system/tracebraid.service /etc/systemd/system/multi-user.target.wants/
+! grep tracebraid /tmp/systemd || fail "the package starts a service"
 {
 	echo 'profile test {'
 	cat /usr/share/doc/tracebraid/docs/examples/apparmor-libvirt
@@ -118,6 +127,9 @@ former=$(version tracebraid)
 make deb >/dev/null
 install ./build/deb/*.deb
 [ "$(version tracebraid)" != "$former" ] || fail "no upgrade"
+grep tracebraid /tmp/systemd >build/systemd || true
+[ "$(cat build/systemd)" = "deb-systemd-invoke try-restart tracebraid.service" ] ||
+	{ cat build/systemd >&2; fail "an upgrade does not restart the service alone"; }
 dkms status tracebraid | grep -qv "^tracebraid/${former%-*}[,/:]" || fail "DKMS has the former version only"
 ! dkms status tracebraid | grep -q "^tracebraid/${former%-*}[,/:]" || fail "DKMS still has the former version"
 for module in /lib/modules/*/updates/dkms/tracebraid.ko*; do
@@ -128,6 +140,7 @@ git checkout -q shared/version.h debian/changelog
 echo "ok   upgraded"
 
 apt-get purge -y '^(lib|python3-)?tracebraid.*' >build/apt.log 2>&1 || { cat build/apt.log >&2; fail "purge"; }
+grep -qx "deb-systemd-invoke stop tracebraid.service" /tmp/systemd || fail "the service is not stopped before it is removed"
 files >build/after
 diff build/before build/after >build/left || { cat build/left >&2; fail "purged packages leave or remove files"; }
 echo "ok   purged, nothing left"
