@@ -57,12 +57,12 @@ echo "ok   RPM packages: $(wc -l <build/rpm.names) files"
 # shellcheck disable=SC2046 # words
 install $(dpkg-deb -f build/deb/tracebraid_*.deb Depends | tr ',' '\n' | sed 's/[(|].*//') \
 	python3-cffi dkms passwd apparmor
-# What would be said to systemd, which does not run here.
+# What would be said to systemd, which does not run here. apt gives scripts a PATH without /usr/local.
 : >/tmp/systemd
 mkdir -p /run/systemd/system /etc/systemd/system/multi-user.target.wants
 for program in systemctl deb-systemd-invoke; do
-	printf '#!/bin/sh\necho "%s $*" >>/tmp/systemd\n' $program >/usr/local/sbin/$program
-	chmod +x /usr/local/sbin/$program
+	printf '#!/bin/sh\necho "%s $*" >>/tmp/systemd\n' $program >/usr/bin/$program
+	chmod +x /usr/bin/$program
 done
 files >build/before
 # As README.md says, then the others.
