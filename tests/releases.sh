@@ -3,8 +3,8 @@
 # Runs commands as root in a clone of this tree, on a minimal machine of a Debian release:
 # releases.sh CODENAME COMMANDS e.g. releases.sh trixie 'make demo'
 #
-# The machine is a folder that is created each time, from an archive and packages in the cache
-# (cache.sh). It is the root of a mount namespace, because nsenter leaves a plain chroot. It has
+# The machine is a folder that is created each time, from an archive (root.sh) and packages in the
+# cache (cache.sh). It is the root of a mount namespace, because nsenter leaves a plain chroot. It has
 # git, make, mount and what apt needs. It shares the kernel, the processes, the network, the cache
 # and the additional certificate authorities of this machine, but has a /dev/shm of its own. The
 # clone is of the last commit. The folder, build/releases/CODENAME, is kept after a failure; nothing
@@ -24,37 +24,12 @@ codename=$1
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
 tree=$(CDPATH='' cd -- "$here/.." && pwd)
 [ "$(id -u)" = 0 ] || die 'run it as root: mounts need that'
-command -v mmdebstrap >/dev/null || die 'mmdebstrap is missing: install the package mmdebstrap'
 cache=$("$here/kernels/cache.sh")
-archive=$cache/root-$codename.tar
+archive=$("$here/root.sh" "$codename" root apt ca-certificates,git,make,mount)
 packages=$cache/release-$codename.debs
 root=$tree/build/releases/$codename
 
-# A release's name takes the place of this machine's own in apt's sources.
-sources() {
-	# shellcheck disable=SC1091 # the file of this machine
-	own=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
-	# shellcheck disable=SC2016 # variables of apt
-	apt-get indextargets --format '$(CODENAME) $(REPO_URI)' 'Created-By: Packages' | sort -u |
-		awk -v own="$own" -v new="$codename" -v keys=/usr/share/keyrings/debian-archive-keyring.gpg \
-			'$1 == own || $1 == own "-updates" || $1 == own "-security" {
-				sub(own, new, $1); print "deb [signed-by=" keys "] " $2 " " $1 " main" }'
-}
-
-make_archive() {
-	echo "making a minimal root of $codename, once; about 200 MB" >&2
-	sources=$(sources)
-	[ -n "$sources" ] || die 'apt on this machine has no sources for the release that it runs: run apt-get update'
-	printf '%s\n' "$sources" | mmdebstrap --variant=apt --include=ca-certificates,git,make,mount \
-		--aptopt='Acquire::Check-Valid-Until "false"' "$codename" "$archive.new.tar" - >"$archive.log" 2>&1 || {
-		tail -5 "$archive.log" >&2
-		die "mmdebstrap could not make a root of $codename; see $archive.log"
-	}
-	mv "$archive.new.tar" "$archive"
-}
-
 mkdir -p "$packages/partial"
-[ -e "$archive" ] || make_archive
 rm -rf --one-file-system "$root"
 mkdir -p "$root"
 tar -C "$root" -xf "$archive" --exclude='./dev/*'
