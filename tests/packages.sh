@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Installs the missing packages of the named jobs:
 # packages.sh
-# build|ccache|forms|driver|arm64|arm64-user|guests|libvirt|tests|library|kunit|fuzz|html|bench|releases|packages|rpm...
+# build|ccache|forms|driver|arm64|arm64-user|guests|libvirt|tests|library|kunit|fuzz|html|bench|
+# releases|service|packages|rpm...
 # What differs between Debian's releases is printed by
 # packages.sh --kernels	guest kernels by package, the oldest first: NAME, a tab, what its packages are named after linux-image-
 # packages.sh --clang|--source	the version of clang, of linux-source
@@ -45,6 +46,7 @@ packages_of() {
 		command -v node >/dev/null || echo nodejs
 		command -v npm >/dev/null || echo npm ;;
 	releases) echo mmdebstrap git ;;
+	service) echo mmdebstrap systemd-container ;;
 	packages) echo build-essential debhelper dh-dkms dh-python dpkg-dev lintian ;;
 	rpm) echo rpm ;;
 	bench) echo lttng-tools liblttng-ust-dev valgrind util-linux trace-cmd babeltrace2 python3-bt2 python3-cffi \

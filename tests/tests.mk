@@ -78,7 +78,7 @@ check check-all check-matrix: export CCACHE_NOHASHDIR := 1
 .PHONY: check check-all check-matrix check-releases check-lint check-unit check-kunit check-debug check-e2e check-dkms check-kernel-tree
 check:
 	@tests/needs.sh
-	@tests/packages.sh build ccache forms driver arm64 guests libvirt tests library kunit fuzz html bench
+	@tests/packages.sh build ccache forms driver arm64 guests libvirt tests library kunit fuzz html bench service
 	@$(MAKE) check-all
 
 # Parts at once are those that use one CPU most of the time; what several of them would build is built before.
@@ -86,7 +86,7 @@ check:
 programs: agent library $(addprefix $(B)/,live_region make_big_capture make_hostile)
 
 check-all:
-	@tests/parts.sh check-lint check-unit fuzz-short '-j$(NPROC) programs' 'check-library + model-short + check-kunit + check-html' \
+	@tests/parts.sh check-lint check-unit fuzz-short '-j$(NPROC) programs' 'check-library + model-short + check-kunit + check-html + check-service' \
 		check-e2e 'check-e2e KERNELS=arm64 CASE="driver-load record" + check-bench + dkms-short'
 
 # Every kernel that there is, and the whole `make check` on both releases: hours.
@@ -195,6 +195,15 @@ check-library:
 
 library-run: agent library $(B)/make_big_capture $(B)/live_region
 	@CC="$(CC)" tests/library/run.sh
+
+# The service under systemd, in a container.
+.PHONY: check-service service-run
+check-service:
+	@tests/packages.sh build service
+	@$(MAKE) -j$(NPROC) service-run
+
+service-run: agent library $(B)/live_region
+	@tests/service/run.sh
 
 .PHONY: check-html html-run
 check-html:

@@ -147,7 +147,7 @@ static void analyst_listen(struct analyst *a)
 {
 	static union {
 		struct braid_analyst_news news;
-		char text[BRAID_ANALYST_CONF_BYTES];
+		char text[BRAID_CONF_BYTES];
 	} from;
 	ssize_t n = recv(a->o->fd, &from, sizeof(from) - 1, MSG_DONTWAIT);
 

@@ -17,8 +17,6 @@
 #include "host_agent/serve/conf.h"
 #include "host_agent/serve/exporter.h"
 
-#define BRAID_ANALYST_CONF_BYTES	(64u << 10)	/* of a configuration */
-
 /* A message to the service. */
 struct braid_analyst_message {
 	enum { BRAID_ANALYST_ALIVE, BRAID_ANALYST_FIRED } kind;

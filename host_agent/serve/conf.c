@@ -9,10 +9,10 @@
 #include <ini.h>
 
 #include "host_agent/serve/conf.h"
+#include "host_agent/util/cleanup.h"
 #include "host_agent/util/error.h"
 #include "host_agent/util/text.h"
 
-#define MOST_BYTES	(1u << 20)	/* of a file */
 #define LEAST_WINDOW	(2u << 20)
 
 /* Values ------------------------------------------------------------------------------------ */
@@ -235,29 +235,33 @@ int braid_conf_parse(struct braid_conf *conf, const char *text, const char *name
 	return r.err;
 }
 
+int braid_conf_text(char **text, const char *path)
+{
+	braid_auto_free char *all = malloc(BRAID_CONF_BYTES);
+	FILE *f = all ? fopen(path, "re") : NULL;
+	bool failed;
+	size_t n;
+
+	if (!all)
+		return braid_out_of_memory();
+	if (!f)
+		return braid_fail(-errno, "%s: %s", path, strerror(errno));
+	n = fread(all, 1, BRAID_CONF_BYTES - 1, f);
+	failed = ferror(f);
+	fclose(f);
+	if (failed)
+		return braid_fail(-EIO, "%s: cannot be read", path);
+	if (n == BRAID_CONF_BYTES - 1)
+		return braid_fail(-EFBIG, "%s: more than 64 KiB", path);
+	all[n] = 0;
+	*text = braid_take(all);
+	return 0;
+}
+
 int braid_conf_read(struct braid_conf *conf, const char *path)
 {
-	char *text = malloc(MOST_BYTES);
-	FILE *f = text ? fopen(path, "re") : NULL;
-	size_t n;
-	int err = 0;
+	braid_auto_free char *text = NULL;
+	int err = braid_conf_text(&text, path);
 
-	if (!text)
-		return braid_out_of_memory();
-	if (!f) {
-		err = braid_fail(-errno, "%s: %s", path, strerror(errno));
-		free(text);
-		return err;
-	}
-	n = fread(text, 1, MOST_BYTES - 1, f);
-	text[n] = 0;
-	if (ferror(f))
-		err = braid_fail(-EIO, "%s: cannot be read", path);
-	else if (n == MOST_BYTES - 1)
-		err = braid_fail(-EFBIG, "%s: more than 1 MiB", path);
-	fclose(f);
-	if (!err)
-		err = braid_conf_parse(conf, text, path);
-	free(text);
-	return err;
+	return err ? err : braid_conf_parse(conf, text, path);
 }

@@ -6,14 +6,16 @@
 #include "host_agent/serve/rules.h"
 
 #define BRAID_CONF_FILE		"/etc/tracebraid.conf"
+#define BRAID_CONF_BYTES	(64u << 10)	/* of a file, at most */
 #define BRAID_CONF_PATH		256u
 #define BRAID_CONF_LISTENS	8u
 #define BRAID_CONF_GUESTS	(64u << 10)	/* of a list of names */
+#define BRAID_CONF_NONE		"none"	/* host_events: the host is not recorded */
 
 struct braid_conf {
 	/* [record] */
 	char events[BRAID_CONF_PATH];		/* of guests; "": the usual ones */
-	char host_events[BRAID_CONF_PATH];	/* likewise of the host */
+	char host_events[BRAID_CONF_PATH];	/* likewise of the host; or BRAID_CONF_NONE */
 	char guests[BRAID_CONF_GUESTS];		/* names, separated by blanks; "": all */
 	u64 window_bytes;			/* of events that are kept for a snapshot */
 	u64 window_ns;
@@ -33,6 +35,15 @@ struct braid_conf {
 
 /** braid_conf_default - without a file: nothing listens, nothing is watched */
 void braid_conf_default(struct braid_conf *conf);
+
+/**
+ * braid_conf_text - read a file's text
+ * @text: free it
+ * @path: the file
+ *
+ * Return: 0, or -errno with braid_fail().
+ */
+int braid_conf_text(char **text, const char *path);
 
 /**
  * braid_conf_read - read a file

@@ -21,6 +21,7 @@
 #include "host_agent/serve/journal.h"
 #include "host_agent/serve/service.h"
 #include "host_agent/serve/snapshots.h"
+#include "host_agent/util/cleanup.h"
 #include "host_agent/util/error.h"
 #include "host_agent/util/monotonic.h"
 
@@ -106,9 +107,9 @@ static int service_start_recorder(struct service *s)
 	char file[PATH_MAX], rotate[64], host[BRAID_CONF_PATH + 16] = "--host";
 	static char guests[BRAID_CONF_GUESTS];
 	const char *words[WORDS] = {
-		"tracebraid", "record", "-q", "--prompt", "--keep=" KEPT_FILES, rotate, host, "-o", file,
+		"tracebraid", "record", "-q", "--prompt", "--keep=" KEPT_FILES, rotate, "-o", file,
 	};
-	size_t nr = 9;
+	size_t nr = 8;
 	int err;
 
 	snprintf(file, sizeof(file), "%s/window.braid", s->o->directory);
@@ -116,6 +117,8 @@ static int service_start_recorder(struct service *s)
 		 (unsigned long long)(conf->window_bytes / 2 >> 10), conf->window_ns / 2e9);
 	if (*conf->host_events)
 		snprintf(host, sizeof(host), "--host=%s", conf->host_events);
+	if (strcmp(conf->host_events, BRAID_CONF_NONE))
+		words[nr++] = host;
 	snprintf(guests, sizeof(guests), "%s", conf->guests);
 	if (*conf->events) {
 		words[nr++] = "-e";
@@ -278,39 +281,59 @@ static void service_notify_state(const char *format, const char *text)
 	braid_journal_notify(state);
 }
 
+/* READY=1 would say that one that has not begun has. */
+static void service_notify_reload(const struct service *s, bool begins)
+{
+	char state[64];
+
+	if (!s->ready)
+		return;
+	snprintf(state, sizeof(state), "RELOADING=1\nMONOTONIC_USEC=%llu",
+		 (unsigned long long)(braid_monotonic_ns() / 1000));
+	braid_journal_notify(begins ? state : "READY=1");
+}
+
+/* A valid text, for the analyst's rules. One that takes no message is started again, with them. */
+static void service_send_rules(struct service *s, const char *text)
+{
+	if (s->fd < 0 || send(s->fd, text, strlen(text) + 1, MSG_DONTWAIT | MSG_NOSIGNAL) > 0)
+		return;
+	service_stop_analyst(s);
+	service_ended(&s->of_analyst, "analyst");
+}
+
 /* Another configuration: its rules and limits hold from now on. */
+static int service_take_conf(struct service *s)
+{
+	braid_auto_free char *text = NULL;
+	struct braid_conf conf;
+	int err = braid_conf_text(&text, s->o->path);
+
+	if (!err)
+		err = braid_conf_parse(&conf, text, s->o->path);
+	if (err)
+		return err;
+	braid_rules_clear(&s->o->conf->rules);
+	*s->o->conf = conf;
+	service_send_rules(s, text);
+	return 0;
+}
+
 static void service_reload(struct service *s)
 {
-	char line[1024], *text = NULL;
-	struct braid_conf conf;
-	FILE *f;
-	size_t bytes = 0;
+	char line[1024];
 
 	if (!s->o->path)
 		return;
-	snprintf(line, sizeof(line), "RELOADING=1\nMONOTONIC_USEC=%llu",
-		 (unsigned long long)(braid_monotonic_ns() / 1000));
-	braid_journal_notify(line);
-	if (braid_conf_read(&conf, s->o->path)) {
+	service_notify_reload(s, true);
+	if (service_take_conf(s)) {
 		snprintf(line, sizeof(line), "%s; the former configuration stays in force", braid_failure());
 		braid_journal_say(LOG_ERR, line, NULL);
-		braid_journal_notify("READY=1");
-		return;
+	} else {
+		braid_journal_say(LOG_INFO, "the configuration was read again; settings of [record] and [metrics] apply after a restart",
+				  NULL);
 	}
-	f = fopen(s->o->path, "re");
-	text = calloc(1, BRAID_ANALYST_CONF_BYTES);
-	if (f && text)
-		bytes = fread(text, 1, BRAID_ANALYST_CONF_BYTES - 1, f);
-	if (f)
-		fclose(f);
-	if (bytes && s->fd >= 0)
-		send(s->fd, text, bytes, MSG_NOSIGNAL);
-	free(text);
-	braid_rules_clear(&s->o->conf->rules);
-	*s->o->conf = conf;
-	braid_journal_say(LOG_INFO, "the configuration was read again; settings of [record] and [metrics] apply after a restart",
-			  NULL);
-	braid_journal_notify("READY=1");
+	service_notify_reload(s, false);
 }
 
 static void service_take_signals(struct service *s)
@@ -327,6 +350,7 @@ static void service_take_signals(struct service *s)
 
 static void service_reap(struct service *s)
 {
+	siginfo_t info = { 0 };
 	int status;
 
 	if (s->snapshot && waitpid(s->snapshot, &status, WNOHANG) == s->snapshot) {
@@ -341,7 +365,7 @@ static void service_reap(struct service *s)
 	}
 	braid_program_listen(&s->recorder);
 	if (s->recorder.pid &&
-	    waitpid(s->recorder.pid, &status, WNOHANG | WNOWAIT) == s->recorder.pid) {
+	    !waitid(P_PID, s->recorder.pid, &info, WEXITED | WNOHANG | WNOWAIT) && info.si_pid) {
 		if (braid_program_wait(&s->recorder, 0))
 			braid_journal_say(LOG_ERR, braid_failure(), NULL);
 		service_ended(&s->of_recorder, "recorder");

@@ -15,9 +15,11 @@ root=build/service/root console=build/service/console
 codename=$(. /etc/os-release && echo "$VERSION_CODENAME")
 
 # The packages of the libraries that the agent was linked with.
-packages=systemd,systemd-sysv$(ldd build/tracebraid | sed -n 's/.* => \(\/[^ ]*\).*/\1/p' | xargs -n 1 readlink -f |
-	sed 'p; s|^/usr||' | xargs dpkg -S 2>/dev/null | cut -d : -f 1 | sort -u | sed 's/^/,/' | tr -d '\n')
-archive=$(tests/root.sh "$codename" "service-$(echo "$packages" | sha256sum | cut -c 1-12)" minbase "$packages")
+libraries=$(ldd build/tracebraid | sed -n 's/.* => \(\/[^ ]*\).*/\1/p' | xargs -n 1 readlink -f |
+	sed 'p; s|^/usr||' | xargs dpkg -S 2>/dev/null | cut -d : -f 1 | sort -u | tr '\n' ,)
+packages=${libraries}systemd,systemd-sysv
+id=$(echo "$packages" | sha256sum | cut -c 1-12)
+archive=$(tests/root.sh "$codename" "service-$id" minbase "$packages")
 
 rm -rf --one-file-system "$root"
 mkdir -p "$root"
@@ -39,13 +41,19 @@ ln -s ../inside.service "$root/etc/systemd/system/default.target.wants/inside.se
 
 # Neither systemd nor D-Bus needs to run on this machine.
 SYSTEMD_NSPAWN_UNIFIED_HIERARCHY=1 timeout 600 systemd-nspawn --quiet --register=no --keep-unit \
-	--private-network -M "tracebraid-$$" -D "$root" --boot --console=pipe >"$console" 2>&1 </dev/null || true
+	--private-network -M "tracebraid-$$" -D "$root" --boot --console=pipe \
+	>"$console" 2>&1 </dev/null || true
 # --keep-unit leaves two empty groups behind.
 for group in /sys/fs/cgroup/unified /sys/fs/cgroup; do
 	for name in payload supervisor; do
-		[ ! -d "$group/$name" ] || find "$group/$name" -depth -type d -exec rmdir {} \; 2>/dev/null || true
+		[ ! -d "$group/$name" ] ||
+			find "$group/$name" -depth -type d -exec rmdir {} \; 2>/dev/null || true
 	done
 done
-cat "$root/root/output" 2>/dev/null || { tail -20 "$console" >&2; echo "FAIL the container did not boot" >&2; exit 1; }
-[ "$(cat "$root/root/status" 2>/dev/null)" = 0 ] || { echo "FAIL service; $root and $console are kept" >&2; exit 1; }
+fail() {
+	echo "FAIL $*; $root and $console are kept" >&2
+	exit 1
+}
+cat "$root/root/output" 2>/dev/null || { tail -20 "$console" >&2; fail "the container did not boot"; }
+[ "$(cat "$root/root/status" 2>/dev/null)" = 0 ] || fail "service"
 rm -rf --one-file-system "$root"
