@@ -215,6 +215,17 @@ static int rotate_enter(struct braid_recording *r, u64 stop_ns)
 	return err;
 }
 
+/* From here on all is read soon, so that the next window does not begin much later. */
+static void rotate_stop(struct braid_recording *r)
+{
+	size_t k;
+
+	r->rotation.stop_ns = braid_host_clock_ns();
+	r->sink.prompt = true;
+	for (k = 0; k < r->nr_guests; k++)
+		r->guests[k].due_ns = 0;
+}
+
 int braid_record_poll_rotation(struct braid_recording *r)
 {
 	struct braid_record_rotation *x = &r->rotation;
@@ -233,11 +244,12 @@ int braid_record_poll_rotation(struct braid_recording *r)
 	}
 	x->counted = true;
 	if (!x->stop_ns && rotate_is_due(r))
-		x->stop_ns = braid_host_clock_ns();
+		rotate_stop(r);
 	if (!x->stop_ns || rotate_waits(r))
 		return 0;
 	stop_ns = x->stop_ns;
 	err = rotate_leave(r);
+	r->sink.prompt = r->o.prompt;
 	return err ? err : rotate_enter(r, stop_ns);
 }
 

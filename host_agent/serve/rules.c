@@ -12,6 +12,7 @@
 #include "host_agent/util/text.h"
 
 #define STEPS		8u		/* of a rule's time, which is moved on by one at a time */
+#define SLOTS		(STEPS + 1)	/* a whole time ago, and each step since */
 #define PPM		1000000u
 #define LEAST_NS	100000000ULL	/* sums are not more recent than that */
 #define MOST_NS		3600000000000ULL
@@ -139,7 +140,7 @@ int braid_rules_add(struct braid_rules *rules, const struct braid_rule *rule)
 
 /* A vCPU, or the guest as a whole. */
 struct rule_series {
-	u64 past[STEPS];	/* its sum, a step apart: a ring */
+	u64 past[SLOTS];	/* its sum, a step apart: a ring */
 };
 
 struct braid_rule_state {
@@ -281,7 +282,7 @@ static int rule_grow(const struct braid_rule *rule, struct braid_rule_state *s,
 		return braid_out_of_memory();
 	s->series = more;
 	for (k = s->nr_series; k < nr; k++)
-		for (n = 0; n < STEPS; n++)
+		for (n = 0; n < SLOTS; n++)
 			more[k].past[n] = rule_sum(rule, g, k);
 	s->nr_series = nr;
 	return 0;
@@ -315,13 +316,13 @@ static int rule_step(const struct braid_rule *rule, struct braid_rule_state *s,
 	if (!s->began_ns)
 		s->began_ns = now_ns;
 	due = 1 + (u64)(now_ns - s->began_ns) / step_ns;
-	if (due > s->steps + STEPS)	/* a time without marks: all its steps are alike */
-		s->steps = due - STEPS;
+	if (due > s->steps + SLOTS)	/* a time without marks: all its steps are alike */
+		s->steps = due - SLOTS;
 	for (; s->steps < due && !err; s->steps++) {
 		if (rule->what == BRAID_RULE_STOLEN && !(s->steps % STEPS))
 			err = rule_copy_culprits(s, &g->culprits, now_ns);
 		for (k = 0; k < s->nr_series; k++)
-			s->series[k].past[s->steps % STEPS] = rule_sum(rule, g, k);
+			s->series[k].past[s->steps % SLOTS] = rule_sum(rule, g, k);
 	}
 	return err;
 }
@@ -337,16 +338,16 @@ static struct rule_measured rule_growth(const struct braid_rule *rule,
 					const struct braid_rule_state *s,
 					const struct braid_online_guest *g, s64 now_ns)
 {
-	u64 oldest = s->steps > STEPS ? s->steps - STEPS : 0, grown;
+	u64 oldest = s->steps > SLOTS ? s->steps - SLOTS : 0, grown;
 	struct rule_measured m = {
 		.ns = now_ns - s->began_ns - oldest * (rule->for_ns / STEPS),
 	};
 	size_t k;
 
-	if (rule->limit && s->steps < STEPS)	/* not yet that long */
+	if (rule->limit && s->steps < SLOTS)	/* not yet that long */
 		return m;
 	for (k = 0; k < s->nr_series && k < rule_nr_series(rule, g); k++) {
-		grown = rule_sum(rule, g, k) - s->series[k].past[oldest % STEPS];
+		grown = rule_sum(rule, g, k) - s->series[k].past[oldest % SLOTS];
 		if ((s64)grown > (s64)m.value) {
 			m.value = grown;
 			m.vcpu = k;

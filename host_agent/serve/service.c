@@ -107,9 +107,9 @@ static int service_start_recorder(struct service *s)
 	char file[PATH_MAX], rotate[64], host[BRAID_CONF_PATH + 16] = "--host";
 	static char guests[BRAID_CONF_GUESTS];
 	const char *words[WORDS] = {
-		"tracebraid", "record", "-q", "--prompt", "--keep=" KEPT_FILES, rotate, "-o", file,
+		"tracebraid", "record", "-q", "--keep=" KEPT_FILES, rotate, "-o", file,
 	};
-	size_t nr = 8;
+	size_t nr = 7;
 	int err;
 
 	snprintf(file, sizeof(file), "%s/window.braid", s->o->directory);
