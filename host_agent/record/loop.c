@@ -262,6 +262,9 @@ static bool is_over(struct braid_recording *r)
 		r->memories.gone_ns = 0;
 		return false;
 	}
+	/* A recording in many files is one that goes on: other guests will come. */
+	if (r->rotation.out && r->o.domains.all)
+		return false;
 	return !r->command.argv && !braid_record_awaits_moved(r);
 }
 

@@ -115,6 +115,38 @@ static bool given(const struct braid_recording *r, const struct braid_found *fou
 	return false;
 }
 
+static bool setup_is_named(const struct braid_recording *r, const char *name)
+{
+	size_t k;
+
+	for (k = 0; k < r->nr_guests && *name; k++)
+		if (!strcmp(r->guests[k].name, name))
+			return true;
+	return false;
+}
+
+/*
+ * Names distinguish streams: of two guests that were found with one name, the later is told apart
+ * by its VMM. Return: false: it has none that runs, and is left out.
+ */
+static bool setup_name_found(const struct braid_recording *r, struct braid_record_guest *guest,
+			     pid_t pid)
+{
+	char name[sizeof(guest->name)];
+
+	if (!setup_is_named(r, guest->name) && strcmp(guest->name, "host"))
+		return true;
+	if (pid) {
+		snprintf(name, sizeof(name), "%.48s[%d]", guest->name, (int)pid);
+		strcpy(guest->name, name);
+		if (!setup_is_named(r, name))
+			return true;
+	}
+	braid_record_say(r, NULL, "left out: another guest has the name of %s; use -r %s,name=NAME",
+			 guest->path, guest->path);
+	return false;
+}
+
 static int setup_take_all(struct braid_recording *r)
 {
 	braid_auto_free struct braid_found *found = NULL;
@@ -132,6 +164,8 @@ static int setup_take_all(struct braid_recording *r)
 		}
 		strcpy(guest.path, found[k].path);
 		strcpy(guest.name, found[k].name);
+		if (!setup_name_found(r, &guest, found[k].qemu_pid))
+			continue;
 		if (braid_array_push(r->guests, r->nr_guests, r->guests_capacity, guest))
 			err = braid_out_of_memory();
 	}

@@ -59,6 +59,8 @@ struct service {
 	u64 watchdog_ns;	/* when it is next to be told; 0: there is none */
 	bool records;		/* a file of the recorder is there */
 	bool ready, over;
+	int failed;		/* -errno: of a command, whose recorder has not begun ... */
+	char failure[1024];	/* ... and why */
 };
 
 /* Processes --------------------------------------------------------------------------------- */
@@ -348,6 +350,18 @@ static void service_take_signals(struct service *s)
 	}
 }
 
+/* The recorder has failed. A service tries again; a command does not, if nothing is recorded yet. */
+static void service_recorder_failed(struct service *s)
+{
+	if (s->o->path || s->records) {
+		braid_journal_say(LOG_ERR, braid_failure(), NULL);
+		return;
+	}
+	s->failed = -EIO;
+	s->over = true;
+	snprintf(s->failure, sizeof(s->failure), "%s", braid_failure());
+}
+
 static void service_reap(struct service *s)
 {
 	siginfo_t info = { 0 };
@@ -367,8 +381,9 @@ static void service_reap(struct service *s)
 	if (s->recorder.pid &&
 	    !waitid(P_PID, s->recorder.pid, &info, WEXITED | WNOHANG | WNOWAIT) && info.si_pid) {
 		if (braid_program_wait(&s->recorder, 0))
-			braid_journal_say(LOG_ERR, braid_failure(), NULL);
-		service_ended(&s->of_recorder, "recorder");
+			service_recorder_failed(s);
+		if (!s->over)
+			service_ended(&s->of_recorder, "recorder");
 	}
 }
 
@@ -389,6 +404,8 @@ static void service_keep_up(struct service *s)
 	if (!s->ready && s->records) {
 		s->ready = true;
 		braid_journal_notify("READY=1\nSTATUS=recording");
+		if (!s->o->path)
+			braid_journal_say(LOG_INFO, "watching; until Ctrl-C", NULL);
 	}
 	if (s->watchdog_ns && now_ns >= s->watchdog_ns) {
 		braid_journal_notify("WATCHDOG=1");
@@ -472,7 +489,8 @@ static void service_close(struct service *s)
 	service_notify_state("STOPPING=1%s", "");
 	if (s->recorder.pid) {
 		kill(s->recorder.pid, SIGINT);
-		braid_program_wait(&s->recorder, 3);
+		if (braid_program_wait(&s->recorder, 3) && !s->records)
+			service_recorder_failed(s);
 	}
 	service_stop_analyst(s);
 	if (s->snapshot)
@@ -508,6 +526,10 @@ int braid_service_run(const struct braid_service_options *o)
 		s.watchdog_ns = braid_monotonic_ns();
 	while (!err && !s.over)
 		service_turn(&s);
+	if (err) {
+		s.failed = err;
+		snprintf(s.failure, sizeof(s.failure), "%s", braid_failure());
+	}
 	service_close(&s);
-	return err;
+	return s.failed ? braid_fail(s.failed, "%s", s.failure) : 0;
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * The cost of five hundred idle guests for the one recorder that follows them: its share of a core
- * and its own memory, compared with a loop that only reads a word of each guest. And that of a hundred
- * for `watch`, which also records the host and analyzes all of it.
+ * and its own memory, compared with a loop that only reads a word of each guest. And that of a
+ * hundred for `watch`, which also records the host and analyzes all of it.
  */
 #include <signal.h>
 #include <stdio.h>

@@ -31,11 +31,14 @@ def watch(ctx):
     for guest in (alpha, beta):
         load(guest)
     put_on(min(os.sched_getaffinity(0)), alpha, beta)
+    done = ctx.run_agent("watch", "-r", "nosuch", "lost > 0", status=1)
+    ctx.check("nosuch: no such file or region" in done.stderr, f"of a guest that is not there: {done.stderr}")
     folder, hook = ctx.dir / "snapshots", ctx.dir / "hook"
     hook.write_text(f"#!/bin/sh\necho \"$1,$2,$TRACEBRAID_WHY\" >>{ctx.dir}/hooked\n")
     hook.chmod(0o755)
     agent = ctx.agent("watch", "--json", "-r", alpha.shm, "-r", beta.shm, "-e", "sched", "-g", "alpha",
                       "--snapshots", folder, "--exec", hook, "stolen > 20% for 500ms")
+    agent.wait_line("watching; until Ctrl-C", timeout=60)
     load_of = [busy(guest) for guest in (alpha, beta)]
 
     def fired():
