@@ -40,6 +40,7 @@ install: agent library
 	done
 	install -D -m 644 -t $(DOC_TO)/docs docs/*.md docs/*.png
 	install -D -m 644 -t $(DOC_TO)/docs/examples docs/examples/*
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/tracebraid packages/prometheus/*
 	install -m 644 README.md CHANGELOG.md $(DOC_TO)/
 	@if [ -e $(B)/guest-$(KREL)/tracebraid.ko ]; then \
 		set -x; install -d $(DESTDIR)/lib/modules/$(KREL)/updates; \
@@ -65,7 +66,7 @@ uninstall:
 		$(DESTDIR)$(LIBDIR)/libtracebraid.* $(DESTDIR)$(LIBDIR)/pkgconfig/tracebraid.pc \
 		$(DESTDIR)$(PREFIX)/share/man/man1/tracebraid.1 $(DESTDIR)$(PREFIX)/share/man/man1/tracebraid-*.1 \
 		$(DESTDIR)$(PREFIX)/share/man/man3/libtracebraid.3 $(DESTDIR)$(PREFIX)/share/man/man3/tracebraid_*.3
-	rm -rf $(DESTDIR)$(PREFIX)/include/tracebraid $(DOC_TO) \
+	rm -rf $(DESTDIR)$(PREFIX)/include/tracebraid $(DESTDIR)$(PREFIX)/share/tracebraid $(DOC_TO) \
 		$(wildcard $(DESTDIR)$(PREFIX)/lib/python*/*-packages/tracebraid)
 	@! cmp -s packages/tracebraid.conf $(DESTDIR)/etc/tracebraid.conf || (set -x; rm $(DESTDIR)/etc/tracebraid.conf)
 	@$(if $(DESTDIR),,ldconfig)

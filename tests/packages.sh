@@ -3,7 +3,7 @@
 # Installs the missing packages of the named jobs:
 # packages.sh
 # build|ccache|forms|driver|arm64|arm64-user|guests|libvirt|tests|library|kunit|fuzz|html|bench|
-# releases|service|packages|rpm...
+# prometheus|releases|service|packages|rpm...
 # What differs between Debian's releases is printed by
 # packages.sh --kernels	guest kernels by package, the oldest first: NAME, a tab, what its packages are named after linux-image-
 # packages.sh --clang|--source	the version of clang, of linux-source
@@ -46,6 +46,7 @@ packages_of() {
 		command -v node >/dev/null || echo nodejs
 		command -v npm >/dev/null || echo npm ;;
 	releases) echo mmdebstrap git ;;
+	prometheus) echo prometheus ;;
 	service) echo mmdebstrap systemd-container ;;
 	packages) echo build-essential debhelper dh-dkms dh-python dpkg-dev lintian ;;
 	rpm) echo rpm ;;

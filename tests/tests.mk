@@ -78,7 +78,7 @@ check check-all check-matrix: export CCACHE_NOHASHDIR := 1
 .PHONY: check check-all check-matrix check-releases check-lint check-unit check-kunit check-debug check-e2e check-dkms check-kernel-tree
 check:
 	@tests/needs.sh
-	@tests/packages.sh build ccache forms driver arm64 guests libvirt tests library kunit fuzz html bench service
+	@tests/packages.sh build ccache forms driver arm64 guests libvirt tests library kunit fuzz html bench service prometheus
 	@$(MAKE) check-all
 
 # Parts at once are those that use one CPU most of the time; what several of them would build is built before.
@@ -91,7 +91,7 @@ check-all:
 
 # Every kernel that there is, and the whole `make check` on both releases: hours.
 check-matrix:
-	@tests/packages.sh build ccache forms library driver guests libvirt tests kunit
+	@tests/packages.sh build ccache forms library driver guests libvirt prometheus tests kunit
 	@tests/parts.sh 'check-lint KERNELS=all' check-kunit \
 		$(patsubst %,'check-kunit SERIES=%',$(filter-out $(shell tests/packages.sh --source),6.12) newest) \
 		'check-e2e KERNELS=all' check-dkms check-kernel-tree check-upgrade check-arm64 check-releases
@@ -222,7 +222,7 @@ check-kunit:
 
 # Slow: everything emulated, under KASAN and lockdep.
 check-debug:
-	@tests/packages.sh build forms library guests libvirt kunit
+	@tests/packages.sh build forms library guests libvirt prometheus kunit
 	@tests/kernels/build.sh debug
 	@tests/qemu/fetch.sh
 	@$(MAKE) -j$(NPROC) debug-run
@@ -251,7 +251,7 @@ check-dkms:
 E2E_UML		= $(if $(filter all uml,$(or $(KERNELS),all)),$(if $(CASE),$(filter $(subst *,%,$(CASE)),virtio-uml),virtio-uml))
 
 check-e2e:
-	@tests/packages.sh build forms library driver guests libvirt $(if $(E2E_UML),kunit)
+	@tests/packages.sh build forms library driver guests libvirt prometheus $(if $(E2E_UML),kunit)
 	@tests/qemu/fetch.sh x86 $(if $(filter arm64%,$(TEST_NAMES)),arm)
 	@$(if $(E2E_UML),tests/kernels/build.sh uml)
 	@$(if $(FLAVOURS),tests/kernels/fetch.sh $(FLAVOURS))

@@ -1,11 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Cases of what watches online: thresholds, snapshots of what led to them, and the service."""
 
+import collections
+import decimal
 import json
 import os
 import pathlib
 import re
+import socket
+import subprocess
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
 
+import host
 from harness import case
 from kit import NEEDS, check_accounts, load
 from rig import boot_all
@@ -68,3 +77,158 @@ def watch(ctx):
         one.kill()
     ctx.equal(agent.stop(timeout=60), 0, "status of watch")
     ctx.check(not any(pathlib.Path("/run/tracebraid-root").glob(f"watch-{agent.process.pid}*")), "its directory is left")
+
+
+SCRAPE = """\
+global: {{ scrape_interval: 1s, scrape_timeout: 1s, evaluation_interval: 1s }}
+rule_files: [ {rules} ]
+scrape_configs:
+- job_name: tracebraid
+  static_configs: [ {{ targets: [ '{target}' ] }} ]
+"""
+
+
+def free_port():
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
+
+
+def get(url, **query):
+    """What an address answers; None: nothing yet."""
+    try:
+        with urllib.request.urlopen(f"{url}?{urllib.parse.urlencode(query)}" if query else url, timeout=30) as answer:
+            return answer.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.read().decode()
+    except OSError:
+        return None
+
+
+class Prometheus:
+    """Debian's server, which scrapes one target each second and evaluates the shipped rules, over 10 s."""
+
+    def __init__(self, ctx, target):
+        rules = (host.ROOT / "packages/prometheus/tracebraid.rules.yml").read_text()
+        (ctx.dir / "rules.yml").write_text(rules.replace("[1m]", "[10s]"))
+        (ctx.dir / "prometheus.yml").write_text(SCRAPE.format(rules=ctx.dir / "rules.yml", target=target))
+        port = free_port()
+        self.url = f"http://127.0.0.1:{port}/api/v1"
+        ctx.start("/usr/bin/prometheus", f"--config.file={ctx.dir}/prometheus.yml", f"--storage.tsdb.path={ctx.dir}/tsdb",
+                  f"--web.listen-address=127.0.0.1:{port}")
+
+    def ask(self, path, **query):
+        """The data of an answer; None: nothing yet."""
+        answer = get(f"{self.url}/{path}", **query)
+        answer = json.loads(answer) if answer and answer.startswith("{") else {}
+        return answer.get("data") if answer.get("status") == "success" else None
+
+    def target(self):
+        """What it says of its target, once it has scraped that."""
+        targets = (self.ask("targets") or {}).get("activeTargets")
+        return targets[0] if targets and targets[0]["health"] != "unknown" else None
+
+    def alert(self, name, guest):
+        """The annotation of an alert of a guest, pending or firing."""
+        for alert in (self.ask("alerts") or {}).get("alerts", []):
+            if (alert["labels"]["alertname"], alert["labels"].get("guest")) == (name, guest):
+                return alert["annotations"]["summary"]
+        return None
+
+
+def samples(text):
+    """{series: value} of the text form; times in ns."""
+    pairs = (line.rsplit(" ", 1) for line in text.splitlines() if line and line[0] != "#")
+    return {series: int(decimal.Decimal(value) * (10**9 if "_seconds" in series else 1))
+            for series, value in pairs if value != "+Inf"}
+
+
+def of_vcpus(found):
+    """{(guest, vCPU): ns in all its states}"""
+    sums = collections.Counter()
+    for series, ns in found.items():
+        match = re.match(r'tracebraid_vcpu_seconds_total{guest="(.*)",vcpu="(\d+)"', series)
+        if match:
+            sums[match.groups()] += ns
+    return sums
+
+
+def check_counters(ctx, url):
+    """No counter goes back, and a vCPU's states grow by the time that was analyzed."""
+    until, files = "tracebraid_analyzed_until_seconds", "tracebraid_captures_total"
+
+    def scrapes():
+        first = samples(get(url))
+        ctx.wait_until(lambda: samples(get(url))[until] > first[until] + 10**9, "a second to be analyzed", timeout=60)
+        second = samples(get(url))
+        # Between two files of the recording is time that was not observed.
+        return (first, second) if first[files] == second[files] else None
+
+    first, second = ctx.wait_until(scrapes, "two scrapes of one file", timeout=60)
+    for series, value in first.items():
+        if "_total" in series or "_bucket" in series:
+            ctx.check(second[series] >= value, f"{series} goes back from {value} to {second[series]}")
+    before, after = of_vcpus(first), of_vcpus(second)
+    ctx.equal({name for name, _ in after}, {"alpha", "beta"}, "the guests")
+    for vcpu, ns in before.items():
+        ctx.equal(after[vcpu] - ns, second[until] - first[until], f"growth of the states of {vcpu}")
+
+
+def check_dashboard(ctx, server):
+    """Each query of the dashboard is valid, and finds what there is."""
+    board = json.loads((host.ROOT / "packages/prometheus/tracebraid-dashboard.json").read_text())
+    names = set(server.ask("label/__name__/values"))
+    empty = []
+    for panel in board["panels"]:
+        for target in panel["targets"]:
+            query = target["expr"].replace("$__rate_interval", "10s").replace("$instance", ".*").replace("$guest", ".*")
+            ctx.check("$" not in query, f"a variable is not known: {query}")
+            now = time.time()
+            answer = server.ask("query_range", query=query, start=now - 10, end=now, step=1)
+            ctx.check(answer is not None, f"{panel['title']}: not a valid query: {query}")
+            (metric,) = re.findall(r"tracebraid_\w+", query)
+            ctx.check(metric in names or metric in MAY_LACK, f"{panel['title']}: no metric {metric}")
+            if not answer["result"]:
+                empty.append(query)
+    for query in empty:
+        ctx.check(any(metric in query for metric in MAY_LACK) or "throttled" in query, f"nothing found by {query}")
+
+
+# On a host without KVM there are no exits; without quotas nothing is throttled.
+MAY_LACK = ("tracebraid_throttled_seconds_total", "tracebraid_exits_total", "tracebraid_exit_seconds_total")
+
+
+TAKEN = 'rate(tracebraid_stolen_seconds_total{guest="alpha",culprit_class="guest",culprit="beta"}[10s]) > 0'
+
+
+@case("prometheus", usual=("6.12",), needs=NEEDS)
+def prometheus(ctx):
+    """Debian's Prometheus scrapes watch, its alert names who takes a guest's CPU, and the dashboard's queries work."""
+    alpha, beta = ctx.guest("alpha"), ctx.guest("beta")
+    boot_all([alpha, beta])
+    for guest in (alpha, beta):
+        load(guest)
+    put_on(min(os.sched_getaffinity(0)), alpha, beta)
+    target = f"127.0.0.1:{free_port()}"
+    agent = ctx.agent("watch", "--listen", target, "-r", alpha.shm, "-r", beta.shm, "-e", "sched", "exits > 1000000000k/s")
+    server = Prometheus(ctx, target)
+    load_of = [busy(guest) for guest in (alpha, beta)]
+    ctx.wait_until(server.target, "a scrape", timeout=60)
+    # Threads of a loaded machine may take more than beta: the alert names whoever took most.
+    alert = ctx.wait_until(lambda: server.alert("TracebraidGuestStolen", "alpha"), "an alert", timeout=120)
+    print(f"     {alert}")
+    named = re.fullmatch(r"alpha: a vCPU was stolen for [\d.]+% of the last minute, most of that by (.+)", alert)
+    ctx.check(named and named[1] != "nobody known", f"the alert's text: {alert}")
+    ctx.wait_until(lambda: (server.ask("query", query=TAKEN) or {}).get("result"), "time that beta took", timeout=60)
+    scraped = ctx.wait_until(server.target, "its target")
+    ctx.equal((scraped["health"], scraped["lastError"]), ("up", ""), "the target")
+    (ctx.dir / "metrics").write_text(get(f"http://{target}/metrics"))
+    with open(ctx.dir / "metrics", encoding="utf-8") as text:
+        checked = subprocess.run(["promtool", "check", "metrics"], stdin=text, capture_output=True, text=True, check=False)
+    ctx.equal((checked.returncode, checked.stdout + checked.stderr), (0, ""), "promtool check metrics")
+    ctx.run("promtool", "test", "rules", host.ROOT / "tests/service/rules_test.yml")
+    check_counters(ctx, f"http://{target}/metrics")
+    check_dashboard(ctx, server)
+    for one in load_of:
+        one.kill()
+    ctx.equal(agent.stop(timeout=60), 0, "status of watch")
