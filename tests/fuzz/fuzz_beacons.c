@@ -138,7 +138,8 @@ static void begin(u8 how)
 		vm.bytes = mmap(NULL, AREA, PROT_READ | PROT_WRITE,
 				MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 		vm.memory = (struct braid_vm_memory){
-			.pid = getpid(), .pidfd = eventfd(0, EFD_CLOEXEC), .page_bytes = PAGE,
+			.pid = getpid(), .core = -1, .pidfd = eventfd(0, EFD_CLOEXEC),
+			.page_bytes = PAGE,
 			.pagemap = memfd_create("pagemap", MFD_CLOEXEC), .mappings = vm.mappings,
 		};
 		MUST(vm.bytes != MAP_FAILED && vm.memory.pidfd >= 0 && vm.memory.pagemap >= 0);
