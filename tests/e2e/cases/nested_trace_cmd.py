@@ -24,7 +24,8 @@ def record_by_trace_cmd(rig):
     """Has trace-cmd record the host with its guests; returns the files, the host's first."""
     for guest in rig.guests:
         guest.run(load_modules(VSOCK_GUEST))
-        agent = guest.bg("cd /tmp && exec env LD_LIBRARY_PATH=/data trace-cmd agent --debug")
+        settings = "LD_LIBRARY_PATH=/data LD_PRELOAD=/bin/keep_freed"
+        agent = guest.bg(f"cd /tmp && exec env {settings} trace-cmd agent --debug")
         # It prints that it listens into a buffer.
         guest.run(f"until ls -l /proc/{agent.pid}/fd | grep -q socket; do usleep 50000; done")
     inside = [word for guest, cid in zip(rig.guests, CIDS)

@@ -6,7 +6,7 @@ import shlex
 import subprocess
 import time
 
-from host import need_program
+import host
 from nested import judge
 from nested.machine import VIRTIO_MODULES, InnerGuest, KvmHost
 
@@ -55,11 +55,12 @@ class Rig:
         """The host, not started. With vsock it and the guests have trace-cmd and the modules."""
         if not vsock:
             return KvmHost(self.ctx, NAMES, self.ctx.initrd())
-        program = need_program("trace-cmd", "trace-cmd")
+        program = host.need_program("trace-cmd", "trace-cmd")
         modules = filter(None, map(self.ctx.kernel_module, VSOCK_GUEST))
         # Threads of trace-cmd load it when they end.
         libgcc = self.ctx.run("gcc", "-print-file-name=libgcc_s.so.1").stdout.strip()
-        inner = self.ctx.initrd(program, libgcc, *modules)
+        keep_freed = host.build_program("keep_freed", "-shared", "-fPIC", "-nostdlib")
+        inner = self.ctx.initrd(program, libgcc, keep_freed, *modules)
         return KvmHost(self.ctx, NAMES, inner, VSOCK_HOST, {"/bin/trace-cmd": program})
 
     def say(self, text):
