@@ -59,8 +59,8 @@ int braid_capture_create_queued(struct braid_capture_writer **out, const char *p
 /**
  * braid_capture_create_history - a capture without a file
  * @out: set on success
- * @brief: files follow each other without a gap: the last samples are kept; no names and notes, of
- *	which each file gets its own
+ * @brief: files follow each other without a gap: the last samples are kept; no names, which each file
+ *	gets again, and no notes, which are in the file of their time
  *
  * Chunks with time, names and notes are kept, within bounds, for braid_capture_replay(); others are
  * discarded. braid_capture_tee() writes them to files. Fails only without memory.
@@ -211,7 +211,7 @@ static inline bool braid_view_take(const struct braid_chunk_view *view, u32 *at,
 int braid_capture_open(struct braid_capture_reader **out, const char *path,
 		       struct braid_chunk_file *head);
 
-/* What a recorder tells a process that follows its capture; of several, the last one applies. */
+/* Sent by a recorder to a process that follows its capture. Of several, the last one applies. */
 struct braid_capture_mark {
 	u64 file;		/* of a recording of several: its number, from 0 */
 	u64 bytes;		/* of the capture, that may be read: whole chunks */

@@ -59,7 +59,7 @@ struct history {
 	size_t nr;
 	size_t capacity;
 	u64 bytes;
-	bool brief;			/* files follow each other: names and notes are not kept */
+	bool brief;			/* files follow each other: no names and notes are kept */
 	u64 random;
 	struct braid_capture_writer *also;	/* a file that is written to also, or NULL */
 	int also_error;				/* of a write to it: it gets no more */

@@ -134,7 +134,7 @@ static const struct braid_option options[] = {
 		     o.rotate),
 	  "record into a sequence of files, named after -o FILE: FILE-1.braid, FILE-2.braid... A new one "
 	  "begins when the last one has SIZE bytes (64M, 1G) or is TIME old (30s, 10m), when a guest comes "
-	  "or goes, and on SIGUSR1. Each is a complete capture; read together they are one. With --all "
+	  "or goes (once in 8 s at most), and on SIGUSR1. Each is a complete capture; read together they are one. With --all "
 	  "the recording goes on when all guests are gone. The host kernel's symbols are in files of 64M and more" },
 	{ 0, "keep", "NUMBER", BRAID_COUNT(RECORD, o.rotate.keep),
 	  "with --rotate: remove older files than the newest NUMBER, also those of earlier recordings with "

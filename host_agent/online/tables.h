@@ -12,7 +12,7 @@ struct braid_online_table {
 };
 
 /**
- * braid_online_guest_of - a guest by its name, new if there is none
+ * braid_online_guest_of - find a guest by its name, or add it
  * @t: the guests
  * @name: of a stream
  * @max: guests
@@ -40,7 +40,7 @@ int braid_online_vcpus(struct braid_online_guest *g, size_t nr);
 int braid_online_add(struct braid_online_rows *rows, u32 max, u64 key, const char *name, u64 ns,
 		     s64 now_ns);
 
-/** braid_online_of_key - the row of a key that has one name only; NULL: there is none */
+/** braid_online_of_key - find the first row with a key. Return: NULL: not found */
 struct braid_online_row *braid_online_of_key(const struct braid_online_rows *rows, u64 key);
 
 /** braid_online_add_to - add to a row; as braid_online_add() */

@@ -181,8 +181,9 @@ struct braid_record_rotation {
 	u32 number;			/* in that name */
 	u64 began_ns;
 	bool counted;			/* its first turn was; then: */
-	u32 nr_streams;			/* that there were, and those of them that had ended */
-	u32 nr_ended;
+	u32 nr_streams;			/* that there were, and those of them that went on */
+	u32 nr_live;
+	u64 changed_ns;			/* when that was last the reason for a file; 0: never */
 	u64 stop_ns;			/* it ends once it has all of before; 0: not yet */
 	bool asked;			/* by a request */
 	u32 nr_files;			/* that were begun ... */

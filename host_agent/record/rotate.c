@@ -21,7 +21,8 @@
 
 #define SUFFIX		".braid"
 #define COMPLETE_NS	1000000000ULL	/* a guest whose events come later than that is late */
-#define APART_NS	1000000000ULL	/* guests that come and go are no reason oftener */
+#define APART_NS	1000000000ULL	/* a file is at least so long if a guest comes or goes ... */
+#define CHANGES_NS	8000000000ULL	/* ... which is no reason oftener: a guest could repeat it */
 #define NUMBERS_MOST	1000000000ULL
 
 /* FILE without its suffix. */
@@ -118,33 +119,36 @@ int braid_record_begin_rotation(struct braid_recording *r)
 	return err ? err : braid_capture_tee(r->sink.capture, r->rotation.out);
 }
 
-/* How many streams there were, and how many of them have ended. */
-static void rotate_count(const struct braid_recording *r, u32 *nr_streams, u32 *nr_ended)
+/* How many streams there were, and how many of them go on. */
+static void rotate_count(const struct braid_recording *r, u32 *nr_streams, u32 *nr_live)
 {
 	struct braid_region_status status;
 	size_t k;
 
 	*nr_streams = r->sink.next_stream;
-	*nr_ended = r->vms ? ~braid_vm_sources_number(r->vms) : 0;
+	*nr_live = r->vms ? braid_vm_sources_number(r->vms) : 0;
 	for (k = 0; k < r->nr_guests; k++) {
 		status = braid_region_source_status(r->guests[k].source);
-		*nr_ended += status.nr_streams - (status.phase == BRAID_PHASE_RECORDING);
+		*nr_live += status.phase == BRAID_PHASE_RECORDING;
 	}
 }
 
-static bool rotate_is_due(const struct braid_recording *r)
+static bool rotate_is_due(struct braid_recording *r)
 {
-	const struct braid_record_rotation *x = &r->rotation;
-	u64 age_ns = braid_host_clock_ns() - x->began_ns;
-	u32 nr_streams, nr_ended;
+	struct braid_record_rotation *x = &r->rotation;
+	u64 now_ns = braid_host_clock_ns(), age_ns = now_ns - x->began_ns;
+	u32 nr_streams, nr_live;
 
 	if (x->asked || braid_capture_bytes(x->out) >= r->o.rotate.bytes ||
 	    (r->o.rotate.seconds > 0 && age_ns >= r->o.rotate.seconds * 1e9))
 		return true;
-	if (age_ns < APART_NS)
+	if (age_ns < APART_NS || (x->changed_ns && now_ns - x->changed_ns < CHANGES_NS))
 		return false;
-	rotate_count(r, &nr_streams, &nr_ended);
-	return nr_streams != x->nr_streams || nr_ended != x->nr_ended;
+	rotate_count(r, &nr_streams, &nr_live);
+	if (nr_streams == x->nr_streams && nr_live == x->nr_live)
+		return false;
+	x->changed_ns = now_ns;
+	return true;
 }
 
 static bool rotate_waits(const struct braid_recording *r)
@@ -239,7 +243,7 @@ int braid_record_poll_rotation(struct braid_recording *r)
 		return err ? err : -EIO;
 	}
 	if (!x->counted) {
-		rotate_count(r, &x->nr_streams, &x->nr_ended);
+		rotate_count(r, &x->nr_streams, &x->nr_live);
 		rotate_remove_old(r);
 	}
 	x->counted = true;

@@ -126,8 +126,8 @@ static bool setup_is_named(const struct braid_recording *r, const char *name)
 }
 
 /*
- * Names distinguish streams: of two guests that were found with one name, the later is told apart
- * by its VMM. Return: false: it has none that runs, and is left out.
+ * Streams are distinguished by name. If two guests are found with the same name, the process number
+ * of its VMM is added to that of the second. Return: false: it has no running VMM, and is left out.
  */
 static bool setup_name_found(const struct braid_recording *r, struct braid_record_guest *guest,
 			     pid_t pid)
@@ -142,7 +142,7 @@ static bool setup_name_found(const struct braid_recording *r, struct braid_recor
 		if (!setup_is_named(r, name))
 			return true;
 	}
-	braid_record_say(r, NULL, "left out: another guest has the name of %s; use -r %s,name=NAME",
+	braid_record_say(r, NULL, "left out: another guest has the same name as %s; use -r %s,name=NAME",
 			 guest->path, guest->path);
 	return false;
 }

@@ -41,7 +41,7 @@ u32 braid_analyst_number(const char *name)
 	return sscanf(name, "window-%u.braid%n", &number, &n) == 1 && n && !name[n] ? number : 0;
 }
 
-/* The first file after a number; 0: there is none. */
+/* The number of the first file after @number; 0: no such file. */
 static u32 analyst_after(const char *directory, u32 number)
 {
 	DIR *dir = opendir(directory);
@@ -75,14 +75,13 @@ static void analyst_open(struct analyst *a)
 /* Takes what there is, for a bounded time. A file that fails is counted, and left. */
 static void analyst_follow(struct analyst *a)
 {
-	bool later = analyst_after(a->o->directory, a->number);
 	int ret = 1;
 	u32 k;
 
 	for (k = 0; k < AT_ONCE && ret == 1; k++)
 		ret = braid_online_turn(a->online, false);
 	/* Its recorder was killed: there is no end. */
-	if (!ret && later)
+	if (!ret && analyst_after(a->o->directory, a->number))
 		ret = braid_online_turn(a->online, true);
 	if (ret == BRAID_ONLINE_END || ret < 0)
 		a->follows = false;

@@ -7,7 +7,7 @@
  *   file.
  * - It learns of the recording from the files alone. One that it was too slow for is gone, and
  *   counted.
- * - What it says to the service are lines about what fired, and that it is alive.
+ * - It sends the service a line for each rule that fires, and regularly that it is alive.
  */
 #ifndef BRAID_SERVE_ANALYST_H
 #define BRAID_SERVE_ANALYST_H
@@ -55,7 +55,7 @@ struct braid_analyst_options {
  */
 int braid_analyst_run(const struct braid_analyst_options *o);
 
-/** braid_analyst_number - the number of a recording's file by its name; 0: it is none */
+/** braid_analyst_number - parse the number in the name of a recording's file. Return: 0: another file */
 u32 braid_analyst_number(const char *name);
 
 #endif /* BRAID_SERVE_ANALYST_H */

@@ -183,6 +183,8 @@ static int conf_take(struct braid_conf *conf, const char *section, const char *n
 			break;
 	if (k == NR_KEYS)
 		return conf_unknown(section, bytes, name);
+	if (section[bytes] && strcmp(conf_keys[k].section, "watch"))
+		return braid_fail(-EINVAL, "[%s]: only [watch] can have a pattern of guests", section);
 	if (conf_keys[k].take)
 		return conf_keys[k].take((char *)conf + conf_keys[k].at, value);
 	if (!strcmp(name, "listen"))
@@ -222,7 +224,7 @@ int braid_conf_parse(struct braid_conf *conf, const char *text, const char *name
 
 	braid_conf_default(conf);
 	line = ini_parse_string(text, conf_handle, &r);
-	/* A line that is none precedes what comes after it. */
+	/* The first invalid line is reported, whether the library or a setting refused it. */
 	if (line > 0 && (!r.err || line < r.line))
 		r.err = braid_fail(-EINVAL, "%s:%d: not a valid line; expected '[section]' or 'setting = value'",
 				   name, line);

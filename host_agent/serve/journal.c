@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Datagrams to the service manager and the journal. */
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -16,7 +17,7 @@ static int journal_fd = -1;
 static void (*journal_print)(const char *line);
 static struct journal_address {
 	struct sockaddr_un to;
-	socklen_t bytes;	/* 0: there is none */
+	socklen_t bytes;	/* 0: no address */
 } journal_manager, journal_log;
 
 static void journal_set(struct journal_address *a, const char *path)
@@ -64,13 +65,16 @@ void braid_journal_notify(const char *state)
 void braid_journal_say(int priority, const char *line, const char *fields)
 {
 	struct braid_text t = { 0 };
+	char message[1024];
 
 	if (!journal_log.bytes) {
 		journal_print(line);
 		return;
 	}
-	braid_text_printf(&t, "MESSAGE=%s\nPRIORITY=%d\nSYSLOG_IDENTIFIER=tracebraid\n%s", line,
-			  priority, fields ? fields : "");
+	snprintf(message, sizeof(message), "%s", line);
+	braid_text_clean(message);	/* a line feed would begin another field */
+	braid_text_printf(&t, "MESSAGE=%s\nPRIORITY=%d\nSYSLOG_IDENTIFIER=tracebraid\n%s",
+			  message, priority, fields ? fields : "");
 	if (!t.failed)
 		journal_send(&journal_log, t.data, t.bytes);
 	braid_text_free(&t);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the service manager is told, and the journal: datagrams, without a library. */
+/* Datagrams to the service manager and to the journal, as sd_notify(3) and sd_journal_send(3). */
 #ifndef BRAID_SERVE_JOURNAL_H
 #define BRAID_SERVE_JOURNAL_H
 

@@ -389,8 +389,16 @@ static u64 rule_took(const struct rule_copy *since, const struct braid_online_ro
 
 	for (k = 0; k < since->nr; k++)
 		if (since->rows[k].key == row->key && !strcmp(since->rows[k].name, row->name))
-			return row->ns - since->rows[k].ns;
-	return row->ns;
+			break;
+	/* A row that was dropped, and is there again, has begun anew. */
+	return k < since->nr && since->rows[k].ns <= row->ns ? row->ns - since->rows[k].ns :
+							      row->ns;
+}
+
+/* The last row of a copy is of the others. */
+static u64 rule_others_took(const struct rule_copy *since, const struct braid_online_row *row)
+{
+	return row->ns - (since->rows ? since->rows[since->nr].ns : 0);
 }
 
 /* A culprit as a sentence names it; its own guest's other vCPUs may be one. */
@@ -424,15 +432,19 @@ static void rule_blame(const struct braid_rule_state *s, const struct braid_onli
 		const struct braid_online_row *row;
 		u64 ns;
 	} most[CULPRITS + 1] = { 0 };
-	u64 total = g->culprits.others.ns - (since->rows ? since->rows[since->nr].ns : 0), ns;
+	u64 total = 0, ns;
 	size_t k, n;
 
-	for (k = 0; k < g->culprits.nr; k++) {
-		ns = rule_took(since, &g->culprits.items[k]);
+	/* The others are those beyond the limit of rows: together they may have taken most. */
+	for (k = 0; k <= g->culprits.nr; k++) {
+		const struct braid_online_row *row = k < g->culprits.nr ? &g->culprits.items[k] :
+									 &g->culprits.others;
+
+		ns = k < g->culprits.nr ? rule_took(since, row) : rule_others_took(since, row);
 		total += ns;
 		for (n = CULPRITS; n && most[n - 1].ns < ns; n--)
 			most[n] = most[n - 1];
-		most[n].row = &g->culprits.items[k];
+		most[n].row = row;
 		most[n].ns = ns;
 	}
 	for (n = 0; n < CULPRITS && most[n].ns * 100 > total; n++)

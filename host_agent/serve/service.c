@@ -25,8 +25,9 @@
 #include "host_agent/util/error.h"
 #include "host_agent/util/monotonic.h"
 
-#define KEPT_FILES	"2"	/* each of half a window, and the one that is written */
-#define WORDS		2048u
+#define KEPT_FILES	"3"	/* two of half a window each, and the one that is written */
+#define WORDS		2048u	/* of the recorder's command ... */
+#define OTHER_WORDS	16u	/* ... that name no guest */
 #define TICK_MS		250
 #define RESTART_NS	1000000000ULL	/* the first wait; the next ones are longer ... */
 #define RESTART_MOST_NS	60000000000ULL
@@ -90,17 +91,19 @@ static void service_began(struct service_child *c)
 	c->began_ns = braid_monotonic_ns();
 }
 
-/* The words of one setting, "web1 web2", each after an option. Return: the number of @words then. */
-static size_t service_add_words(const char **words, size_t nr, const char *option, char *list)
+/* Appends the words of one setting, "web1 web2", each after an option. 0 or -E2BIG with braid_fail(). */
+static int service_add_words(const char **words, size_t *nr, const char *option, char *list)
 {
 	char *word, *rest = NULL;
 
-	for (word = strtok_r(list, " \t", &rest); word && nr + 2 < WORDS;
-	     word = strtok_r(NULL, " \t", &rest)) {
-		words[nr++] = option;
-		words[nr++] = word;
+	for (word = strtok_r(list, " \t", &rest); word; word = strtok_r(NULL, " \t", &rest)) {
+		if (*nr + 2 >= WORDS)
+			return braid_fail(-E2BIG, "more than %u guests are named; without 'guests' all are recorded",
+					  (WORDS - OTHER_WORDS) / 2);
+		words[(*nr)++] = option;
+		words[(*nr)++] = word;
 	}
-	return nr;
+	return 0;
 }
 
 static int service_start_recorder(struct service *s)
@@ -112,7 +115,7 @@ static int service_start_recorder(struct service *s)
 		"tracebraid", "record", "-q", "--keep=" KEPT_FILES, rotate, "-o", file,
 	};
 	size_t nr = 7;
-	int err;
+	int err = 0;
 
 	snprintf(file, sizeof(file), "%s/window.braid", s->o->directory);
 	snprintf(rotate, sizeof(rotate), "--rotate=%lluK,%.3fs",
@@ -127,11 +130,12 @@ static int service_start_recorder(struct service *s)
 		words[nr++] = conf->events;
 	}
 	if (*guests)
-		nr = service_add_words(words, nr, "-r", guests);
+		err = service_add_words(words, &nr, "-r", guests);
 	else
 		words[nr++] = "--all";
 	words[nr] = NULL;
-	err = braid_program_start(&s->recorder, s->o->program, words, -1, -1);
+	if (!err)
+		err = braid_program_start(&s->recorder, s->o->program, words, -1, -1);
 	if (!err)
 		service_began(&s->of_recorder);
 	return err;

@@ -233,7 +233,7 @@ static int snapshot_by_name(const void *a, const void *b)
 		      ((const struct snapshot_folder *)b)->name);
 }
 
-/* Calls for each file of a folder. */
+/* The size of a folder's files; @remove: they are removed, and the folder. */
 static u64 snapshot_size(const char *path, bool remove)
 {
 	DIR *dir = opendir(path);
@@ -262,6 +262,7 @@ static void snapshot_prune(const struct braid_conf *conf)
 	DIR *dir = opendir(conf->directory);
 	struct snapshot_folder *all = NULL, one;
 	size_t nr = 0, capacity = 0, k;
+	time_t now = time(NULL);
 	struct dirent *entry;
 	char path[FOLDER_BYTES + 1];
 	struct stat st;
@@ -285,8 +286,9 @@ static void snapshot_prune(const struct braid_conf *conf)
 	if (nr)
 		qsort(all, nr, sizeof(*all), snapshot_by_name);
 	for (k = 0; k + 1 < nr; k++) {
-		bool old = conf->max_age_ns &&
-			   (u64)(time(NULL) - all[k].at) > conf->max_age_ns / 1000000000;
+		/* One of the future was taken before the clock was set back. */
+		bool old = conf->max_age_ns && now > all[k].at &&
+			   (u64)(now - all[k].at) > conf->max_age_ns / 1000000000;
 
 		if (!old && (!conf->max_bytes || bytes <= conf->max_bytes))
 			break;
@@ -313,6 +315,7 @@ int braid_snapshot_take(const struct braid_snapshot *s)
 {
 	char folder[FOLDER_BYTES] = "", name[NAME_BYTES], failure[1024];
 	int last = 0, err = 0, hook_err;
+	bool made = false;
 
 	if (*s->conf->directory) {
 		snapshot_name(s, name);
@@ -321,6 +324,7 @@ int braid_snapshot_take(const struct braid_snapshot *s)
 		err = last < 0 ? last : 0;
 		if (!err && mkdir(folder, 0750))
 			err = braid_fail(-errno, "%s: %s", folder, strerror(errno));
+		made = !err;
 		if (!err)
 			err = snapshot_copy_all(s, last, folder);
 		if (!err)
@@ -329,7 +333,8 @@ int braid_snapshot_take(const struct braid_snapshot *s)
 			snapshot_analyze(s, last, folder);
 		if (err) {
 			snprintf(failure, sizeof(failure), "%s", braid_failure());
-			snapshot_size(folder, true);	/* half a snapshot is none */
+			if (made)	/* half a snapshot is not kept */
+				snapshot_size(folder, true);
 			*folder = 0;
 		}
 		snapshot_prune(s->conf);

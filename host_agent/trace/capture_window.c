@@ -120,17 +120,28 @@ static int by_times(const void *a, const void *b)
 	       braid_compare(x, y);
 }
 
-/* Copies of a capture are one recording. Return: 0 or -ENOMEM. */
-static int find_copies(struct braid_source *source)
+/* Pointers to all windows, in an order; free(). NULL: no memory. */
+static struct braid_window **capture_window_sort(struct braid_source *source,
+						 int (*compare)(const void *a, const void *b))
 {
 	struct braid_window **all = calloc(source->nr_windows + 1, sizeof(struct braid_window *));
 	size_t k;
 
+	for (k = 0; all && k < source->nr_windows; k++)
+		all[k] = &source->windows[k];
+	if (all)
+		qsort(all, source->nr_windows, sizeof(*all), compare);
+	return all;
+}
+
+/* Copies of a capture are one recording. Return: 0 or -ENOMEM. */
+static int find_copies(struct braid_source *source)
+{
+	struct braid_window **all = capture_window_sort(source, by_times);
+	size_t k;
+
 	if (!all)
 		return -ENOMEM;
-	for (k = 0; k < source->nr_windows; k++)
-		all[k] = &source->windows[k];
-	qsort(all, source->nr_windows, sizeof(*all), by_times);
 	for (k = 1; k < source->nr_windows; k++)
 		all[k]->again = all[k]->start_ns == all[k - 1]->start_ns &&
 				all[k]->stop_ns == all[k - 1]->stop_ns;
@@ -150,14 +161,11 @@ static int capture_window_by_stop(const void *a, const void *b)
  */
 static int capture_window_join(struct braid_source *source)
 {
-	struct braid_window **all = calloc(source->nr_windows + 1, sizeof(struct braid_window *));
+	struct braid_window **all = capture_window_sort(source, capture_window_by_stop);
 	size_t k;
 
 	if (!all)
 		return -ENOMEM;
-	for (k = 0; k < source->nr_windows; k++)
-		all[k] = &source->windows[k];
-	qsort(all, source->nr_windows, sizeof(*all), capture_window_by_stop);
 	for (k = 0; k < source->nr_windows; k++) {
 		struct braid_window *window = &source->windows[k], **former;
 		struct braid_window wanted = { .stop_ns = window->start_ns - window->after_ns };

@@ -59,6 +59,7 @@ static void names_the_line(void)
 {
 	refuses("[record]\n\nevents = a\nwindw = 4M\n", "c:4: unknown setting 'windw' in [record]; did you mean 'window'?");
 	refuses("[recrd]\nevents = a\n", "c:2: unknown section [recrd]; did you mean [record]?");
+	refuses("[record web*]\nevents = a\n", "c:2: [record web*]: only [watch] can have a pattern");
 	refuses("events = a\n", "c:1: 'events' is not in a section");
 	refuses("[record]\nno value\n", "c:2: not a valid line");
 	refuses("[record]\nwindow = 1M\n", "c:2: '1M': expected at least 2M");

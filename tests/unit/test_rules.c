@@ -83,6 +83,21 @@ static void stolen_over_a_time(void)
 	CHECK(strstr(why, "web1/vCPU 1 was stolen"));
 }
 
+/* Culprits beyond the limit of rows took most; a row that was dropped has begun anew. */
+static void others_and_new_rows(void)
+{
+	watch("stolen > 20% for 1s", "*");
+	culprits[0].ns = 900 * MS;
+	pass(2000, 0, 0);
+	culprits[0].ns = 0;
+	guest.culprits.others.ns = 10000 * MS;
+	pass(3000, 0, 40);
+	CHECK_EQ(fired, 1);
+	CHECK(strstr(why, "; taken by others ("));
+	CHECK(strstr(why, "db1 ("));
+	guest.culprits.others.ns = 0;
+}
+
 /* A vCPU's, not all of them together. */
 static void of_one_vcpu(void)
 {
@@ -204,6 +219,7 @@ int main(void)
 {
 	RUN(conditions);
 	RUN(stolen_over_a_time);
+	RUN(others_and_new_rows);
 	RUN(of_one_vcpu);
 	RUN(of_other_guests);
 	RUN(a_time_without_marks);

@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import re
+import signal
 import socket
 import subprocess
 import time
@@ -48,6 +49,11 @@ def watch(ctx):
     agent = ctx.agent("watch", "--json", "-r", alpha.shm, "-r", beta.shm, "-e", "sched", "-g", "alpha",
                       "--snapshots", folder, "--exec", hook, "stolen > 20% for 500ms")
     agent.wait_line("watching; until Ctrl-C", timeout=60)
+    # A file has just begun: the snapshot has what precedes it, too.
+    (recorder,) = pathlib.Path(f"/proc/{agent.pid}/task/{agent.pid}/children").read_text(encoding="utf-8").split()[:1]
+    window = pathlib.Path(pathlib.Path(f"/proc/{recorder}/cmdline").read_bytes().split(b"-o\0")[1].split(b"\0")[0].decode())
+    os.kill(int(recorder), signal.SIGUSR1)
+    ctx.wait_until(lambda: len(list(window.parent.glob("window-*.braid"))) > 1, "another file of the recording")
     load_of = [busy(guest) for guest in (alpha, beta)]
 
     def fired():
@@ -66,6 +72,7 @@ def watch(ctx):
               f"the hook's arguments: {(ctx.dir / 'hooked').read_text()}")
     ctx.equal((snapshot / "why.txt").read_text(), line["why"] + "\n", "why.txt")
     captures = sorted(snapshot.glob("*.braid"), key=lambda path: int(path.stem))
+    ctx.check(len(captures) >= 2, f"the snapshot has {captures}")
     for capture in captures:
         check_accounts(ctx, capture)
     stolen = json.loads(ctx.run_agent("analyze", "steal", "--by", "guest", "--json", *captures).stdout)
