@@ -59,8 +59,8 @@ int braid_capture_create_queued(struct braid_capture_writer **out, const char *p
 /**
  * braid_capture_create_history - a capture without a file
  * @out: set on success
- * @brief: files follow each other without a gap: the last samples are kept; no names, which each file
- *	gets again, and no notes, which are in the file of their time
+ * @brief: files follow each other without a gap: the last samples are kept; no names, which each
+ *	file gets again, and no notes, which are in the file of their time
  *
  * Chunks with time, names and notes are kept, within bounds, for braid_capture_replay(); others are
  * discarded. braid_capture_tee() writes them to files. Fails only without memory.

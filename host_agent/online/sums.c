@@ -157,7 +157,7 @@ static void publish_guest(struct braid_online_guest *g, const struct braid_state
 	g->states |= states_of(s, stream);
 	if (stream->kind != BRAID_STREAM_GUEST)
 		return;
-	/* A guest that has gone is not silent. A stream that was only stopped goes on in the next file. */
+	/* A guest that has gone is not silent. One that was only stopped is in the next file. */
 	g->driver = !stream->end_reason || stream->end_reason == BRAID_END_STOPPED;
 	g->clock = stream->clock.kind;
 	g->bound_ns = stream->bound_ns;

@@ -21,8 +21,8 @@
 
 #define SUFFIX		".braid"
 #define COMPLETE_NS	1000000000ULL	/* a guest whose events come later than that is late */
-#define APART_NS	1000000000ULL	/* a file is at least so long if a guest comes or goes ... */
-#define CHANGES_NS	8000000000ULL	/* ... which is no reason oftener: a guest could repeat it */
+#define APART_NS	1000000000ULL	/* the least, if a guest comes or goes, ... */
+#define CHANGES_NS	8000000000ULL	/* ... which is a reason no oftener than that */
 #define NUMBERS_MOST	1000000000ULL
 
 /* FILE without its suffix. */

@@ -55,7 +55,7 @@ struct braid_analyst_options {
  */
 int braid_analyst_run(const struct braid_analyst_options *o);
 
-/** braid_analyst_number - parse the number in the name of a recording's file. Return: 0: another file */
+/** braid_analyst_number - parse the number in a file's name. Return: 0: another kind of file */
 u32 braid_analyst_number(const char *name);
 
 #endif /* BRAID_SERVE_ANALYST_H */

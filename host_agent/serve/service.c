@@ -354,7 +354,7 @@ static void service_take_signals(struct service *s)
 	}
 }
 
-/* The recorder has failed. A service tries again; a command does not, if nothing is recorded yet. */
+/* The recorder has failed. A command, unlike a service, ends if nothing is recorded yet. */
 static void service_recorder_failed(struct service *s)
 {
 	if (s->o->path || s->records) {
