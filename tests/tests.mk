@@ -196,14 +196,25 @@ check-library:
 library-run: agent library $(B)/make_big_capture $(B)/live_region
 	@CC="$(CC)" tests/library/run.sh
 
-# The service under systemd, in a container.
+# The service under the systemd of each release, in a container. There programs load this machine's libraries.
+OWN		:= /usr/lib/tracebraid-test
+LINK_OWN	:= -Wl,--disable-new-dtags,-rpath,$(OWN),--dynamic-linker=$(OWN)/loader
 .PHONY: check-service service-run
 check-service:
 	@tests/packages.sh build service
 	@$(MAKE) -j$(NPROC) service-run
 
-service-run: agent library $(B)/live_region
-	@tests/service/run.sh
+service-run: agent library $(B)/service/tracebraid $(B)/service/live_region
+	@for release in $(RELEASES); do \
+		echo "$$release: service" && tests/service/run.sh $$release || exit 1; done
+
+LIVE_REGION_OBJS := $(addprefix $(B)/obj/tests/,lint/live_region.o unit/fake_guest.o) $(LIB_OBJS)
+$(B)/service/tracebraid: $(AGENT_OBJS)
+$(B)/service/live_region: $(LIVE_REGION_OBJS)
+$(B)/service/tracebraid $(B)/service/live_region:
+	$(call say,LINK,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) $(LINK_OWN) -o $@ $^ $(LIBS)
 
 .PHONY: check-html html-run
 check-html:

@@ -32,7 +32,7 @@ $(B)/make_big_capture: $(addprefix $(B)/obj/tests/,bench/make_big_capture.o benc
 	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $^ $(LIBS)
 
 # A live guest without a guest: build/live_region FILE NAME
-$(B)/live_region: $(addprefix $(B)/obj/tests/,lint/live_region.o unit/fake_guest.o) $(LIB_OBJS)
+$(B)/live_region: $(LIVE_REGION_OBJS)
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $^ $(LIBS)
 

@@ -1,8 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# The service under systemd: boots a minimal root of this release, with what `make install` has
-# installed, in a container, and runs inside.sh there.
+# The service under systemd: run.sh CODENAME. Boots a minimal root of a Debian release, with what
+# `make install` has installed, in a container, and runs inside.sh there.
 #
+# The programs are those of this machine, whatever the release: they were linked to load the libraries
+# of this machine, which are copied with them. So it is the release's systemd that is tested, not its
+# libraries (tests/installed.sh).
 # A container has process numbers of its own, so the host is not recorded there, but a guest that
 # tests/lint/live_region.c plays. It has no controllers of memory and CPU where this machine's are
 # of cgroup version 1. Needs root.
@@ -10,23 +13,22 @@ set -eu
 
 tree=$(CDPATH='' cd -- "$(dirname -- "$0")/../.." && pwd)
 cd "$tree"
-root=build/service/root console=build/service/console
-# shellcheck disable=SC1091 # the file of this machine
-codename=$(. /etc/os-release && echo "$VERSION_CODENAME")
-
-# The packages of the libraries that the agent was linked with.
-libraries=$(ldd build/tracebraid | sed -n 's/.* => \(\/[^ ]*\).*/\1/p' | xargs -n 1 readlink -f |
-	sed 'p; s|^/usr||' | xargs dpkg -S 2>/dev/null | cut -d : -f 1 | sort -u | tr '\n' ,)
-packages=${libraries}systemd,systemd-sysv
-id=$(echo "$packages" | sha256sum | cut -c 1-12)
-archive=$(tests/root.sh "$codename" "service-$id" minbase "$packages")
+codename=$1
+root=build/service/$codename/root console=build/service/$codename/console
+archive=$(tests/root.sh "$codename" service minbase systemd,systemd-sysv)
 
 rm -rf --one-file-system "$root"
 mkdir -p "$root"
 tar -C "$root" -xf "$archive" --exclude='./dev/*'
 make install DESTDIR="$tree/$root" PREFIX=/usr KREL=none >build/service/install.log 2>&1 ||
 	{ tail -5 build/service/install.log >&2; exit 1; }
-cp build/live_region tests/service/inside.sh "$root/root/"
+cp build/service/tracebraid "$root/usr/bin/"
+cp build/service/live_region tests/service/inside.sh "$root/root/"
+# Their program interpreter names the folder of the libraries.
+loader=$(readelf -lW build/service/tracebraid | sed -n 's/.*program interpreter: \(.*\)]/\1/p')
+mkdir -p "$root${loader%/*}"
+cp -L "$(readelf -lW build/tracebraid | sed -n 's/.*program interpreter: \(.*\)]/\1/p')" "$root$loader"
+ldd build/tracebraid | sed -n 's/.* => \(\/[^ ]*\).*/\1/p' | xargs -I FILE cp -L FILE "$root${loader%/*}/"
 
 # Type=exec: a oneshot would keep the boot from being finished.
 cat >"$root/etc/systemd/system/inside.service" <<'UNIT'
@@ -55,5 +57,5 @@ fail() {
 	exit 1
 }
 cat "$root/root/output" 2>/dev/null || { tail -20 "$console" >&2; fail "the container did not boot"; }
-[ "$(cat "$root/root/status" 2>/dev/null)" = 0 ] || fail "service"
+[ "$(cat "$root/root/status" 2>/dev/null)" = 0 ] || fail "service, $codename"
 rm -rf --one-file-system "$root"
