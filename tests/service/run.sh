@@ -3,9 +3,9 @@
 # The service under systemd: run.sh CODENAME. Boots a minimal root of a Debian release, with what
 # `make install` has installed, in a container, and runs inside.sh there.
 #
-# The programs are those of this machine, whatever the release: they were linked to load the libraries
-# of this machine, which are copied with them. So it is the release's systemd that is tested, not its
-# libraries (tests/installed.sh).
+# The programs are those of this machine, whatever the release: they were linked to load its
+# libraries, which are copied with them. So the release's systemd is tested, not its libraries
+# (tests/installed.sh).
 # A container has process numbers of its own, so the host is not recorded there, but a guest that
 # tests/lint/live_region.c plays. It has no controllers of memory and CPU where this machine's are
 # of cgroup version 1. Needs root.
@@ -25,10 +25,14 @@ make install DESTDIR="$tree/$root" PREFIX=/usr KREL=none >build/service/install.
 cp build/service/tracebraid "$root/usr/bin/"
 cp build/service/live_region tests/service/inside.sh "$root/root/"
 # Their program interpreter names the folder of the libraries.
-loader=$(readelf -lW build/service/tracebraid | sed -n 's/.*program interpreter: \(.*\)]/\1/p')
-mkdir -p "$root${loader%/*}"
-cp -L "$(readelf -lW build/tracebraid | sed -n 's/.*program interpreter: \(.*\)]/\1/p')" "$root$loader"
-ldd build/tracebraid | sed -n 's/.* => \(\/[^ ]*\).*/\1/p' | xargs -I FILE cp -L FILE "$root${loader%/*}/"
+interpreter() {
+	readelf -lW "$1" | sed -n 's/.*program interpreter: \(.*\)]/\1/p'
+}
+loader=$(interpreter build/service/tracebraid)
+own=$root${loader%/*}
+mkdir -p "$own"
+cp -L "$(interpreter build/tracebraid)" "$root$loader"
+ldd build/tracebraid | sed -n 's/.* => \(\/[^ ]*\).*/\1/p' | xargs cp -L -t "$own"
 
 # Type=exec: a oneshot would keep the boot from being finished.
 cat >"$root/etc/systemd/system/inside.service" <<'UNIT'
