@@ -76,6 +76,13 @@ static double value_at(const struct braid_clock_line *line, double x)
 	return line->offset_ns + line->slope * x;
 }
 
+/* Only the corners that it has. */
+static void copy_polygon(struct polygon *to, const struct polygon *from)
+{
+	to->nr = from->nr;
+	memcpy(to->corner, from->corner, from->nr * sizeof(*from->corner));
+}
+
 /*
  * Keeps what has sign * (offset + slope * x - limit) <= 0. The new corners are on edges between two
  * known corners, so that nearly parallel cuts are harmless.
@@ -83,9 +90,14 @@ static double value_at(const struct braid_clock_line *line, double x)
  */
 static bool clip(struct polygon *p, double x, double limit, double sign)
 {
-	struct polygon out = { 0 };
+	struct polygon out;
 	u32 k;
 
+	for (k = 0; k < p->nr && sign * (value_at(&p->corner[k], x) - limit) <= 0; k++)
+		;
+	if (p->nr && k == p->nr)	/* as with most samples: no corner is cut off */
+		return true;
+	out.nr = 0;
 	for (k = 0; k < p->nr; k++) {
 		const struct braid_clock_line *a = &p->corner[k], *b = &p->corner[(k + 1) % p->nr];
 		double da = sign * (value_at(a, x) - limit), db = sign * (value_at(b, x) - limit);
@@ -104,22 +116,23 @@ static bool clip(struct polygon *p, double x, double limit, double sign)
 	}
 	if (!out.nr)
 		return false;
-	*p = out;
+	copy_polygon(p, &out);
 	return true;
 }
 
 static bool cut_by_sample(struct builder *b, const struct braid_clock_sample *s)
 {
-	struct polygon before = b->set;
+	struct polygon before;
 	double x = seconds_since(b->clock, b->first.counter, s->counter);
 	s64 nominal = (s64)((u64)braid_clock_to_ns(&b->clock->nominal, s->counter) -
 			    (u64)b->first_nominal_ns);
 	double low = (double)(s64)(s->h1_ns - b->first_ns - nominal) - b->slack_ns;
 	double high = (double)(s64)(s->h2_ns - b->first_ns - nominal) + b->slack_ns;
 
+	copy_polygon(&before, &b->set);
 	if (clip(&b->set, x, low - TOUCH_NS, -1) && clip(&b->set, x, high + TOUCH_NS, 1))
 		return true;
-	b->set = before;
+	copy_polygon(&b->set, &before);
 	return false;
 }
 

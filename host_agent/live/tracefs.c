@@ -180,6 +180,18 @@ int braid_tracefs_source_poll(struct braid_tracefs_source *s)
 	return result;
 }
 
+u64 braid_tracefs_source_rest_ns(const struct braid_tracefs_source *s)
+{
+	u64 now_ns = braid_host_clock_ns(), ns = ~0ULL, left_ns;
+	u32 k;
+
+	for (k = 0; k < s->nr_cpus && !s->o.flight; k++) {
+		left_ns = s->cpus[k].read_due_ns > now_ns ? s->cpus[k].read_due_ns - now_ns : 0;
+		ns = left_ns < ns ? left_ns : ns;
+	}
+	return ns;
+}
+
 u64 braid_tracefs_source_complete(const struct braid_tracefs_source *s)
 {
 	u64 ns = BRAID_TAKEN_UNKNOWN;

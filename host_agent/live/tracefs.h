@@ -109,6 +109,13 @@ void braid_tracefs_source_off(struct braid_tracefs_source *s);
  */
 int braid_tracefs_source_poll(struct braid_tracefs_source *s);
 
+/**
+ * braid_tracefs_source_rest_ns - for how long the next poll would take nothing
+ *
+ * 0 where the kernel's buffers are mapped, and may be polled at any time.
+ */
+u64 braid_tracefs_source_rest_ns(const struct braid_tracefs_source *s);
+
 /** braid_tracefs_source_complete - as braid_region_source_complete(), where the sink is prompt */
 u64 braid_tracefs_source_complete(const struct braid_tracefs_source *s);
 

@@ -14,7 +14,7 @@
 #define SLEEP_MIN_NS	1000000ULL
 #define SLEEP_MAX_NS	20000000ULL	/* a guest polls its mailbox as often, while our heartbeat
 					   advances */
-#define SHARE_NS	200000ULL	/* a guest at rest is polled this seldom for each guest ... */
+#define SHARE_NS	800000ULL	/* a guest at rest is polled this seldom for each guest ... */
 #define REST_MAX_NS	80000000ULL	/* ... and not too seldom for our heartbeat */
 #define LIVE_REST_NS	40000000ULL	/* ... nor for the viewer */
 #define COPY_SHARE_NS	2000000ULL	/* likewise, where a poll reads another process' memory */
@@ -138,11 +138,15 @@ static int poll_all(struct braid_recording *r)
 	return ret ? ret : result;
 }
 
-/* How long what is no guest can wait. A flight recorder, a viewer and a search for VMs go on. */
+/* How long what is no guest can wait. A flight recorder and a viewer go on. */
 static u64 others_rest_ns(const struct braid_recording *r)
 {
-	return r->o.flight.wanted || r->sink.prompt || r->memories.vms.nr ? SLEEP_MAX_NS :
-									    OTHERS_NS;
+	u64 ns = r->o.flight.wanted || r->sink.prompt ? SLEEP_MAX_NS : OTHERS_NS, host_ns;
+	u64 memories_ns = braid_record_memories_rest_ns(r);
+
+	host_ns = r->host_source ? braid_tracefs_source_rest_ns(r->host_source) : ns;
+	ns = host_ns < ns ? host_ns : ns;
+	return memories_ns < ns ? memories_ns : ns;
 }
 
 /* How long no guest is due, but no longer than all others can wait. */
@@ -155,7 +159,7 @@ static u64 guests_rest_ns(const struct braid_recording *r)
 		left_ns = r->guests[k].due_ns > now_ns ? r->guests[k].due_ns - now_ns : 0;
 		ns = left_ns < ns ? left_ns : ns;
 	}
-	return r->nr_guests && !r->host_source ? ns : 0;
+	return r->nr_guests ? ns : 0;
 }
 
 static u64 time_left_ns(const struct braid_recording *r)

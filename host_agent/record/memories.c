@@ -266,6 +266,16 @@ bool braid_record_awaits_moved(struct braid_recording *r)
 	       seeks_moved(r) && has_others(r);
 }
 
+u64 braid_record_memories_rest_ns(const struct braid_recording *r)
+{
+	const struct braid_record_memories *m = &r->memories;
+	u64 now_ns = braid_host_clock_ns(), due_ns = m->look_ns;
+
+	if (m->vms.nr && m->search_ns < due_ns)
+		due_ns = m->search_ns;
+	return due_ns > now_ns ? due_ns - now_ns : 0;
+}
+
 int braid_record_poll_memories(struct braid_recording *r)
 {
 	struct braid_record_memories *m = &r->memories;

@@ -148,6 +148,7 @@ int braid_record_check_name(struct braid_recording *r, const char *path, const c
 /* memories.c. 0 or -ENOMEM with braid_fail(). */
 int braid_record_note_domain(struct braid_recording *r, const char *path, const char *name);
 int braid_record_poll_memories(struct braid_recording *r);
+u64 braid_record_memories_rest_ns(const struct braid_recording *r);	/* until it has work */
 bool braid_record_awaits_moved(struct braid_recording *r);	/* all guests are gone */
 void braid_record_close_memories(struct braid_recording *r);
 

@@ -78,11 +78,14 @@ def print_delays(agent):
 def check_rates(ctx, guest, agent):
     """Checks that top shows a busy guest as traced and recorded, with its rates and its threads' CPU time."""
     work = guest.bg(f"until [ -e /tmp/stop ]; do echo 100 > {STORM}/run; usleep 10000; done")
-    done = ctx.run_agent("top", "--json", "-r", guest.shm, "-i", "0.5", "-n", "3")
+    samples = []
+    # On a busy machine, guest and recorder may get no CPU during some samples.
+    while len(samples) < 60 and not any(one["recorded"] and one["read_per_s"] > 0 for one in samples):
+        done = ctx.run_agent("top", "--json", "-r", guest.shm, "-i", "0.5", "-n", "3")
+        samples += [json.loads(line)["guests"][0] for line in done.stdout.splitlines()]
     guest.run("touch /tmp/stop")
     ctx.equal(work.wait(timeout=120), 0, "status of the load")
-    samples = [json.loads(line)["guests"][0] for line in done.stdout.splitlines()]
-    ctx.equal([(one["guest"], len(one["vcpus"])) for one in samples], [("g1", 2)] * 3, "output of top")
+    ctx.equal([(one["guest"], len(one["vcpus"])) for one in samples], [("g1", 2)] * len(samples), "output of top")
     # A guest that got no CPU for a second is shown as silent, a recorder that got none as not
     # recording.
     ctx.check({"live"} <= {one["driver"] for one in samples} <= {"live", "silent"}, f"the driver's states: {samples}")
