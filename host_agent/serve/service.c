@@ -85,8 +85,23 @@ static bool service_is_due(const struct service_child *c)
 	return c->due_ns && braid_monotonic_ns() >= c->due_ns;
 }
 
-static void service_began(struct service_child *c)
+/* For lack of memory the kernel ends a child, which is started again, rather than the service. */
+static void service_expose(pid_t pid)
 {
+	char path[48];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/oom_score_adj", (int)pid);
+	f = fopen(path, "we");
+	if (!f)
+		return;
+	fputs("500", f);
+	fclose(f);
+}
+
+static void service_began(struct service_child *c, pid_t pid)
+{
+	service_expose(pid);
 	c->due_ns = 0;
 	c->began_ns = braid_monotonic_ns();
 }
@@ -137,7 +152,7 @@ static int service_start_recorder(struct service *s)
 	if (!err)
 		err = braid_program_start(&s->recorder, s->o->program, words, -1, -1);
 	if (!err)
-		service_began(&s->of_recorder);
+		service_began(&s->of_recorder, s->recorder.pid);
 	return err;
 }
 
@@ -182,7 +197,7 @@ static int service_start_analyst(struct service *s)
 		s->analyst = 0;
 		return braid_fail(-errno, "no process can be made: %s", strerror(errno));
 	}
-	service_began(&s->of_analyst);
+	service_began(&s->of_analyst, s->analyst);
 	s->alive_ns = braid_monotonic_ns();
 	return 0;
 }
@@ -463,17 +478,40 @@ static int service_open_signals(struct service *s)
 	return s->signal_fd < 0 ? braid_fail(-errno, "cannot create a signalfd: %s", strerror(errno)) : 0;
 }
 
-/* Files that a former recording has left are no part of this one. */
-static void service_empty(const char *directory)
+/* Return: how many files of a recording it had; @bytes: of all of them. */
+static u32 service_empty(const char *directory, u64 *bytes)
 {
 	DIR *dir = opendir(directory);
 	struct dirent *entry;
+	struct stat st;
+	u32 nr = 0;
 
-	while (dir && (entry = readdir(dir)))
-		if (braid_analyst_number(entry->d_name))
-			unlinkat(dirfd(dir), entry->d_name, 0);
+	*bytes = 0;
+	while (dir && (entry = readdir(dir))) {
+		if (!braid_analyst_number(entry->d_name))
+			continue;
+		if (!fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW))
+			*bytes += st.st_size;
+		unlinkat(dirfd(dir), entry->d_name, 0);
+		nr++;
+	}
 	if (dir)
 		closedir(dir);
+	return nr;
+}
+
+/* What a service that was killed has left is no part of this recording. */
+static void service_discard(const char *directory)
+{
+	char line[256];
+	u64 bytes;
+	u32 nr = service_empty(directory, &bytes);
+
+	if (!nr)
+		return;
+	snprintf(line, sizeof(line), "the former service did not stop by itself: its window is removed, %llu KB in %u file%s; all counters begin at 0",
+		 (unsigned long long)(bytes >> 10), nr, nr == 1 ? "" : "s");
+	braid_journal_say(LOG_WARNING, line, NULL);
 }
 
 static int service_make_directory(const char *path)
@@ -484,12 +522,14 @@ static int service_make_directory(const char *path)
 		return braid_fail(-errno, "%s: cannot be created: %s", path, strerror(errno));
 	if (lstat(path, &st) || !S_ISDIR(st.st_mode) || st.st_uid != geteuid())
 		return braid_fail(-EPERM, "%s: not a directory of this user; remove it", path);
-	service_empty(path);
+	service_discard(path);
 	return 0;
 }
 
 static void service_close(struct service *s)
 {
+	u64 bytes;
+
 	service_notify_state("STOPPING=1%s", "");
 	if (s->recorder.pid) {
 		kill(s->recorder.pid, SIGINT);
@@ -500,7 +540,7 @@ static void service_close(struct service *s)
 	if (s->snapshot)
 		waitpid(s->snapshot, NULL, 0);
 	braid_exporter_close(&s->exporter);
-	service_empty(s->o->directory);
+	service_empty(s->o->directory, &bytes);
 	rmdir(s->o->directory);
 	close(s->signal_fd);
 }

@@ -340,5 +340,5 @@ int braid_snapshot_take(const struct braid_snapshot *s)
 		snapshot_prune(s->conf);
 	}
 	hook_err = snapshot_run_hook(s, folder);
-	return err ? braid_fail(err, "%s", failure) : hook_err;
+	return err ? braid_fail(err, "no snapshot is kept: %s", failure) : hook_err;
 }

@@ -4,89 +4,16 @@
 # the end of each of its processes, and stops.
 set -eu
 
-conf=/etc/tracebraid.conf
-
-fail() {
-	echo "FAIL $*"
-	systemctl status --no-pager --full tracebraid || true
-	journalctl --no-pager -o short-precise -n 40 -t tracebraid -u tracebraid || true
-	exit 1
-}
-
-# By a limit that catches hangs: wait_for WHAT COMMAND...
-wait_for() {
-	what=$1 tries=300
-	shift
-	until "$@"; do
-		tries=$((tries - 1))
-		[ $tries -gt 0 ] || fail "no $what"
-		sleep 0.2
-	done
-}
-
-property() {
-	systemctl show -P "$1" tracebraid
-}
-
-state_is() {
-	[ "$(property "$1")" = "$2" ]
-}
-
-main_is_not() {
-	[ "$(property ActiveState)" = active ] && [ "$(property MainPID)" != "$1" ]
-}
-
-# Its lines after those that `mark` has counted. (After a cursor, systemd 252 leaves out the first
-# one that -t selects.)
-lines() {
-	journalctl -q -t tracebraid -o cat
-}
-
-mark() {
-	marked=$(lines | wc -l)
-}
-
-said() {
-	lines | tail -n "+$((marked + 1))" | grep -qF "$1"
-}
-
-wait_said() {
-	wait_for "line in the journal: $1" said "$1"
-}
-
-# The children of the main process that were started with a word of their own: recorder, analyst.
-child() {
-	main=$(property MainPID)
-	for status in /proc/[0-9]*/status; do
-		pid=${status#/proc/} pid=${pid%/status}
-		[ "$(sed -n 's/^PPid:\t//p' "$status" 2>/dev/null)" = "$main" ] || continue
-		tr '\0' ' ' <"/proc/$pid/cmdline" 2>/dev/null | grep -q "tracebraid $1" && echo "$pid"
-	done
-	return 0
-}
-
-other_child() {
-	now=$(child "$1")
-	[ -n "$now" ] && [ "$now" != "$2" ]
-}
-
-scrape() {
-	# shellcheck disable=SC2016 # bash has sockets
-	bash -c 'exec 3<>/dev/tcp/127.0.0.1/9464 &&
-		printf "GET /metrics HTTP/1.0\r\n\r\n" >&3 && cat <&3' 2>/dev/null
-}
-
-has_metric() {
-	scrape | grep -q "$1"
-}
+# shellcheck source=tests/service/common.sh
+. "$(dirname "$0")/common.sh"
 
 # As installed ------------------------------------------------------------------------------------
 
 systemd-sysusers tracebraid.conf
 systemd-tmpfiles --create tracebraid.conf
-exposure=$(systemd-analyze security --offline=yes --threshold=20 --no-pager \
+exposure=$(systemd-analyze security --offline=yes --threshold=22 --no-pager \
 	/usr/lib/systemd/system/tracebraid.service) ||
-	fail "more exposed than 2.0: $(echo "$exposure" | tail -1)"
+	fail "more exposed than 2.2: $(echo "$exposure" | tail -1)"
 echo "ok   systemd-analyze security:$(echo "$exposure" | sed -n 's/.*Overall exposure level[^:]*://p')"
 verified=$(systemd-analyze verify --man=no tracebraid.service 2>&1 | grep tracebraid) || true
 [ -z "$verified" ] || fail "systemd-analyze verify: $verified"
@@ -105,7 +32,7 @@ echo "ok   a recorder that cannot record: said, not ready"
 
 /root/live_region /dev/shm/web1 web1 >/root/live &
 guest=$!
-wait_for "region" grep -q live /root/live
+wait_for "region" grep -qs live /root/live
 cat >$conf <<'CONF'
 [record]
 host-events = none
@@ -131,7 +58,10 @@ state_is StatusText recording || fail "no status text"
 events='^tracebraid_events_total{guest="web1"} [1-9]'
 wait_for "events in the metrics" has_metric "$events"
 [ "$(stat -c %U "/proc/$(property MainPID)")" = tracebraid ] || fail "it runs as another user"
-echo "ok   starts: ready when it records, metrics of a guest"
+for part in analyst recorder service; do
+	wait_for "metrics of the $part" has_metric "^tracebraid_process_resident_bytes{process=\"$part\"}"
+done
+echo "ok   starts: ready when it records, metrics of a guest, and of its processes"
 
 # Configuration -----------------------------------------------------------------------------------
 
@@ -177,14 +107,87 @@ for part in record:recorder serve:analyst; do
 done
 
 pid=$(property MainPID)
+mark
 kill -KILL "$pid"
 wait_for "restart after SIGKILL" main_is_not "$pid"
+wait_said 'its window is removed'
 wait_for "metrics after a restart" has_metric "$events"
 pid=$(property MainPID)
 kill -STOP "$pid"
 wait_for "end by the watchdog" main_is_not "$pid"
 journalctl -q -o cat | grep -q 'tracebraid.service: Watchdog timeout' || fail "no watchdog"
 echo "ok   SIGKILL of the service, and one that hangs: restarted"
+
+# A storm of one guest, beside another one --------------------------------------------------------
+
+count() {
+	read=$(metric 'tracebraid_events_total{guest="web1"}')
+	lost=$(metric 'tracebraid_lost_events_total{guest="web1"}')
+}
+
+at_rest() {
+	count
+	former=$((read + lost))
+	seconds 1
+	count
+	[ $((read + lost)) = $former ]
+}
+
+offered() {
+	offers=$(grep -c offered /root/live1) || true
+	kill -USR2 $one
+	until [ "$(grep -c offered /root/live1)" != "$offers" ]; do sleep 0.1; done
+	sed -n 's/^offered //p' /root/live1 | tail -1
+}
+
+accounted() {
+	count
+	[ $((read + lost - former)) = "$offered" ]
+}
+
+systemctl stop tracebraid
+kill $guest
+rm /dev/shm/web1
+printf '%s\nwhen = silent > 1s\nwhen = lost > 0\n' "$good" | sed 's/^guests = .*/guests = web1 web2/' >$conf
+/root/live_region /dev/shm/web1 web1 >/root/live1 &
+one=$!
+/root/live_region /dev/shm/web2 web2 >/root/live2 &
+two=$!
+wait_for "regions" grep -qs live /root/live1
+wait_for "regions" grep -qs live /root/live2
+systemctl start tracebraid
+wait_for "events of web2" has_metric '^tracebraid_events_total{guest="web2"} [1-9]'
+wait_for "events of web1" has_metric '^tracebraid_events_total{guest="web1"} [1-9]'
+first=$(offered)
+wait_for "a guest at rest" at_rest
+mark
+kill -USR1 $one
+wait_said 'web1 lost'
+offered=$(($(offered) - first))
+wait_for "account of $offered events" accounted
+[ "$(metric tracebraid_captures_skipped_total)" = 0 ] || fail "captures were skipped"
+[ "$lost" -gt 0 ] || fail "a storm lost nothing"
+[ "$(metric 'tracebraid_lost_events_total{guest="web2"}')" = 0 ] || fail "events of the other guest were lost"
+echo "ok   a storm: $offered more events, $read read, $lost lost; the other guest lost none"
+kill $one $two
+rm /dev/shm/web1 /dev/shm/web2
+
+# Five hundred guests -----------------------------------------------------------------------------
+
+followed() {
+	[ "$(scrape | grep -c '^tracebraid_guest_info')" = 500 ]
+}
+
+sed -i '/^guests/d' $conf
+/root/live_region /dev/shm rest 500 >/root/live3 &
+wait_for "500 regions" grep -qs live /root/live3
+systemctl restart tracebraid
+wait_for "metrics of 500 guests" followed
+[ "$(metric tracebraid_streams_left_out_total)" = 0 ] || fail "guests are left out"
+bytes=$(scrape | tr -d '\r' | awk '/^tracebraid_process_resident_bytes/ { sum += $2 }
+	END { print sum }')
+[ "$bytes" -lt $((256 << 20)) ] || fail "the service's processes need $bytes bytes for 500 guests"
+echo "ok   500 guests: followed, in $((bytes >> 20)) MiB"
 
 # It ends -----------------------------------------------------------------------------------------
 

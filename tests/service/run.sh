@@ -23,7 +23,7 @@ tar -C "$root" -xf "$archive" --exclude='./dev/*'
 make install DESTDIR="$tree/$root" PREFIX=/usr KREL=none >build/service/install.log 2>&1 ||
 	{ tail -5 build/service/install.log >&2; exit 1; }
 cp build/service/tracebraid "$root/usr/bin/"
-cp build/service/live_region tests/service/inside.sh "$root/root/"
+cp build/service/live_region tests/service/inside.sh tests/service/common.sh "$root/root/"
 # Their program interpreter names the folder of the libraries.
 interpreter() {
 	readelf -lW "$1" | sed -n 's/.*program interpreter: \(.*\)]/\1/p'
