@@ -5,6 +5,7 @@
 #include "guest_driver/attach.h"
 #include "guest_driver/event/debugfs.h"
 #include "guest_driver/event/online.h"
+#include "guest_driver/marker/marker.h"
 #include "guest_driver/source/export.h"
 #include "guest_driver/source/native.h"
 #include "shared/version.h"
@@ -23,11 +24,16 @@ static int __init braid_module_init(void)
 	err = braid_online_init();
 	if (err)
 		goto err_native;
-	err = braid_transports_init(&braid_attach_client);
+	err = braid_marker_init();
 	if (err)
 		goto err_online;
+	err = braid_transports_init(&braid_attach_client);
+	if (err)
+		goto err_marker;
 	return 0;
 
+err_marker:
+	braid_marker_exit();
 err_online:
 	braid_online_exit();
 err_native:
@@ -43,6 +49,7 @@ static void __exit braid_module_exit(void)
 {
 	braid_transports_exit();
 	braid_export_exit();
+	braid_marker_exit();
 	braid_online_exit();
 	braid_native_exit();
 	braid_attach_exit();

@@ -27,7 +27,7 @@ install: agent library
 	install -d $(DESTDIR)$(LIBDIR)/pkgconfig
 	sed 's|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(LIBDIR)|; s|@VERSION@|$(VERSION)|; s|@PKGS@|$(READING_PKGS)|' \
 		host_agent/library/tracebraid.pc.in >$(DESTDIR)$(LIBDIR)/pkgconfig/tracebraid.pc
-	install -D -m 644 -t $(DESTDIR)$(PREFIX)/include/tracebraid $(PUBLIC_H)
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/include/tracebraid $(PUBLIC_H) include/tracebraid/marker.h
 	$(if $(PYTHON_TO),install -d $(DESTDIR)$(PYTHON_TO)/tracebraid && \
 		install -m 644 python/tracebraid/*.py $(PUBLIC_H) $(DESTDIR)$(PYTHON_TO)/tracebraid/)
 	install -d $(DESTDIR)$(PREFIX)/share/man/man1

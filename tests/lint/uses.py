@@ -48,6 +48,7 @@ ROOMS = {
     "guest_driver/clock": "core",
     "guest_driver/event": "core clock",
     "guest_driver/source": "core event",
+    "guest_driver/marker": "core event",
     "guest_driver/transport": "core",
 }
 DEFINED = "TDBRVWGSC"
