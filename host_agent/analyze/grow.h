@@ -38,4 +38,27 @@ int braid_states_pause(struct braid_states *s, s64 ns);
  */
 int braid_states_grown(struct braid_states *s, bool renewed);
 
+/**
+ * braid_states_again - the stream of a recording's next file that is the same guest, or the host
+ * @source: the next file
+ * @former: of the former one
+ *
+ * Return: NULL: it ended, or is not there.
+ */
+const struct braid_stream *braid_states_again(const struct braid_source *source,
+					      const struct braid_stream *former);
+
+/**
+ * braid_states_go_on - begin where those of the recording's former file are
+ * @s: begun, before the first event; its source is the next file, and lacks nothing
+ * @former: at a pause; all that it has shown up to then holds in @s, which goes on with its sums.
+ *	Only tasks that exited are forgotten. braid_states_free() is all that may follow
+ * @vcpus: set for each vCPU of @former: its number in @s; or BRAID_NO_VCPU: its observation is over
+ *
+ * What a guest that is new did then is found as at any start.
+ *
+ * Return: 0, or -errno with braid_fail().
+ */
+int braid_states_go_on(struct braid_states *s, struct braid_states *former, u32 *vcpus);
+
 #endif /* BRAID_ANALYZE_GROW_H */

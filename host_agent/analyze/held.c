@@ -83,6 +83,11 @@ struct braid_state_span *braid_held_span(const struct braid_states *s, size_t nu
 	return &s->held[number].span;
 }
 
+u32 braid_held_next(const struct braid_states *s, u32 number)
+{
+	return s->held[number - 1].next;
+}
+
 int braid_held_release(struct braid_states *s, struct braid_vcpu *v, bool moved)
 {
 	struct braid_state_span open = { 0 };

@@ -457,18 +457,30 @@ void braid_observe_end(struct braid_states *s)
 		add_up(s->guests[k].windows, s->guests[k].nr_windows);
 }
 
+/* Its observation is over. */
+static int close_all(struct braid_states *s, struct braid_vcpu *v)
+{
+	int err = s->begin_ns == INT64_MAX ? 0 : close_window(s, v);	/* there is no event */
+
+	if (!err && v->out)	/* no entry follows */
+		err = braid_vcpu_report_exit(s, v, v->end_ns);
+	return err ? err : observe_check(v);
+}
+
 int braid_observe_close(struct braid_states *s)
 {
 	int err = 0;
 	u32 k;
 
-	for (k = 0; k < s->nr_vcpus && !err; k++) {
-		if (s->begin_ns != INT64_MAX)	/* else there is no event */
-			err = close_window(s, &s->vcpus[k]);
-		if (!err && s->vcpus[k].out)	/* no entry follows */
-			err = braid_vcpu_report_exit(s, &s->vcpus[k], s->vcpus[k].end_ns);
-		if (!err)
-			err = observe_check(&s->vcpus[k]);
-	}
+	for (k = 0; k < s->nr_vcpus && !err; k++)
+		err = close_all(s, &s->vcpus[k]);
 	return err;
+}
+
+int braid_observe_leave(struct braid_states *s, u32 vcpu, s64 ns)
+{
+	struct braid_vcpu *v = &s->vcpus[vcpu];
+
+	v->end_ns = v->end_ns < ns ? v->end_ns : ns;
+	return close_all(s, v);
 }

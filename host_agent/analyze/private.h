@@ -96,6 +96,9 @@ void braid_observe_end(struct braid_states *s);
  */
 int braid_observe_close(struct braid_states *s);
 
+/* The same of one vCPU, at a time. */
+int braid_observe_leave(struct braid_states *s, u32 vcpu, s64 ns);
+
 /* Adds an edge, in any order before braid_edges_sort(). Returns 0 or -ENOMEM with braid_fail(). */
 int braid_observe_edge(struct braid_states *s, struct braid_edge edge);
 
@@ -263,6 +266,9 @@ int braid_held_release(struct braid_states *s, struct braid_vcpu *v, bool moved)
 
 /* The span of one of s->nr_held, which may be free. */
 struct braid_state_span *braid_held_span(const struct braid_states *s, size_t number);
+
+/* The one after a vCPU's @number-th, + 1 as its ->first_held; 0: none. */
+u32 braid_held_next(const struct braid_states *s, u32 number);
 
 /* marks.c ---------------------------------------------------------------------------------- */
 

@@ -426,6 +426,8 @@ int braid_start_apply(struct braid_states *s, u32 which)
 		const struct braid_vcpu *v = braid_vcpu_of_thread(s, start->cpus[k].tid, start->ns);
 		struct braid_host_cpu *cpu = &s->cpus[start->cpus[k].cpu];
 
+		if (s->went_on && cpu->known)
+			continue;
 		braid_list_touch_cpu(s, start->cpus[k].cpu);
 		braid_cpu_settle(s, cpu, start->ns);
 		cpu->known = true;
@@ -436,6 +438,8 @@ int braid_start_apply(struct braid_states *s, u32 which)
 	for (k = 0; k < start->nr_vcpus; k++) {
 		struct braid_vcpu *v = &s->vcpus[start->vcpus[k].vcpu];
 
+		if (s->went_on && v->thread != BRAID_THREAD_UNKNOWN)
+			continue;
 		v->tid = start->vcpus[k].tid;
 		braid_vcpu_set_thread(s, v, start->vcpus[k].thread, start->vcpus[k].cpu);
 		v->kvm = start->vcpus[k].kvm;

@@ -426,6 +426,7 @@ struct braid_states {
 	bool ended;
 	bool windowed;		/* both are the recording's, or within; else the trace's last event
 				   is the latest possible end */
+	bool went_on;		/* they began where those of a former file were (grow.h) */
 };
 
 /**

@@ -4,18 +4,21 @@
  *
  * Invariants:
  * - A recording is a sequence of captures, the files. One file is followed at a time, up to the
- *   recorder's marks. Sums go on from file to file. A file is observed up to its stop, or to its
- *   last mark if that is later; what is between that and the next file's start is not observed.
+ *   recorder's marks. Sums go on from file to file. A file is observed up to its stop.
+ * - If the next file says that it goes on there, it is observed from there on: what was known of
+ *   vCPUs and tasks holds, and events that the former file has of later times count as the next
+ *   one's. Else what is between the stop and the next file's start is not observed.
  * - A guest is known by its name, in all files. Its vCPUs' times in all states add up to the time
- *   of their observation, to the nanosecond. They equal those of an analysis of each file, where
- *   no mark is later than the stop, no event is lost or late, and each vCPU has an event in the
- *   first 0.3 s. Late is what precedes a mark that was taken up: for the states it counts as lost.
+ *   of their observation, to the nanosecond. They equal those of an analysis of all files that go
+ *   on, together, where no event is lost or late, and each vCPU has an event in the first 0.3 s of
+ *   the recording, and of its guest's first file. Late is what precedes a mark that was taken up:
+ *   for the states it counts as lost.
  * - No sum of a guest goes back, until the guest has been gone for so long that it is dropped.
  * - Sums are as of the last mark that was taken up. Culprits lag behind while it is not certain on
  *   which CPU a vCPU waits.
  * - Work for an event does not depend on the number of guests. Reading costs the number of series,
  *   and never an event.
- * - Memory is that of one file's streams and of pages between two marks, and of the tables, which
+ * - Memory is that of two files' streams and of pages between two marks, and of the tables, which
  *   have limits: what is beyond them is "others".
  * - A damaged or hostile file never crashes: it is counted, and left where it cannot be read on.
  * - No lock: one thread at a time uses an engine, and what it returns is valid until the next call.
@@ -132,7 +135,12 @@ int braid_online_open(struct braid_online *o, const char *path);
  */
 int braid_online_take(struct braid_online *o, const struct braid_capture_mark *mark);
 
-/** braid_online_finish - the file is complete: take up the rest, and leave it. Likewise */
+/**
+ * braid_online_finish - the file is complete, and none goes on: take up the rest, and leave it
+ *
+ * If braid_online_turn() has taken the file up to its end, what it left for the next one counts as
+ * its own. Return: likewise.
+ */
 int braid_online_finish(struct braid_online *o);
 
 #define BRAID_ONLINE_END	2
@@ -143,7 +151,8 @@ int braid_online_finish(struct braid_online *o);
  * @last: it gets no more
  *
  * Return: 1: there was some; 0: not now; BRAID_ONLINE_END: that was all, and it follows none; or
- * -errno, as of braid_online_take().
+ * -errno, as of braid_online_take(). At its end, exits and episodes go on: they count when they are
+ * over.
  */
 int braid_online_turn(struct braid_online *o, bool last);
 

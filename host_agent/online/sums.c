@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "host_agent/analyze/analysis.h"
+#include "host_agent/analyze/grow.h"
 #include "host_agent/online/sums.h"
 #include "host_agent/util/error.h"
 
@@ -228,6 +229,28 @@ int braid_online_sums_begin(struct braid_online_sums *x, struct braid_source *so
 		return err;
 	x->vcpus = calloc((size_t)x->states.nr_vcpus + 1, sizeof(*x->vcpus));
 	return x->vcpus ? 0 : braid_out_of_memory();
+}
+
+int braid_online_sums_go_on(struct braid_online_sums *x, struct braid_online_sums *former)
+{
+	u32 *numbers = calloc((size_t)former->states.nr_vcpus + 1, sizeof(*numbers)), k;
+	s64 now_ns = former->states.paused_ns;
+	int err;
+
+	if (!numbers)
+		return braid_out_of_memory();
+	err = braid_states_go_on(&x->states, &former->states, numbers);
+	for (k = 0; k < former->states.nr_vcpus && !err; k++) {
+		if (numbers[k] != BRAID_NO_VCPU) {
+			x->vcpus[numbers[k]] = former->vcpus[k];
+			continue;
+		}
+		close_episode(former, k);
+		if (guest_of(former, k))
+			publish_vcpu(former, k, now_ns);
+	}
+	free(numbers);
+	return err;
 }
 
 int braid_online_sums_end(struct braid_online_sums *x)

@@ -32,6 +32,15 @@ int braid_online_sums_begin(struct braid_online_sums *x, struct braid_source *so
 			    const struct braid_online_options *options,
 			    struct braid_online_totals *totals);
 
+/**
+ * braid_online_sums_go_on - begin where those of the recording's former file are
+ * @x: begun, before the first event
+ * @former: as for braid_states_go_on(); braid_online_sums_free() is all that may follow
+ *
+ * Return: 0, or -errno with braid_fail().
+ */
+int braid_online_sums_go_on(struct braid_online_sums *x, struct braid_online_sums *former);
+
 /** braid_online_sums_publish - add what vCPUs did up to a time, of which all is known */
 void braid_online_sums_publish(struct braid_online_sums *x, s64 now_ns);
 

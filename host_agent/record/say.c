@@ -52,6 +52,9 @@ int braid_record_mark_complete(struct braid_recording *r)
 		return 0;	/* the last mark covers all */
 	mark.until_ns = braid_record_complete_ns(r, r->sink.prompt ? PROMPT_DEADLINE_NS :
 							       DEADLINE_NS);
+	/* What follows its stop is complete in the next file only. */
+	if (r->rotation.stop_ns && mark.until_ns > (s64)r->rotation.stop_ns)
+		mark.until_ns = r->rotation.stop_ns;
 	err = braid_capture_put(r->sink.capture, BRAID_CHUNK_COMPLETE, 0, &mark, sizeof(mark), NULL, 0);
 	m->marked_ns = now_ns;
 	m->until_ns = mark.until_ns;

@@ -62,6 +62,8 @@ struct world {
 	u32 waked;		/* task of the guest, that is woken on a vCPU + 1; 0: none */
 	bool web1_ended;
 	u32 nr_cpus;		/* that are used now */
+	u32 nr_files;
+	bool rests;		/* the sleeper */
 };
 
 static const struct thread first_threads[THREADS] = {
@@ -166,7 +168,7 @@ static void wake_one(struct world *x, u32 by)
 {
 	struct thread *t = &x->threads[truth_below(THREADS)];
 
-	if (t->is != ASLEEP)
+	if (t->is != ASLEEP || (t->tid == LATE_TID && x->rests))
 		return;
 	t->is = QUEUED;
 	t->cpu = truth_below(x->nr_cpus);
@@ -346,7 +348,7 @@ static void put_threads(struct world *x, u32 stream)
 	}
 }
 
-static void put_web1(struct world *x)
+static void make_web1(struct world *x)
 {
 	const struct synth_guest_params params = {
 		.name = "web1", .incarnation = 11, .boot = 1, .start_ns = SYNTH_START_NS,
@@ -354,6 +356,10 @@ static void put_web1(struct world *x)
 	};
 
 	synth_guest_init(&x->guest, &params);
+}
+
+static void put_web1(struct world *x)
+{
 	x->guest.now = x->now - SYNTH_START_NS;
 	synth_begin(x->w, &x->guest, WEB1);
 	synth_format(x->w, GUEST_SWITCH, "sched", "sched_switch", "name: sched_switch\nID: 20\n"
@@ -395,11 +401,16 @@ static void put_host(struct world *x)
 	put_threads(x, HOST);
 }
 
-static void put_edge(struct world *x, u32 edge)
+static void put_edge_at(struct world *x, u32 edge, u64 ns, u32 after_ns)
 {
-	struct braid_chunk_window window = { .edge = edge, .host_ns = x->now++ };
+	struct braid_chunk_window window = { .edge = edge, .host_ns = ns, .after_ns = after_ns };
 
 	NEED(!braid_capture_put(x->w, BRAID_CHUNK_WINDOW, 0, &window, sizeof(window), NULL, 0));
+}
+
+static void put_edge(struct world *x, u32 edge)
+{
+	put_edge_at(x, edge, x->now++, 0);
 }
 
 static void put_mark(struct world *x)
@@ -430,7 +441,7 @@ static void put_middle(struct world *x)
 	struct braid_vcpu_thread row = { .vcpu = 1, .tid = LATE_TID };
 
 	x->nr_cpus = CPUS;
-	if (x->b->late_web2)
+	if (x->b->late_web2 && !x->b->nr_next)
 		put_web2(x);
 	if (x->b->late_format)
 		put_format(x->w, "sched", 3 * USER, "sched_pi_setprio",
@@ -445,12 +456,11 @@ static void put_middle(struct world *x)
 	x->web1_ended = true;
 }
 
-static void put_end(struct world *x)
+static void put_ends(struct world *x)
 {
 	struct braid_chunk_stream_end end = { .reason = BRAID_END_STOPPED, .host_ns = x->now };
 	u32 k;
 
-	put_edge(x, BRAID_WINDOW_STOP);
 	if (!x->web1_ended)
 		synth_end(x->w, &x->guest, BRAID_END_STOPPED);
 	for (k = WEB2; k <= HOST; k++)
@@ -458,10 +468,62 @@ static void put_end(struct world *x)
 					0));
 }
 
+static void step_on(struct world *x, u32 steps)
+{
+	while (steps--)
+		step(x);
+}
+
+/* A file has what each source was read up to when it was left, and the next one the rest. */
+static void put_next_file(struct world *x)
+{
+	u64 stop_ns = x->now;
+	u32 k;
+
+	put_mark(x);
+	x->now++;
+	for (k = 0; k < CPUS; k++) {
+		step_on(x, 20);
+		put_page(x, k);
+	}
+	if (!x->web1_ended)
+		synth_drain(x->w, &x->guest, 0);
+	put_edge_at(x, BRAID_WINDOW_STOP, stop_ns, 0);
+	put_ends(x);
+	NEED(!braid_capture_finish(x->w));
+	step_on(x, 20);
+	x->w = synth_capture(x->b->next[x->nr_files++]);
+	x->b->nr_marks = 0;
+	put_edge_at(x, BRAID_WINDOW_START, x->now, x->now - stop_ns);
+	x->now++;
+	synth_next_file(&x->guest);
+	if (!x->web1_ended)
+		put_web1(x);
+	put_web2(x);
+	put_host(x);
+}
+
+/* What happens up to the recording's end, or up to the next file's begin. */
+static void run(struct world *x)
+{
+	u64 end_ns = x->now + x->b->for_ns / (x->b->nr_next + 1), mark_ns = x->now;
+	u64 middle_ns = x->nr_files ? UINT64_MAX : x->now + (end_ns - x->now) / 2;
+
+	for (; x->now < end_ns; step(x)) {
+		if (x->now >= middle_ns) {
+			put_middle(x);
+			middle_ns = UINT64_MAX;
+		}
+		if (x->now < mark_ns)
+			continue;
+		put_mark(x);
+		mark_ns = x->now + x->b->mark_ns;
+	}
+}
+
 void busy_host(struct busy_host *b)
 {
 	struct world *x = calloc(1, sizeof(*x));
-	u64 end_ns, mark_ns, middle_ns;
 
 	NEED(x);
 	memcpy(x->threads, first_threads, sizeof(x->threads));
@@ -471,6 +533,7 @@ void busy_host(struct busy_host *b)
 	x->now = SYNTH_START_NS + b->from_ns;
 	b->nr_marks = 0;
 	b->host_events = b->host_lost = b->guest_events = 0;
+	make_web1(x);
 	put_web1(x);
 	if (!b->late_web2)
 		put_web2(x);
@@ -478,21 +541,17 @@ void busy_host(struct busy_host *b)
 	while (x->now < SYNTH_START_NS + b->from_ns + 1000000)
 		step(x);
 	put_edge(x, BRAID_WINDOW_START);
-	end_ns = x->now + b->for_ns;
-	middle_ns = x->now + b->for_ns / 2;
-	for (mark_ns = x->now; x->now < end_ns; step(x)) {
-		if (x->now >= middle_ns) {
-			put_middle(x);
-			middle_ns = UINT64_MAX;
-		}
-		if (x->now < mark_ns)
-			continue;
-		put_mark(x);
-		mark_ns = x->now + b->mark_ns;
+	run(x);
+	while (x->nr_files < b->nr_next) {
+		x->rests = b->sleeper;
+		put_next_file(x);
+		run(x);
 	}
 	put_mark(x);
-	if (!b->killed)
-		put_end(x);
+	if (!b->killed) {
+		put_edge(x, BRAID_WINDOW_STOP);
+		put_ends(x);
+	}
 	NEED(!braid_capture_finish(x->w));
 	synth_guest_free(&x->guest);
 	free(x);

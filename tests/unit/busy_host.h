@@ -12,17 +12,20 @@
 
 struct busy_host {
 	const char *path;
+	char *const *next;	/* to which the recording goes on ... */
+	u32 nr_next;		/* ... after equal times; marks are of the last one */
 	u64 from_ns;		/* of the recording's start, after SYNTH_START_NS */
 	u64 for_ns;
 	u64 mark_ns;		/* from one mark to the next */
 	bool no_migrations;	/* they have no event */
 	bool no_guest_events;
-	bool late_web2;		/* its stream begins in the middle */
-	bool ends_web1;		/* its stream ends in the middle */
+	bool late_web2;		/* its stream begins in the middle; or in the next file */
+	bool ends_web1;		/* its stream ends in the middle, of the first file */
 	bool late_format;	/* an event type is defined in the middle */
 	bool late_cpu;		/* nothing happens on one of the CPUs before */
 	bool late_thread;	/* that of web2's vCPU 1 is found then */
 	bool killed;		/* no end */
+	bool sleeper;		/* web2's vCPU 1 sleeps from the end of the first file on */
 	bool absurd;		/* it states wrong times of its completeness, too */
 	u32 lose;		/* one of so many pages of the host follows a loss; 0: none */
 	u32 wild;		/* one of so many values is random; 0: none */

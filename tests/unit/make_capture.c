@@ -221,6 +221,38 @@ void synth_sample(struct braid_capture_writer *w, struct synth_guest *g, u64 bef
 				sizeof(sample)));
 }
 
+/* The first extent in a file says where it begins. */
+static void place(struct synth_ring *ring, const struct braid_span *span,
+		  struct braid_chunk_page *page)
+{
+	struct braid_event_view view;
+	struct braid_cursor c;
+
+	if (!ring->again || !span->from_bytes)
+		return;
+	braid_cursor_init(&c, span->data, span->from_bytes, span->time_stamp, ring->map.flags);
+	while (braid_page_next(&c, &view) > 0)
+		;
+	page->flags |= BRAID_PAGE_PLACED;
+	page->time_stamp = c.time;
+	page->first_seq += c.events;
+}
+
+void synth_next_file(struct synth_guest *g)
+{
+	u32 k;
+
+	for (k = 0; k < SYNTH_CPUS; k++) {
+		struct synth_ring *ring = &g->rings[k];
+
+		ring->again = true;
+		ring->began_seq += ring->reader.read - ring->began_read +
+				   ring->reader.lost - ring->began_lost;
+		ring->began_read = ring->reader.read;
+		ring->began_lost = ring->reader.lost;
+	}
+}
+
 static void put_span(struct braid_capture_writer *w, struct synth_guest *g, u32 cpu,
 		     const struct braid_span *span)
 {
@@ -244,6 +276,8 @@ static void put_span(struct braid_capture_writer *w, struct synth_guest *g, u32 
 	struct braid_cursor c;
 
 	NEED(room);
+	place(ring, span, &page);
+	ring->again = false;
 	memcpy(room, span->data + span->from_bytes, bytes);
 	braid_cursor_init(&c, room, bytes, 0, ring->map.flags);
 	NEED(!braid_capture_put(w, BRAID_CHUNK_PAGE, g->stream, &page, sizeof(page), room, bytes));

@@ -19,6 +19,7 @@ struct synth_ring {
 	u64 written;		/* events offered */
 	u64 began_seq, began_read, began_lost;
 	u64 reported_lost;
+	bool again;		/* its next extent is the first one of another file */
 };
 
 /* A guest with one buffer; its true clock is ns = start_ns + counter * (1 + ppm / 1e6). */
@@ -31,6 +32,9 @@ struct synth_guest {
 	u32 stream;
 	struct synth_ring rings[SYNTH_CPUS];
 };
+
+/* The recording goes on to another file; the guest begins in it by synth_begin(). */
+void synth_next_file(struct synth_guest *g);
 
 struct synth_guest_params {
 	const char *name;

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* An online engine in tests. */
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tests/unit/need.h"
 #include "tests/unit/online_engine.h"
+#include "tests/unit/scratch.h"
 
 const struct braid_online_guest *online_guest(const struct braid_online *o, const char *name)
 {
@@ -44,4 +47,26 @@ int online_feed(struct braid_online *o, const struct busy_host *b)
 	for (k = 0; k < b->nr_marks && !err; k++)
 		err = braid_online_take(o, &b->marks[k]);
 	return err ? err : braid_online_finish(o);
+}
+
+int online_follow(struct braid_online *o, const char *file, u32 parts)
+{
+	char growing[512];
+	size_t bytes;
+	u8 *all = read_file(file, &bytes);
+	int ret = 0;
+	u32 k;
+
+	snprintf(growing, sizeof(growing), "%s.growing", file);
+	for (k = 1; k <= parts; k++) {
+		write_file(growing, all, bytes * k / parts);
+		if (k == 1)
+			NEED(!braid_online_open(o, growing));
+		do
+			ret = braid_online_turn(o, k == parts);
+		while (ret == 1);
+	}
+	unlink(growing);
+	free(all);
+	return ret;
 }

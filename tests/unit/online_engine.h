@@ -18,4 +18,10 @@ u64 online_stolen_by(const struct braid_online_guest *g, u64 kind, const char *n
 /* A capture that was written, by all its marks. Return: 0, or -errno with braid_fail(). */
 int online_feed(struct braid_online *o, const struct busy_host *b);
 
+/*
+ * A capture that was written, as if it were recorded now: it gets more in so many parts. Return: of
+ * braid_online_turn().
+ */
+int online_follow(struct braid_online *o, const char *file, u32 parts);
+
 #endif /* BRAID_TESTS_ONLINE_ENGINE_H */

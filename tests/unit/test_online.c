@@ -98,8 +98,8 @@ static int take_lost(void *arg, const struct braid_item *item)
 	return braid_states_lost(arg, item);
 }
 
-/* Adds a file's. */
-static void analyze(struct found *t, const char *file)
+/* Adds what files have together. */
+static void analyze_all(struct found *t, char *const *files, size_t nr)
 {
 	static const struct braid_states_ops ops = {
 		.span = take_span, .exit = take_exit, .queued = take_queued,
@@ -112,7 +112,7 @@ static void analyze(struct found *t, const char *file)
 	struct braid_walk w;
 	u32 k, n;
 
-	NEED(!braid_source_open_captures(&source, (char *const *)&file, 1, NULL));
+	NEED(!braid_source_open_captures(&source, files, nr, NULL));
 	memset(t->stolen_to, 0, sizeof(t->stolen_to));
 	t->s = &s;
 	NEED(!braid_states_begin(&s, source, &ops, t));
@@ -127,6 +127,11 @@ static void analyze(struct found *t, const char *file)
 	}
 	braid_states_free(&s);
 	braid_source_free(source);
+}
+
+static void analyze(struct found *t, const char *file)
+{
+	analyze_all(t, (char *const *)&file, 1);
 }
 
 /* The engine --------------------------------------------------------------------------------- */
@@ -248,6 +253,7 @@ static void by_turns(void)
 		ret = braid_online_turn(o, false);
 	while (ret == 1);
 	CHECK_EQ(ret, BRAID_ONLINE_END);
+	CHECK(!braid_online_finish(o));
 	check_same(o, &t);
 	CHECK_EQ(braid_online_totals(o)->late, 0);
 	braid_online_end(o);
@@ -273,6 +279,73 @@ static void several_files(void)
 	}
 	check_same(o, &t);
 	CHECK_EQ(braid_online_totals(o)->failed, 0);
+	braid_online_end(o);
+}
+
+/* A recording that goes on to other files is one: what was known goes on, too. */
+static void rotated(bool no_migrations)
+{
+	char *files[] = { path, scratch("second.braid"), scratch("third.braid") };
+	struct busy_host b = {
+		.path = path, .next = files + 1, .nr_next = 2, .for_ns = 3 * SECOND,
+		.mark_ns = 5 * MS,
+		.sleeper = true, .no_migrations = no_migrations,
+	};
+	struct found t = { 0 };
+	u32 parts, k;
+
+	busy_host(&b);
+	analyze_all(&t, files, 3);
+	CHECK_EQ(t.guests[1].ns[1][BRAID_VCPU_UNKNOWN], 0);
+	CHECK(braid_states_asleep(t.guests[1].ns[1]) > SECOND);
+	for (parts = 1; parts < 40; parts += 13) {
+		struct braid_online *o = online_engine(1);
+
+		for (k = 0; k < 3; k++)
+			CHECK_EQ(online_follow(o, files[k], parts), BRAID_ONLINE_END);
+		CHECK(!braid_online_finish(o));
+		check_same(o, &t);
+		CHECK_EQ(braid_online_totals(o)->host_events, b.host_events);
+		CHECK_EQ(online_guest(o, "web1")->events, b.guest_events);
+		CHECK_EQ(braid_online_totals(o)->late + braid_online_totals(o)->faults, 0);
+		CHECK_EQ(braid_online_totals(o)->host_lost + online_guest(o, "web1")->lost, 0);
+		braid_online_end(o);
+	}
+}
+
+static void goes_on(void)
+{
+	rotated(false);
+	rotated(true);
+}
+
+/* In the first file one ends, and another one is in the later files only. */
+static void guests_change(void)
+{
+	char *files[] = { path, scratch("after.braid"), scratch("last.braid") };
+	struct busy_host b = {
+		.path = path, .next = files + 1, .nr_next = 2, .for_ns = 3 * SECOND,
+		.mark_ns = 5 * MS,
+		.ends_web1 = true, .late_web2 = true,
+	};
+	struct braid_online *o = online_engine(1);
+	struct found t = { 0 };
+	u32 k;
+
+	busy_host(&b);
+	analyze_all(&t, files, 3);
+	for (k = 0; k < 3; k++)
+		CHECK_EQ(online_follow(o, files[k], 10), BRAID_ONLINE_END);
+	CHECK(!braid_online_finish(o));
+	check_states(online_guest(o, "web1"), &t.guests[0]);
+	CHECK_EQ(online_guest(o, "web1")->steals.nr, t.guests[0].episodes);
+	for (k = 0; k < 2; k++) {
+		const u64 *ns = online_guest(o, "web2")->vcpus[k].ns;
+
+		CHECK_EQ(braid_states_sum(ns), braid_states_sum(t.guests[1].ns[k]));
+		CHECK(ns[BRAID_VCPU_UNKNOWN] < 100 * MS);
+	}
+	CHECK_EQ(braid_online_totals(o)->late + braid_online_totals(o)->streams_left_out, 0);
 	braid_online_end(o);
 }
 
@@ -513,5 +586,7 @@ int main(void)
 	RUN(a_guest_ends);
 	RUN(a_guest_comes_late);
 	RUN(a_killed_recording);
+	RUN(goes_on);
+	RUN(guests_change);
 	return VERDICT();
 }

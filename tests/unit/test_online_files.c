@@ -97,6 +97,34 @@ static void wild_events(void)
 	braid_online_end(o);
 }
 
+/* The same, in a recording that goes on to other files. */
+static void wild_sequences(void)
+{
+	char *files[] = { path, scratch("second.braid"), scratch("third.braid") };
+	struct busy_host b = {
+		.path = path, .next = files + 1, .nr_next = 2, .for_ns = 300 * MS,
+		.mark_ns = 5 * MS, .lose = 50,
+	};
+	struct braid_online *o = online_engine(1);
+	u32 round, k;
+
+	for (round = 0; round < 20; round++) {
+		b.wild = 3 + truth_below(200);
+		b.no_migrations = round & 1;
+		b.ends_web1 = round & 2;
+		b.late_web2 = round & 4;
+		busy_host(&b);
+		for (k = 0; k < 3; k++) {
+			int ret = online_follow(o, files[k], 1 + truth_below(10));
+
+			check_sane(ret == BRAID_ONLINE_END ? 0 : ret);
+		}
+	}
+	check_sane(braid_online_finish(o));
+	CHECK_EQ(braid_online_totals(o)->files, 60);
+	braid_online_end(o);
+}
+
 /* The file itself states absurd times up to which it is complete. */
 static void absurd_files(void)
 {
@@ -242,6 +270,7 @@ int main(void)
 	RUN(late_events);
 	RUN(absurd_marks);
 	RUN(wild_events);
+	RUN(wild_sequences);
 	RUN(absurd_files);
 	RUN(damage);
 	RUN(retention);

@@ -33,6 +33,11 @@ def put_on(cpu, *guests):
             os.sched_setaffinity(int(tid), {cpu})
 
 
+def recorder_of(agent):
+    """The process that records for watch."""
+    return int(pathlib.Path(f"/proc/{agent.pid}/task/{agent.pid}/children").read_text(encoding="utf-8").split()[0])
+
+
 @case("watch", usual=("6.12",), needs=NEEDS)
 def watch(ctx):
     """watch names the guest that takes another one's CPU; its snapshot holds what led there, and says the same."""
@@ -50,9 +55,9 @@ def watch(ctx):
                       "--snapshots", folder, "--exec", hook, "stolen > 20% for 500ms")
     agent.wait_line("watching; until Ctrl-C", timeout=60)
     # A file has just begun: the snapshot has what precedes it, too.
-    (recorder,) = pathlib.Path(f"/proc/{agent.pid}/task/{agent.pid}/children").read_text(encoding="utf-8").split()[:1]
+    recorder = recorder_of(agent)
     window = pathlib.Path(pathlib.Path(f"/proc/{recorder}/cmdline").read_bytes().split(b"-o\0")[1].split(b"\0")[0].decode())
-    os.kill(int(recorder), signal.SIGUSR1)
+    os.kill(recorder, signal.SIGUSR1)
     ctx.wait_until(lambda: len(list(window.parent.glob("window-*.braid"))) > 1, "another file of the recording")
     load_of = [busy(guest) for guest in (alpha, beta)]
 
@@ -160,18 +165,18 @@ def of_vcpus(found):
     return sums
 
 
-def check_counters(ctx, url):
-    """No counter goes back, and a vCPU's states grow by the time that was analyzed."""
+def check_counters(ctx, agent, url):
+    """No counter goes back, and a vCPU's states grow by the time that was analyzed, also where another file begins."""
     until, files = "tracebraid_analyzed_until_seconds", "tracebraid_captures_total"
+    first = samples(get(url))
+    os.kill(recorder_of(agent), signal.SIGUSR1)
 
-    def scrapes():
-        first = samples(get(url))
-        ctx.wait_until(lambda: samples(get(url))[until] > first[until] + 10**9, "a second to be analyzed", timeout=60)
-        second = samples(get(url))
-        # Between two files of the recording is time that was not observed.
-        return (first, second) if first[files] == second[files] else None
+    def later():
+        found = samples(get(url))
+        another = found[files] > first[files] and found[until] > first[until] + 10**9
+        return found if another else None
 
-    first, second = ctx.wait_until(scrapes, "two scrapes of one file", timeout=60)
+    second = ctx.wait_until(later, "another file to be analyzed", timeout=60)
     for series, value in first.items():
         if "_total" in series or "_bucket" in series:
             ctx.check(second[series] >= value, f"{series} goes back from {value} to {second[series]}")
@@ -234,7 +239,7 @@ def prometheus(ctx):
         checked = subprocess.run(["promtool", "check", "metrics"], stdin=text, capture_output=True, text=True, check=False)
     ctx.equal((checked.returncode, checked.stdout + checked.stderr), (0, ""), "promtool check metrics")
     ctx.run("promtool", "test", "rules", host.ROOT / "tests/service/rules_test.yml")
-    check_counters(ctx, f"http://{target}/metrics")
+    check_counters(ctx, agent, f"http://{target}/metrics")
     check_dashboard(ctx, server)
     for one in load_of:
         one.kill()
