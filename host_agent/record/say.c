@@ -37,6 +37,7 @@ int braid_record_mark_complete(struct braid_recording *r)
 	struct braid_record_marks *m = &r->marks;
 	struct braid_chunk_complete mark;
 	u64 now_ns, bytes;
+	bool prompt;
 	int err;
 
 	/* Before all are armed, rings hold events older than those of others. */
@@ -50,8 +51,9 @@ int braid_record_mark_complete(struct braid_recording *r)
 		m->grew_ns = now_ns;
 	else if (m->until_ns >= m->grew_ns)
 		return 0;	/* the last mark covers all */
-	mark.until_ns = braid_record_complete_ns(r, r->sink.prompt ? PROMPT_DEADLINE_NS :
-							       DEADLINE_NS);
+	/* A file that is about to be left reads soon, too, but waits for guests that are slow. */
+	prompt = r->sink.prompt && !r->rotation.stop_ns;
+	mark.until_ns = braid_record_complete_ns(r, prompt ? PROMPT_DEADLINE_NS : DEADLINE_NS);
 	/* What follows its stop is complete in the next file only. */
 	if (r->rotation.stop_ns && mark.until_ns > (s64)r->rotation.stop_ns)
 		mark.until_ns = r->rotation.stop_ns;

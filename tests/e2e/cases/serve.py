@@ -10,6 +10,7 @@ import re
 import signal
 import socket
 import subprocess
+import threading
 import time
 import urllib.error
 import urllib.parse
@@ -151,7 +152,7 @@ class Prometheus:
 def samples(text):
     """{series: value} of the text form; times in ns."""
     pairs = (line.rsplit(" ", 1) for line in text.splitlines() if line and line[0] != "#")
-    return {series: int(decimal.Decimal(value) * (10**9 if "_seconds" in series else 1))
+    return {series: int(decimal.Decimal(value) * (10**9 if re.match(r"\w+_seconds(_total|_sum)?\b", series) else 1))
             for series, value in pairs if value != "+Inf"}
 
 
@@ -186,6 +187,113 @@ def check_counters(ctx, agent, url):
         ctx.equal(after[vcpu] - ns, second[until] - first[until], f"growth of the states of {vcpu}")
 
 
+class Kept:
+    """What watch has recorded, and what it said of that: its files, which it removes, and a scrape each second."""
+
+    def __init__(self, agent, url):
+        words = pathlib.Path(f"/proc/{recorder_of(agent)}/cmdline").read_bytes().split(b"\0")
+        self.folder, self.url = pathlib.Path(os.fsdecode(words[words.index(b"-o") + 1])).parent, url
+        self.files, self.scrapes, self.over = {}, [], threading.Event()
+        self.thread = threading.Thread(target=self.keep, daemon=True)
+        self.thread.start()
+
+    def keep(self):
+        due = 0
+        while not self.over.wait(0.05):
+            for path in self.folder.glob("window-*.braid"):
+                number = int(path.stem.split("-")[1])
+                if number not in self.files:
+                    self.files[number] = open(path, "rb")  # pylint: disable=consider-using-with
+            if time.monotonic() >= due:
+                due = time.monotonic() + 1
+                text = get(self.url)
+                self.scrapes += [samples(text)] if text else []
+
+    def end(self, to):
+        """All files, in order; once watch has ended."""
+        self.over.set()
+        self.thread.join()
+        paths = []
+        for number, file in sorted(self.files.items()):
+            paths.append(to / f"kept-{number}.braid")
+            paths[-1].write_bytes(file.read())
+            file.close()
+        return paths
+
+    def first_without(self, totals):
+        """The first scrape since which these totals are the same."""
+        last = self.scrapes[-1]
+        return next(one for one in self.scrapes if all(one[name] == last[name] for name in totals))
+
+
+def come_to_rest(ctx, guests, kept):
+    """All that guests have recorded is analyzed: they are stopped, and give no more."""
+    until = "tracebraid_analyzed_until_seconds"
+    for guest in guests:
+        guest.qmp("stop")
+    stopped = kept.scrapes[-1][until]
+    ctx.wait_until(lambda: kept.scrapes[-1][until] > stopped + 2 * 10**9, "what the guests have recorded", timeout=60)
+
+
+# Events that come late, or not at all, count as lost from then on: the analysis of all knows more.
+WRONG = ("tracebraid_late_events_total", "tracebraid_host_lost_events_total", "tracebraid_host_uncounted_losses_total")
+CULPRITS = {"idle": "nothing (idle CPU)", "recorder": "recorder", "host threads": "the host's threads",
+            "interrupts": "interrupts", "unknown": "unknown", "others": "others"}
+
+
+def by_labels(found, metric, *labels):
+    """{values of these labels: value} of a metric's series."""
+    sums = collections.Counter()
+    for series, value in found.items():
+        name, _, rest = series.partition("{")
+        if name == metric:
+            of = dict(re.findall(r'(\w+)="([^"]*)"', rest))
+            sums[tuple(of[label] for label in labels)] += value
+    return {key: value for key, value in sums.items() if value}
+
+
+def growth(first, last, metric, *labels):
+    """By how much series have grown, as by_labels()."""
+    before = by_labels(first, metric, *labels)
+    grown = collections.Counter(by_labels(last, metric, *labels))
+    grown.subtract(before)
+    return {key: value for key, value in grown.items() if value}
+
+
+def check_against_analyze(ctx, kept, captures):
+    """Counters grow by what analyze finds in the same captures, in the same time, to the nanosecond."""
+    first, last = kept.first_without(WRONG), kept.scrapes[-1]
+    since, until = (one["tracebraid_analyzed_until_seconds"] for one in (first, last))
+    for never in ("captures_skipped", "failed_captures", "capture_faults", "streams_left_out"):
+        ctx.equal(last[f"tracebraid_{never}_total"], 0, never)
+
+    def analyze(*what):
+        limits = [f"--{name}={ns // 10**9}.{ns % 10**9:09}" for name, ns in (("since", since), ("until", until)) if ns]
+        done = ctx.run_agent("analyze", *what, "--json", "--top", "10000", *limits, *captures, timeout=300)
+        return json.loads(done.stdout)
+
+    states, steal, wake = analyze("states"), analyze("steal", "--by", "guest"), analyze("wake")
+    expected = {(*row["vcpu"].split("/vCPU "), key[:-3]): ns for row in states["vcpu_states"]
+                for key, ns in row.items() if key.endswith("_ns") and key != "observed_ns" and ns}
+    ctx.equal(growth(first, last, "tracebraid_vcpu_seconds_total", "guest", "vcpu", "state"), expected, "states of vCPUs")
+    stolen = {(guest, CULPRITS.get(culprit, culprit)): ns for (guest, culprit), ns in
+              growth(first, last, "tracebraid_stolen_seconds_total", "guest", "culprit").items()}
+    ctx.equal(stolen, {(row["victim"], row["culprit"]): row["total_ns"] for row in steal["steal"]}, "stolen, by culprit")
+    woken = collections.Counter()
+    for row in wake["wakeups"]:
+        woken[row["vcpu"].split("/")[0],] += row["count"]
+    ctx.equal(growth(first, last, "tracebraid_wakeup_seconds_count", "guest"), dict(woken), "wake-ups")
+    # Of a guest all count, late ones, too.
+    stats = json.loads(ctx.run_agent("report", "--stats", "--json", *captures, timeout=300).stdout)
+    of_guests = [one for one in stats["streams"] if one["kind"] == "guest"]
+    ctx.equal(by_labels(last, "tracebraid_events_total", "guest"),
+              {(one["stream"],): sum(event["count"] for event in one["events"]) for one in of_guests}, "events")
+    ctx.equal(by_labels(last, "tracebraid_lost_events_total", "guest"),
+              {(one["stream"],): one["lost"] for one in of_guests if one["lost"]}, "lost events")
+    print(f"     as analyze, in {len(captures)} files, for {sum(expected.values()) / 1e9:.3f} s of vCPUs: "
+          f"{len(expected)} states, {len(stolen)} culprits, {sum(woken.values())} wake-ups")
+
+
 def check_dashboard(ctx, server):
     """Each query of the dashboard is valid, and finds what there is."""
     board = json.loads((host.ROOT / "packages/prometheus/tracebraid-dashboard.json").read_text())
@@ -215,7 +323,10 @@ TAKEN = 'rate(tracebraid_stolen_seconds_total{guest="alpha",culprit_class="guest
 
 @case("prometheus", usual=("6.12",), needs=NEEDS)
 def prometheus(ctx):
-    """Debian's Prometheus scrapes watch, its alert names who takes a guest's CPU, and the dashboard's queries work."""
+    """Debian's Prometheus scrapes watch, its alert names who takes a guest's CPU, and the dashboard's queries work.
+
+    The counters equal what analyze finds in the same captures.
+    """
     alpha, beta = ctx.guest("alpha"), ctx.guest("beta")
     boot_all([alpha, beta])
     for guest in (alpha, beta):
@@ -223,6 +334,8 @@ def prometheus(ctx):
     put_on(min(os.sched_getaffinity(0)), alpha, beta)
     target = f"127.0.0.1:{free_port()}"
     agent = ctx.agent("watch", "--listen", target, "-r", alpha.shm, "-r", beta.shm, "-e", "sched", "exits > 1000000000k/s")
+    ctx.wait_until(lambda: get(f"http://{target}/metrics"), "metrics", timeout=60)
+    kept = Kept(agent, f"http://{target}/metrics")
     server = Prometheus(ctx, target)
     load_of = [busy(guest) for guest in (alpha, beta)]
     ctx.wait_until(server.target, "a scrape", timeout=60)
@@ -243,4 +356,7 @@ def prometheus(ctx):
     check_dashboard(ctx, server)
     for one in load_of:
         one.kill()
+    come_to_rest(ctx, (alpha, beta), kept)
     ctx.equal(agent.stop(timeout=60), 0, "status of watch")
+    captures = kept.end(ctx.dir)
+    check_against_analyze(ctx, kept, captures)
