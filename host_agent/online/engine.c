@@ -387,6 +387,12 @@ u64 braid_online_worst_ns(const struct braid_online *o, const struct braid_onlin
 	return now > before ? now : before;
 }
 
+u64 braid_online_wakeup_ns(const struct braid_online *o, const struct braid_online_guest *g)
+{
+	return braid_online_worst_ns(o, braid_online_shows_tasks(g) ? &g->wakeups :
+								      &g->vcpu_wakeups);
+}
+
 /* Life --------------------------------------------------------------------------------------- */
 
 int braid_online_begin(struct braid_online **out, const struct braid_online_options *options)

@@ -215,6 +215,11 @@ static void put_histograms(struct metrics *m)
 	for (k = 0; k < m->nr; k++)
 		if (has_events(m->guests[k]))
 			put_histogram_of(m, m->guests[k], &m->guests[k]->wakeups);
+	braid_exposition_family(m->e, "tracebraid_vcpu_wakeup_seconds", BRAID_HISTOGRAM,
+				"Time from the wake-up of a vCPU's thread until it gets a CPU of the host.");
+	for (k = 0; k < m->nr; k++)
+		if (shows(m->guests[k], BRAID_VCPU_SLEEPS))
+			put_histogram_of(m, m->guests[k], &m->guests[k]->vcpu_wakeups);
 	braid_exposition_family(m->e, "tracebraid_stolen_episode_seconds", BRAID_HISTOGRAM,
 				"Length of the times in which a vCPU was stolen without interruption.");
 	for (k = 0; k < m->nr; k++)

@@ -88,6 +88,7 @@ struct braid_online_guest {
 	struct braid_online_rows cgroups;	/* of its throttled time, by path */
 	struct braid_online_rows exits;		/* from guest code until it goes on, by reason */
 	struct braid_online_histogram wakeups;	/* from a task's wake-up to its vCPU */
+	struct braid_online_histogram vcpu_wakeups;	/* from that of a vCPU to its CPU */
 	struct braid_online_histogram steals;	/* episodes of its vCPUs */
 	u64 events, lost;
 	u64 losses;		/* of unknown size, which are not in lost */
@@ -168,6 +169,18 @@ u64 braid_online_silent_ns(const struct braid_online *o, const struct braid_onli
 
 /** braid_online_worst_ns - the longest of the present and the last second. Goes back */
 u64 braid_online_worst_ns(const struct braid_online *o, const struct braid_online_histogram *h);
+
+/** braid_online_shows_tasks - whether a guest's events show wake-ups of its tasks */
+static inline bool braid_online_shows_tasks(const struct braid_online_guest *g)
+{
+	return g->driver && g->wakeups.nr;
+}
+
+/**
+ * braid_online_wakeup_ns - the longest wake-up of the present and the last second: of tasks, or if
+ * the guest shows none, of vCPUs. Goes back
+ */
+u64 braid_online_wakeup_ns(const struct braid_online *o, const struct braid_online_guest *g);
 
 /** braid_online_end - free all; NULL is fine */
 void braid_online_end(struct braid_online *o);

@@ -104,6 +104,26 @@ static int sums_take_queued(void *arg, const struct braid_queue_wait *wait)
 	return 0;
 }
 
+/* From a thread's wake-up to its CPU: the stage "vCPU woken to on CPU" of an analysis. */
+static void sums_take_mark(void *arg, const struct braid_mark *mark)
+{
+	struct braid_online_sums *x = arg;
+	const struct braid_vcpu *v = &x->states.vcpus[mark->vcpu];
+	struct braid_online_sum *sum = &x->vcpus[mark->vcpu];
+	struct braid_online_guest *g = guest_of(x, mark->vcpu);
+	s64 from_ns = sum->woken_ns > v->begin_ns ? sum->woken_ns : v->begin_ns;
+
+	if (mark->kind == BRAID_MARK_ON_CPU && sum->woken && g && mark->ns >= v->begin_ns &&
+	    mark->ns <= v->end_ns)
+		braid_online_count(&g->vcpu_wakeups, mark->ns - from_ns, mark->ns);
+	if (mark->kind == BRAID_MARK_ON_CPU || mark->kind == BRAID_MARK_LOST)
+		sum->woken = false;
+	if (mark->kind != BRAID_MARK_WOKEN)
+		return;
+	sum->woken = true;
+	sum->woken_ns = mark->ns;
+}
+
 /* Publishing ---------------------------------------------------------------------------------- */
 
 /* Of each vCPU, the open span's time counts, too. */
@@ -125,6 +145,8 @@ static void publish_vcpu(struct braid_online_sums *x, u32 vcpu, s64 now_ns)
 		close_episode(x, vcpu);
 	if (sum->to_ns)
 		braid_online_compare(&g->steals, sum->to_ns - sum->from_ns, sum->to_ns);
+	if (sum->woken && now_ns > sum->woken_ns)
+		braid_online_compare(&g->vcpu_wakeups, now_ns - sum->woken_ns, now_ns);
 }
 
 /* The states that a guest's file can show. */
@@ -218,6 +240,7 @@ int braid_online_sums_begin(struct braid_online_sums *x, struct braid_source *so
 {
 	static const struct braid_states_ops ops = {
 		.span = sums_take_span, .exit = sums_take_exit, .queued = sums_take_queued,
+		.mark = sums_take_mark,
 	};
 	int err;
 

@@ -9,6 +9,8 @@
 struct braid_online_sum {
 	u64 done_ns[BRAID_NR_VCPU_STATES];	/* that are in its guest's sums */
 	s64 from_ns, to_ns;	/* an episode that may go on; to_ns 0: none */
+	bool woken;		/* its thread was, and has not run since ... */
+	s64 woken_ns;		/* ... then */
 };
 
 struct braid_online_sums {

@@ -124,7 +124,7 @@ static int analyst_check(struct analyst *a)
 	for (k = 0; k < nr && g.now_ns && !err; k++) {
 		g.guest = guests[k];
 		g.silent_ns = braid_online_silent_ns(a->online, g.guest);
-		g.wake_up_ns = braid_online_worst_ns(a->online, &g.guest->wakeups);
+		g.wake_up_ns = braid_online_wakeup_ns(a->online, g.guest);
 		err = braid_rules_check(rules, &g, analyst_fire, a);
 	}
 	braid_rules_forget(rules);

@@ -469,8 +469,12 @@ static void rule_write(const struct braid_rule *rule, const struct braid_rule_st
 					  g->cgroups.nr > 1 ? " and others" : "");
 		return;
 	case BRAID_RULE_WAKE_UP:
-		braid_text_printf(t, "a task of %s waited %.3f ms for its vCPU after it was woken",
-				  g->name, m->value / 1e6);
+		if (braid_online_shows_tasks(g))
+			braid_text_printf(t, "a task of %s waited %.3f ms for its vCPU after it was woken",
+					  g->name, m->value / 1e6);
+		else
+			braid_text_printf(t, "a vCPU of %s waited %.3f ms for a CPU after it was woken",
+					  g->name, m->value / 1e6);
 		return;
 	case BRAID_RULE_SILENT:
 		braid_text_printf(t, "%s has been silent for %.3f s", g->name, m->value / 1e9);

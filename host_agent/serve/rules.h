@@ -71,7 +71,7 @@ struct braid_rule_guest {
 	const struct braid_online_guest *guest;
 	s64 now_ns;		/* the sums are as of then */
 	u64 silent_ns;		/* as of braid_online_silent_ns() */
-	u64 wake_up_ns;		/* as of braid_online_worst_ns(), of its wake-ups */
+	u64 wake_up_ns;		/* as of braid_online_wakeup_ns() */
 };
 
 /**

@@ -248,6 +248,7 @@ static void exact_values(void)
 	CHECK_EQ(ns_of(text, "tracebraid_wakeup_seconds_sum{guest=\"web1\"}"), g->wakeups.sum_ns);
 	CHECK_EQ(ns_of(text, "tracebraid_wakeup_seconds_bucket{guest=\"web1\",le=\"+Inf\"}") / SECOND,
 		 g->wakeups.nr);
+	CHECK_EQ(ns_of(text, "tracebraid_vcpu_wakeup_seconds_sum{guest=\"web1\"}"), g->vcpu_wakeups.sum_ns);
 	CHECK(value_of(text, "tracebraid_stolen_episode_seconds_bucket{guest=\"web1\",le=\"0.0005\"}"));
 	CHECK(value_of(text, "tracebraid_stolen_episode_seconds_bucket{guest=\"web1\",le=\"10.0\"}"));
 	CHECK(value_of(text, "tracebraid_guest_info{guest=\"web1\",driver=\"yes\",clock=\"exchange\"}"));

@@ -36,10 +36,10 @@ struct found {
 		struct {
 			u64 reason, count, ns;
 		} exits[NR_REASONS];
-		u64 woken, episodes;
+		u64 woken, episodes, vcpus_woken, vcpus_woken_ns;
 	} guests[NR_GUESTS];
 	const struct braid_states *s;
-	s64 stolen_to[2 * NR_GUESTS];
+	s64 stolen_to[2 * NR_GUESTS], woken_ns[2 * NR_GUESTS];
 };
 
 static u32 number_of(const struct braid_stream *guest)
@@ -87,6 +87,21 @@ static int take_queued(void *arg, const struct braid_queue_wait *wait)
 	return 0;
 }
 
+static void take_mark(void *arg, const struct braid_mark *mark)
+{
+	struct found *t = arg;
+	const struct braid_vcpu *v = &t->s->vcpus[mark->vcpu];
+	s64 *woken_ns = &t->woken_ns[mark->vcpu];
+
+	if (mark->kind == BRAID_MARK_ON_CPU && *woken_ns && mark->ns >= v->begin_ns) {
+		t->guests[number_of(v->guest)].vcpus_woken++;
+		t->guests[number_of(v->guest)].vcpus_woken_ns +=
+			mark->ns - (*woken_ns > v->begin_ns ? *woken_ns : v->begin_ns);
+	}
+	if (mark->kind == BRAID_MARK_ON_CPU || mark->kind == BRAID_MARK_WOKEN)
+		*woken_ns = mark->kind == BRAID_MARK_WOKEN ? mark->ns : 0;
+}
+
 static int take_event(void *arg, const struct braid_item *item,
 		      const struct braid_event_type_info *info)
 {
@@ -103,6 +118,7 @@ static void analyze_all(struct found *t, char *const *files, size_t nr)
 {
 	static const struct braid_states_ops ops = {
 		.span = take_span, .exit = take_exit, .queued = take_queued,
+		.mark = take_mark,
 	};
 	static const struct braid_walk_ops walk_ops = { .event = take_event, .lost = take_lost };
 	static const struct braid_walk_options all;
@@ -114,6 +130,7 @@ static void analyze_all(struct found *t, char *const *files, size_t nr)
 
 	NEED(!braid_source_open_captures(&source, files, nr, NULL));
 	memset(t->stolen_to, 0, sizeof(t->stolen_to));
+	memset(t->woken_ns, 0, sizeof(t->woken_ns));
 	t->s = &s;
 	NEED(!braid_states_begin(&s, source, &ops, t));
 	NEED(!braid_walk_begin(&w, source, &all, &totals) && !braid_walk_run(&w, &walk_ops, &s));
@@ -202,10 +219,21 @@ static void check_same(const struct braid_online *o, const struct found *t)
 			CHECK_EQ(g->exits.items[n].ns, want->exits[n].ns);
 		}
 		CHECK_EQ(g->wakeups.nr, want->woken);
+		CHECK_EQ(g->vcpu_wakeups.nr, want->vcpus_woken);
+		CHECK_EQ(g->vcpu_wakeups.sum_ns, want->vcpus_woken_ns);
 		CHECK_EQ(g->steals.nr, want->episodes);
 		CHECK_EQ(g->steals.sum_ns, g->vcpus[0].ns[BRAID_VCPU_STOLEN] +
 					   g->vcpus[1].ns[BRAID_VCPU_STOLEN]);
 	}
+}
+
+/* Of tasks, or without the driver of vCPUs. */
+static void check_wakeups(const struct braid_online *o)
+{
+	const struct braid_online_guest *g = online_guest(o, "web1"), *vm = online_guest(o, "web2");
+
+	CHECK_EQ(braid_online_wakeup_ns(o, g), braid_online_worst_ns(o, &g->wakeups));
+	CHECK_EQ(braid_online_wakeup_ns(o, vm), braid_online_worst_ns(o, &vm->vcpu_wakeups));
 }
 
 /* Whatever the pieces are. */
@@ -219,6 +247,7 @@ static void same_as_an_analysis(void)
 	busy_host(&b);
 	analyze(&t, path);
 	CHECK(t.guests[0].woken > 100);
+	CHECK(t.guests[1].vcpus_woken > 100);
 	CHECK(t.guests[1].throttled > 0);
 	CHECK(t.guests[0].exits[3].count > 0);
 	CHECK(t.guests[0].stolen[BRAID_CULPRIT_GUEST][1] > 0);
@@ -231,6 +260,7 @@ static void same_as_an_analysis(void)
 		CHECK_EQ(braid_online_totals(o)->host_events, b.host_events);
 		CHECK_EQ(online_guest(o, "web1")->events, b.guest_events);
 		CHECK_EQ(online_guest(o, "web2")->events, 0);
+		check_wakeups(o);
 		CHECK_EQ(braid_online_totals(o)->late, 0);
 		CHECK_EQ(braid_online_totals(o)->failed, 0);
 		CHECK_EQ(braid_online_totals(o)->faults, 0);
@@ -531,27 +561,6 @@ static void a_guest_ends(void)
 	braid_online_end(o);
 }
 
-/* The recorder begins another file then; in this one its stream is not followed. */
-static void a_guest_comes_late(void)
-{
-	struct busy_host b = {
-		.path = path, .for_ns = SECOND, .mark_ns = 5 * MS, .late_web2 = true,
-	};
-	struct braid_online *o = online_engine(1);
-
-	busy_host(&b);
-	feed(o, &b);
-	CHECK_EQ(braid_online_totals(o)->streams_left_out, 1);
-	CHECK_EQ(braid_online_totals(o)->failed, 0);
-	CHECK(online_guest(o, "web1") && !online_guest(o, "web2"));
-	b.late_web2 = false;
-	b.from_ns = 2 * SECOND;
-	busy_host(&b);
-	feed(o, &b);
-	CHECK(online_guest(o, "web2"));
-	braid_online_end(o);
-}
-
 /* Without an end, what the last mark says was observed. */
 static void a_killed_recording(void)
 {
@@ -584,7 +593,6 @@ int main(void)
 	RUN(losses_after_marks);
 	RUN(episodes);
 	RUN(a_guest_ends);
-	RUN(a_guest_comes_late);
 	RUN(a_killed_recording);
 	RUN(goes_on);
 	RUN(guests_change);

@@ -74,6 +74,27 @@ static void check_sane(int err)
 	CHECK(!err || !strstr(braid_failure(), "a bug in tracebraid"));
 }
 
+/* The recorder begins another file then; in this one its stream is not followed. */
+static void a_guest_comes_late(void)
+{
+	struct busy_host b = {
+		.path = path, .for_ns = SECOND, .mark_ns = 5 * MS, .late_web2 = true,
+	};
+	struct braid_online *o = online_engine(1);
+
+	busy_host(&b);
+	NEED(!online_feed(o, &b));
+	CHECK_EQ(braid_online_totals(o)->streams_left_out, 1);
+	CHECK_EQ(braid_online_totals(o)->failed, 0);
+	CHECK(online_guest(o, "web1") && !online_guest(o, "web2"));
+	b.late_web2 = false;
+	b.from_ns = 2 * SECOND;
+	busy_host(&b);
+	NEED(!online_feed(o, &b));
+	CHECK(online_guest(o, "web2"));
+	braid_online_end(o);
+}
+
 /* Events of which a part is nonsense, in files that are valid. */
 static void wild_events(void)
 {
@@ -269,6 +290,7 @@ int main(void)
 	path = scratch("busy.braid");
 	RUN(late_events);
 	RUN(absurd_marks);
+	RUN(a_guest_comes_late);
 	RUN(wild_events);
 	RUN(wild_sequences);
 	RUN(absurd_files);

@@ -145,6 +145,15 @@ static void each_kind(void)
 	now.wake_up_ns = 2 * MS + 1;
 	pass(100, 0, 0);
 	CHECK_EQ(fired, 1);
+	CHECK(strstr(why, "a vCPU of web1 waited 2.000 ms for a CPU"));
+
+	guest.driver = true;
+	guest.wakeups.nr = 1;
+	watch("wake-up > 2ms", "*");
+	now.wake_up_ns = 3 * MS;
+	pass(100, 0, 0);
+	CHECK_EQ(fired, 1);
+	CHECK(strstr(why, "a task of web1 waited 3.000 ms for its vCPU"));
 
 	watch("silent > 1s", "*");
 	pass(3000, 0, 0);	/* not known: without a driver */

@@ -283,6 +283,9 @@ def check_against_analyze(ctx, kept, captures):
     for row in wake["wakeups"]:
         woken[row["vcpu"].split("/")[0],] += row["count"]
     ctx.equal(growth(first, last, "tracebraid_wakeup_seconds_count", "guest"), dict(woken), "wake-ups")
+    on_cpu = {(row["guest"],): row["count"] for row in wake["stages"]
+              if row["stage"] == "vCPU woken to on CPU" and row["count"]}
+    ctx.equal(growth(first, last, "tracebraid_vcpu_wakeup_seconds_count", "guest"), on_cpu, "wake-ups of vCPUs")
     # Of a guest all count, late ones, too.
     stats = json.loads(ctx.run_agent("report", "--stats", "--json", *captures, timeout=300).stdout)
     of_guests = [one for one in stats["streams"] if one["kind"] == "guest"]
