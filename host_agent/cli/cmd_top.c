@@ -32,6 +32,7 @@ struct request {
 	struct braid_top_screen screen;
 	double interval;	/* seconds */
 	u64 count;		/* 0: until interrupted */
+	char *capture;		/* or NULL */
 	bool batch;
 	bool json;
 };
@@ -84,11 +85,14 @@ static const struct braid_option options[] = {
 
 const struct braid_cli_command braid_command_top = {
 	.name = "top", .summary = "live view of guests' event rates, losses and CPU time",
-	.run = braid_cmd_top, .usage = "[OPTION]...",
+	.run = braid_cmd_top, .usage = "[OPTION]...\n[OPTION]... FILE",
 	.text =
 	"Live view of each guest and vCPU: events recorded and lost per second, ring fill, CPU time "
 	"of the vCPU's thread on the host, and VM exits. Nothing is enabled, consumed or changed; "
-	"guests may be recorded at the same time (STATE shows rec).",
+	"guests may be recorded at the same time (STATE shows rec).\n"
+	"With FILE, a capture that may still be recorded (`tracebraid record --host`), the guests are "
+	"those of FILE. RUN%, STEAL% and EXITS/s are then computed from the host's events, and equal "
+	"those of `tracebraid analyze`. The first sample covers all that FILE has so far.",
 	.options = options,
 	.notes =
 	"READ/s counts events read on the host or in the guest. FILL% is that of the fullest ring. "
@@ -228,12 +232,35 @@ static bool rest(struct request *q, u64 due_ns)
 	return true;
 }
 
+/* A capture's first sample is of all that it has. */
+static int run_capture(struct request *q)
+{
+	u64 due_ns = braid_host_clock_ns(), nr = 0;
+	int err = braid_cli_confine_to(NULL, &q->capture, 1);
+
+	if (!err)
+		err = braid_top_open_capture(&q->top, q->capture);
+	while (!err && (!q->count || nr < q->count)) {
+		err = braid_top_sample_capture(&q->top);
+		if (!err)
+			err = show(q);
+		nr++;
+		due_ns += q->interval * BRAID_SECOND_NS;
+		if (err || (q->batch && q->top.over) || !rest(q, due_ns))
+			break;
+	}
+	return err;
+}
+
 /* The first sample has no predecessor. */
 static int cmd_top_run(struct request *q)
 {
 	u64 due_ns = braid_host_clock_ns(), nr = 0;
-	int err = braid_cli_confine(BRAID_CONFINE_INSPECT, NULL);
+	int err;
 
+	if (q->capture)
+		return run_capture(q);
+	err = braid_cli_confine(BRAID_CONFINE_INSPECT, NULL);
 	if (!err)
 		err = add_regions(q);
 	if (!err)
@@ -303,6 +330,22 @@ static int run_on_terminal(struct request *q)
 	return WIFEXITED(status) && WEXITSTATUS(status) ? -ECANCELED : 0;
 }
 
+/* Guests, or a capture. */
+static int take_operands(struct request *q, int argc, char **argv)
+{
+	bool named = q->regions.nr || q->domains.nr;
+
+	if (optind < argc && !braid_is_capture(argv[optind]))
+		return braid_fail(-EINVAL, "top: '%s': not a capture; use -r or -d to name a guest",
+				  argv[optind]);
+	if (optind + 1 < argc || (optind < argc && (named || q->top.all || q->top.buffer)))
+		return braid_fail(-EINVAL, "top: a capture is shown alone: 'tracebraid top FILE'");
+	q->capture = optind < argc ? argv[optind] : NULL;
+	q->batch |= !isatty(STDOUT_FILENO) || !isatty(STDIN_FILENO);
+	q->top.all |= !named;
+	return add_domains(q);	/* libvirt is not used later */
+}
+
 int braid_cmd_top(int argc, char **argv)
 {
 	struct request *q = calloc(1, sizeof(*q));
@@ -313,13 +356,8 @@ int braid_cmd_top(int argc, char **argv)
 		q->interval = INTERVAL_S;
 	if (!err)
 		err = braid_options_parse(&braid_command_top, q, argc, argv);
-	if (!err && optind < argc)
-		err = braid_fail(-EINVAL, "top: '%s': unexpected argument; use -r or -d to name a guest", argv[optind]);
-	if (!err) {
-		q->batch |= !isatty(STDOUT_FILENO) || !isatty(STDIN_FILENO);
-		q->top.all |= !q->regions.nr && !q->domains.nr;
-		err = add_domains(q);	/* libvirt is not used later */
-	}
+	if (!err)
+		err = take_operands(q, argc, argv);
 	if (!err && q->batch) {
 		err = cmd_top_run(q);
 	} else if (!err) {

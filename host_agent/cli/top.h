@@ -6,6 +6,7 @@
 #include "host_agent/clock_sync/kvm.h"
 #include "host_agent/discover/vms.h"
 #include "host_agent/live/account.h"
+#include "host_agent/online/online.h"
 
 /* From one sample to the next, each a second; NAN: unknown. */
 struct braid_top_rates {
@@ -28,6 +29,7 @@ struct braid_top_vcpu {
 	pid_t tid;		/* of this host; 0: not known */
 	bool timed;		/* times are known: */
 	struct braid_thread_times times;
+	u64 ns[BRAID_NR_VCPU_STATES];	/* of a capture's */
 	struct braid_top_rates rates;
 };
 
@@ -43,11 +45,14 @@ struct braid_top_guest {
 	u64 sampled_ns;			/* 0: no sample of this incarnation */
 	pid_t qemu_pid;
 	bool bare;			/* a VM without a region that is mapped: no path */
+	bool captured;			/* of a capture: likewise */
+	bool counted;			/* of that: its events are in it */
 	struct braid_kvm_vm *vm;	/* NULL: no data from KVM */
 	u64 exits;
 	bool exits_known;
 	struct braid_top_vcpu *vcpus;
 	u32 nr_vcpus;
+	u64 events;			/* captured */
 	u64 lost;			/* of all vCPUs */
 	u32 fill_permille;		/* of the fullest */
 	struct braid_top_rates rates;	/* summed up */
@@ -60,6 +65,8 @@ struct braid_top {
 	const char *buffer;	/* of the guests, the only one; NULL: all */
 	struct braid_vms vms;	/* if all */
 	u64 scan_due_ns;	/* when to scan for guests, and for threads */
+	struct braid_online *online;	/* of a capture, which is all then; or NULL */
+	bool over;		/* the capture is complete, and all of it was sampled */
 };
 
 /* top_sample.c. Each: 0, or -errno with braid_fail(). */
@@ -70,6 +77,12 @@ int braid_top_add(struct braid_top *top, const char *path, const char *name);
 /* Takes a sample of each guest, and has the rates since the one before. */
 int braid_top_sample(struct braid_top *top);
 void braid_top_free(struct braid_top *top);
+
+/* top_capture.c: the guests are those of a capture. Likewise. */
+int braid_top_open_capture(struct braid_top *top, const char *path);
+
+/* Takes what it has by now. The first rates are since the recording's start. */
+int braid_top_sample_capture(struct braid_top *top);
 
 /* What guests can be in the order of. */
 enum braid_top_key {

@@ -427,5 +427,6 @@ void braid_top_free(struct braid_top *top)
 	for (k = 0; k < top->nr; k++)
 		drop(&top->guests[k]);
 	free(top->guests);
+	braid_online_end(top->online);
 	braid_vms_free(&top->vms);
 }

@@ -156,19 +156,26 @@ static void print_row(struct table *t, const char *name, const char *state,
 	print_figures(t, values);
 }
 
+/* Whether its rings are there to be looked at. */
+static bool has_rings(const struct braid_top_guest *g)
+{
+	return !g->bare && !g->captured;
+}
+
 static void print_guest(struct table *t, const struct braid_top_guest *g)
 {
+	bool rings = has_rings(g);
 	char state[32], vcpu[32];
 	u32 k;
 
 	snprintf(state, sizeof(state), "%s%s", braid_driver_state_name(g->state),
 		 g->recorded ? ", rec" : "");
-	print_row(t, g->name, state, &g->rates, g->bare ? NAN : g->lost,
-		  g->bare ? NAN : g->fill_permille / 1000.0);
+	print_row(t, g->name, state, &g->rates, rings || g->counted ? g->lost : NAN,
+		  rings ? g->fill_permille / 1000.0 : NAN);
 	for (k = 0; k < g->nr_vcpus && g->sampled_ns; k++) {
 		snprintf(vcpu, sizeof(vcpu), "  vCPU %u", k);
-		print_row(t, vcpu, "", &g->vcpus[k].rates, g->bare ? NAN : g->vcpus[k].lost,
-			  g->bare ? NAN : g->vcpus[k].fill_permille / 1000.0);
+		print_row(t, vcpu, "", &g->vcpus[k].rates, rings ? g->vcpus[k].lost : NAN,
+			  rings ? g->vcpus[k].fill_permille / 1000.0 : NAN);
 	}
 }
 
@@ -278,7 +285,7 @@ static void top_show_put_vcpu(struct braid_text *t, const struct braid_top_guest
 	if (v->tid)
 		braid_text_printf(t, ",\"tid\":%d", (int)v->tid);
 	put_rates(t, &v->rates);
-	if (!g->bare)
+	if (has_rings(g))
 		braid_text_printf(t, ",\"events\":%llu,\"lost\":%llu,\"fill_permille\":%u",
 				  (unsigned long long)v->events, (unsigned long long)v->lost,
 				  v->fill_permille);
@@ -293,14 +300,15 @@ static void top_show_put_guest(struct braid_text *t, const struct braid_top_gues
 	braid_text_member(t, "guest", g->name);
 	if (g->bare)
 		braid_text_printf(t, ",\"qemu_pid\":%d", (int)g->qemu_pid);
-	else
+	else if (!g->captured)
 		braid_text_member(t, "region", g->path);
 	braid_text_member(t, "driver", braid_driver_state_name(g->state));
 	braid_text_printf(t, ",\"recorded\":%s", g->recorded ? "true" : "false");
 	put_rates(t, &g->rates);
-	if (!g->bare)
-		braid_text_printf(t, ",\"lost\":%llu,\"fill_permille\":%u",
-				  (unsigned long long)g->lost, g->fill_permille);
+	if (has_rings(g) || g->counted)
+		braid_text_printf(t, ",\"lost\":%llu", (unsigned long long)g->lost);
+	if (has_rings(g))
+		braid_text_printf(t, ",\"fill_permille\":%u", g->fill_permille);
 	braid_text_puts(t, ",\"vcpus\":[");
 	for (k = 0; k < g->nr_vcpus && g->sampled_ns; k++)
 		top_show_put_vcpu(t, g, k);

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Samples fake guests as `tracebraid top` does: without changes, exact for guests at rest. */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "host_agent/cli/cli.h"
 #include "host_agent/cli/top.h"
 #include "host_agent/clock_sync/host.h"
+#include "tests/unit/busy_host.h"
 #include "tests/unit/check.h"
 #include "tests/unit/need.h"
 #include "tests/unit/run_command.h"
@@ -241,6 +244,86 @@ static void fits_the_terminal(void)
 	CHECK(strstr(printed, "EXITS/s\n") && !strstr(printed, "rows 1"));
 }
 
+/* The number after a key, from a place on. */
+static double number_of(const char *at, const char *key)
+{
+	const char *found = at ? strstr(at, key) : NULL;
+
+	NEED(found);
+	return strtod(found + strlen(key), NULL);
+}
+
+/* What analyze finds of a vCPU. */
+struct of_states {
+	double ran, stolen;	/* of the observed time */
+	double seconds;
+};
+
+static struct of_states states_of(const char *path, const char *vcpu)
+{
+	static const char *const ran[] = {
+		"\"guest_ns\":", "\"hypervisor_ns\":", "\"vmm_ns\":", "\"running_ns\":",
+	};
+	struct of_states of = { 0 };
+	const char *row;
+	double all;
+	size_t k;
+
+	CHECK_EQ(RUN_COMMAND(braid_cmd_analyze, "analyze", "states", "--json", path), 0);
+	row = strstr(printed, vcpu);
+	all = number_of(row, "\"observed_ns\":");
+	for (k = 0; k < 4; k++)
+		of.ran += number_of(row, ran[k]) / all;
+	of.stolen = number_of(row, "\"stolen_ns\":") / all;
+	of.seconds = all / 1e9;
+	return of;
+}
+
+/* All exits of the two guests, in the order of the captures' streams. */
+static double exits_of(const char *path)
+{
+	const char *at;
+	double sum = 0;
+
+	CHECK_EQ(RUN_COMMAND(braid_cmd_analyze, "analyze", "exits", "--json", "--top", "100", path), 0);
+	for (at = printed; (at = strstr(at, "\"vcpu\":\"web1")); at++)
+		sum += number_of(at, "\"count\":");
+	return sum;
+}
+
+static bool same(double shown, double wanted)
+{
+	return fabs(shown - wanted) <= 0.00051;
+}
+
+/* What top shows of a whole capture is what analyze finds in it. */
+static void shows_a_capture_as_analyze(void)
+{
+	struct busy_host b = { .path = capture, .for_ns = 2000000000, .mark_ns = 5000000 };
+	struct of_states first, second;
+	const char *web1, *web2;
+	double exits;
+
+	busy_host(&b);
+	first = states_of(capture, "web1/vCPU 1");
+	second = states_of(capture, "web2/vCPU 0");
+	exits = exits_of(capture);
+	CHECK_EQ(RUN_COMMAND(braid_cmd_top, "top", "--json", capture), 0);
+	web1 = strstr(printed, "\"guest\":\"web1\"");
+	web2 = strstr(printed, "\"guest\":\"web2\"");
+	NEED(web1 && web2);
+	CHECK(same(number_of(strstr(web1, "\"vcpu\":1"), "\"run\":"), first.ran));
+	CHECK(same(number_of(strstr(web1, "\"vcpu\":1"), "\"steal\":"), first.stolen));
+	CHECK(same(number_of(strstr(web2, "\"vcpu\":0"), "\"run\":"), second.ran));
+	CHECK(same(number_of(strstr(web2, "\"vcpu\":0"), "\"steal\":"), second.stolen));
+	CHECK(first.stolen > 0.01 && second.ran > 0.01);
+	CHECK(same(number_of(web1, "\"exits_per_s\":"), exits / first.seconds));
+	CHECK(same(number_of(web1, "\"events_per_s\":"), b.guest_events / first.seconds));
+	CHECK(!strncmp(strstr(web2, "\"events_per_s\":"), "\"events_per_s\":null", 19));
+	CHECK_EQ(RUN_COMMAND(braid_cmd_top, "top", "--json", "-r", "x", capture), 1);
+	CHECK(strstr(printed, "a capture is shown alone"));
+}
+
 int main(void)
 {
 	region = scratch("region");
@@ -251,5 +334,6 @@ int main(void)
 	RUN(shows_times_of_a_thread);
 	RUN(sorts_by_the_largest);
 	RUN(fits_the_terminal);
+	RUN(shows_a_capture_as_analyze);
 	return VERDICT();
 }

@@ -139,6 +139,17 @@ def check_culprits(ctx, capture):
     ctx.equal(of_rows, of_table, "stolen time by victim and culprit")
 
 
+def check_top(ctx, capture):
+    """What top shows of the capture is what the analysis of states finds."""
+    (guest,) = json.loads(ctx.run_agent("top", "--json", capture).stdout)["guests"]
+    shown = [(vcpu["run"], vcpu["steal"]) for vcpu in guest["vcpus"]]
+    rows = analyze(ctx, capture, "states")["vcpu_states"]
+    ran = [sum(row[f"{name}_ns"] or 0 for name in ("guest", "hypervisor", "vmm", "running")) for row in rows]
+    found = [(ns / row["observed_ns"], row["stolen_ns"] / row["observed_ns"]) for ns, row in zip(ran, rows)]
+    near = [abs(a - b) < 0.00051 for one, other in zip(shown, found) for a, b in zip(one, other)]
+    ctx.check(len(shown) == len(found) and all(near), f"top shows {shown}, not {found}")
+
+
 @case("analyze-steal", usual=("6.12",), needs=NEEDS, arm64=True)
 def analyze_steal(ctx):
     """A process that takes a guest's pCPU is named as the culprit, with at least 99 % of the CPU time that it took."""
@@ -172,6 +183,7 @@ def analyze_steal(ctx):
     ctx.equal(found["missing"][:-1], [], "what the trace lacks, except for kvm events")
     ctx.equal(sum(row["total_ns"] for row in found["steal"]), found["stolen_ns"], "the sum of the rows, in ns")
     check_culprits(ctx, capture)
+    check_top(ctx, capture)
     (row,) = analyze(ctx, capture, "summary")["guests"]
     ctx.equal(row["guest"], "g1", "the only guest")
     # A vCPU that waits for the other one, which the hog holds up, is asleep meanwhile.
