@@ -13,9 +13,9 @@ struct metrics {
 };
 
 /* A sample of a guest; its value follows. */
-static void begin_sample(struct metrics *m, const struct braid_online_guest *g, const char *suffix)
+static void begin_sample(struct metrics *m, const struct braid_online_guest *g)
 {
-	braid_exposition_sample(m->e, suffix);
+	braid_exposition_sample(m->e);
 	braid_exposition_label(m->e, "guest", g->name);
 }
 
@@ -30,7 +30,7 @@ static void put_numbers(struct metrics *m, const char *name, const char *help,
 	for (k = 0; k < m->nr; k++) {
 		if (!has(m->guests[k]))
 			continue;
-		begin_sample(m, m->guests[k], NULL);
+		begin_sample(m, m->guests[k]);
 		braid_exposition_number(m->e, number(m->guests[k]));
 	}
 }
@@ -63,7 +63,7 @@ static void put_states_of(struct metrics *m, const struct braid_online_guest *g)
 			if (!shows(g, state))
 				continue;
 			state_name(state, name);
-			begin_sample(m, g, NULL);
+			begin_sample(m, g);
 			braid_exposition_label_number(m->e, "vcpu", k);
 			braid_exposition_label(m->e, "state", name);
 			braid_exposition_ns(m->e, g->vcpus[k].ns[state]);
@@ -100,7 +100,7 @@ static void put_culprit(struct metrics *m, const struct braid_online_guest *g, u
 
 	if (kind >= nr || !culprits[kind][0])
 		kind = BRAID_CULPRIT_UNKNOWN;
-	begin_sample(m, g, NULL);
+	begin_sample(m, g);
 	braid_exposition_label(m->e, "culprit_class", culprits[kind][0]);
 	braid_exposition_label(m->e, "culprit", culprits[kind][1] ?: name);
 	braid_exposition_ns(m->e, ns);
@@ -141,7 +141,7 @@ static void put_stolen(struct metrics *m)
 static void put_row(struct metrics *m, const struct braid_online_guest *g, const char *label,
 		    const char *name, const struct braid_online_row *row, bool counts)
 {
-	begin_sample(m, g, NULL);
+	begin_sample(m, g);
 	braid_exposition_label(m->e, label, name);
 	if (counts)
 		braid_exposition_number(m->e, row->count);
@@ -183,22 +183,13 @@ static const struct braid_online_rows *exits_of(const struct braid_online_guest 
 static void put_histogram_of(struct metrics *m, const struct braid_online_guest *g,
 			     const struct braid_online_histogram *h)
 {
-	u64 sum = 0;
-	u32 k;
+	const struct braid_exposition_histogram durations = {
+		.limits_ns = braid_online_limits_ns, .counts = h->counts,
+		.nr_limits = BRAID_ONLINE_BUCKETS, .nr = h->nr, .sum_ns = h->sum_ns,
+		.natives = h->natives,
+	};
 
-	for (k = 0; k <= BRAID_ONLINE_BUCKETS; k++) {
-		sum += h->counts[k];
-		begin_sample(m, g, "_bucket");
-		if (k < BRAID_ONLINE_BUCKETS)
-			braid_exposition_label_ns(m->e, "le", braid_online_limits_ns[k]);
-		else
-			braid_exposition_label(m->e, "le", "+Inf");
-		braid_exposition_number(m->e, sum);
-	}
-	begin_sample(m, g, "_sum");
-	braid_exposition_ns(m->e, h->sum_ns);
-	begin_sample(m, g, "_count");
-	braid_exposition_number(m->e, h->nr);
+	braid_exposition_durations(m->e, "guest", g->name, &durations);
 }
 
 static bool has_events(const struct braid_online_guest *g)
@@ -264,7 +255,7 @@ static void put_clocks(struct metrics *m)
 	for (k = 0; k < m->nr; k++) {
 		if (!m->guests[k]->driver)
 			continue;
-		begin_sample(m, m->guests[k], NULL);
+		begin_sample(m, m->guests[k]);
 		braid_exposition_ns(m->e, m->guests[k]->bound_ns);
 	}
 	braid_exposition_family(m->e, "tracebraid_guest_silent_seconds", BRAID_GAUGE,
@@ -274,7 +265,7 @@ static void put_clocks(struct metrics *m)
 
 		if (ns == UINT64_MAX)
 			continue;
-		begin_sample(m, m->guests[k], NULL);
+		begin_sample(m, m->guests[k]);
 		braid_exposition_ns(m->e, ns);
 	}
 }
@@ -290,7 +281,7 @@ static void put_info(struct metrics *m)
 
 		if (!g->present)
 			continue;
-		begin_sample(m, g, NULL);
+		begin_sample(m, g);
 		braid_exposition_label(m->e, "driver", g->driver ? "yes" : "no");
 		braid_exposition_label(m->e, "clock", g->driver ? braid_clock_kind_name(g->clock) : "");
 		braid_exposition_number(m->e, 1);
@@ -302,7 +293,7 @@ static void put_info(struct metrics *m)
 static void put_total(struct metrics *m, const char *name, const char *help, u64 value)
 {
 	braid_exposition_family(m->e, name, BRAID_COUNTER, help);
-	braid_exposition_sample(m->e, NULL);
+	braid_exposition_sample(m->e);
 	braid_exposition_number(m->e, value);
 }
 
@@ -327,7 +318,7 @@ static void put_totals(struct metrics *m)
 		  t->guests_dropped);
 	braid_exposition_family(m->e, "tracebraid_analyzed_until_seconds", BRAID_GAUGE,
 				"Time up to which events were analyzed, by the host's monotonic raw clock.");
-	braid_exposition_sample(m->e, NULL);
+	braid_exposition_sample(m->e);
 	braid_exposition_ns(m->e, t->now_ns > 0 ? t->now_ns : 0);
 }
 

@@ -28,6 +28,7 @@
 
 #include "host_agent/analyze/states.h"
 #include "host_agent/capture/capture.h"
+#include "host_agent/online/native.h"
 
 #define BRAID_ONLINE_BUCKETS	22u
 #define BRAID_ONLINE_NAME	128u	/* capacity */
@@ -48,6 +49,7 @@ struct braid_online_options {
 struct braid_online_histogram {
 	u64 counts[BRAID_ONLINE_BUCKETS + 1];	/* of each bucket alone; the last one is open */
 	u64 nr, sum_ns;
+	u64 natives[BRAID_NATIVE_BUCKETS];	/* by braid_native_bucket() */
 	struct braid_online_worst {
 		s64 second;		/* of the host's clock */
 		u64 ns;			/* the longest that ended in it, or goes on; 0: none */

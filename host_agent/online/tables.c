@@ -179,6 +179,7 @@ void braid_online_count(struct braid_online_histogram *h, u64 ns, s64 at_ns)
 
 	braid_array_first(k, BRAID_ONLINE_BUCKETS, braid_online_limits_ns[k] >= ns);
 	h->counts[k]++;
+	h->natives[braid_native_bucket(ns)]++;
 	h->nr++;
 	h->sum_ns += ns;
 	braid_online_compare(h, ns, at_ns);

@@ -202,7 +202,7 @@ static void analyst_write_processes(const struct analyst *a, struct braid_exposi
 	for (k = 0; k < 3; k++) {
 		if (!there[k])
 			continue;
-		braid_exposition_sample(e, NULL);
+		braid_exposition_sample(e);
 		braid_exposition_label(e, "process", names[k]);
 		braid_exposition_ns(e, cpu_ns[k]);
 	}
@@ -211,29 +211,29 @@ static void analyst_write_processes(const struct analyst *a, struct braid_exposi
 	for (k = 0; k < 3; k++) {
 		if (!there[k])
 			continue;
-		braid_exposition_sample(e, NULL);
+		braid_exposition_sample(e);
 		braid_exposition_label(e, "process", names[k]);
 		braid_exposition_number(e, bytes[k]);
 	}
 }
 
-static void analyst_write(void *arg, bool open, struct braid_text *out)
+static void analyst_write(void *arg, enum braid_exposition_form form, struct braid_text *out)
 {
-	struct braid_exposition e = { .out = out, .open = open };
+	struct braid_exposition e = { .out = out, .form = form };
 	const struct analyst *a = arg;
 
 	braid_online_metrics(a->online, &e);
 	braid_exposition_family(&e, "tracebraid_captures_skipped", BRAID_COUNTER,
 				"Captures that were removed before they were analyzed.");
-	braid_exposition_sample(&e, NULL);
+	braid_exposition_sample(&e);
 	braid_exposition_number(&e, a->skipped);
 	braid_exposition_family(&e, "tracebraid_alarms", BRAID_COUNTER,
 				"Thresholds that were passed.");
-	braid_exposition_sample(&e, NULL);
+	braid_exposition_sample(&e);
 	braid_exposition_number(&e, a->fired);
 	braid_exposition_family(&e, "tracebraid_snapshots", BRAID_COUNTER,
 				"Snapshots that were taken.");
-	braid_exposition_sample(&e, NULL);
+	braid_exposition_sample(&e);
 	braid_exposition_number(&e, a->snapshots);
 	analyst_write_processes(a, &e);
 	braid_exposition_end(&e);

@@ -15,6 +15,7 @@
 #include "host_agent/util/error.h"
 
 #define CONNECTIONS	16u
+#define MESSAGE		"io.prometheus.client.MetricFamily"
 #define TIMEOUT_S	30u
 #define REQUEST_BYTES	((size_t)16 << 10)	/* of a connection, without its answer */
 
@@ -123,22 +124,38 @@ static enum MHD_Result exporter_send_text(struct MHD_Connection *connection, uns
 							     MHD_RESPMEM_PERSISTENT));
 }
 
+/* Native histograms are in protobuf alone: who reads them asks for that. */
+static enum braid_exposition_form exporter_form(const char *accept)
+{
+	if (!accept)
+		return BRAID_EXPOSITION_TEXT;
+	if (strstr(accept, "application/vnd.google.protobuf") && strstr(accept, MESSAGE) &&
+	    strstr(accept, "encoding=delimited"))
+		return BRAID_EXPOSITION_PROTOBUF;
+	return strstr(accept, "application/openmetrics-text") ? BRAID_EXPOSITION_OPEN :
+								BRAID_EXPOSITION_TEXT;
+}
+
 static enum MHD_Result exporter_send_metrics(const struct braid_exporter *e,
 					     struct MHD_Connection *connection)
 {
-	const char *accept = MHD_lookup_connection_value(connection, MHD_HEADER_KIND,
-							 MHD_HTTP_HEADER_ACCEPT);
-	bool open = accept && strstr(accept, "application/openmetrics-text");
+	static const char *const types[] = {
+		[BRAID_EXPOSITION_TEXT] = "text/plain; version=0.0.4; charset=utf-8",
+		[BRAID_EXPOSITION_OPEN] =
+			"application/openmetrics-text; version=1.0.0; charset=utf-8",
+		[BRAID_EXPOSITION_PROTOBUF] =
+			"application/vnd.google.protobuf; proto=" MESSAGE "; encoding=delimited",
+	};
+	enum braid_exposition_form form = exporter_form(
+		MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_ACCEPT));
 	struct braid_text text = { 0 };
 
-	e->write(e->arg, open, &text);
+	e->write(e->arg, form, &text);
 	if (text.failed) {
 		braid_text_free(&text);
 		return MHD_NO;
 	}
-	return exporter_send(connection, MHD_HTTP_OK,
-			     open ? "application/openmetrics-text; version=1.0.0; charset=utf-8" :
-				    "text/plain; version=0.0.4; charset=utf-8",
+	return exporter_send(connection, MHD_HTTP_OK, types[form],
 			     MHD_create_response_from_buffer(text.bytes, text.data,
 							     MHD_RESPMEM_MUST_FREE));
 }

@@ -4,13 +4,13 @@
 #define BRAID_SERVE_EXPORTER_H
 
 #include <poll.h>
-#include <stdbool.h>
 
+#include "host_agent/online/exposition.h"
 #include "host_agent/serve/conf.h"
 #include "host_agent/util/text.h"
 
-/* Writes all metrics; @open: as OpenMetrics, else as Prometheus' text. */
-typedef void braid_exporter_fn(void *arg, bool open, struct braid_text *out);
+/* Writes all metrics. */
+typedef void braid_exporter_fn(void *arg, enum braid_exposition_form form, struct braid_text *out);
 
 struct braid_exporter {
 	int fds[BRAID_CONF_LISTENS];	/* that listen */

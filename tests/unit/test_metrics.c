@@ -29,10 +29,10 @@ static struct braid_online *engine(const struct braid_online_options *options)
 }
 
 /* To be freed. */
-static char *metrics(const struct braid_online *o, bool open)
+static char *metrics(const struct braid_online *o, enum braid_exposition_form form)
 {
 	struct braid_text text = { 0 };
-	struct braid_exposition e = { .out = &text, .open = open };
+	struct braid_exposition e = { .out = &text, .form = form };
 
 	braid_online_metrics(o, &e);
 	braid_exposition_end(&e);
@@ -118,7 +118,8 @@ static void check_unique(char **names, u32 nr)
 
 static void check_form(const struct braid_online *o, bool open)
 {
-	char *text = metrics(o, open), *lines[MOST_LINES], family[64] = "", *type = NULL;
+	char *text = metrics(o, open ? BRAID_EXPOSITION_OPEN : BRAID_EXPOSITION_TEXT);
+	char *lines[MOST_LINES], family[64] = "", *type = NULL;
 	u32 nr = split(text, lines), k, families = 0;
 	size_t bytes;
 
@@ -209,7 +210,7 @@ static void exact_values(void)
 	};
 	struct braid_online *o = engine(NULL);
 	const struct braid_online_guest *g = online_guest(o, "web1");
-	char *text = metrics(o, false), sample[256];
+	char *text = metrics(o, BRAID_EXPOSITION_TEXT), sample[256];
 	u64 stolen = 0;
 	u32 v, n;
 
@@ -265,21 +266,21 @@ static void exact_values(void)
 static void labels(void)
 {
 	struct braid_text text = { 0 };
-	struct braid_exposition e = { .out = &text, .open = true };
+	struct braid_exposition e = { .out = &text, .form = BRAID_EXPOSITION_OPEN };
 
 	braid_exposition_family(&e, "x_bytes", BRAID_GAUGE, "X.");
-	braid_exposition_sample(&e, NULL);
+	braid_exposition_sample(&e);
 	braid_exposition_label(&e, "a", "\"} 1\n# EOF\\");
 	braid_exposition_label(&e, "b", "");
 	braid_exposition_label_number(&e, "c", UINT64_MAX);
 	braid_exposition_number(&e, 1ULL << 63);
-	braid_exposition_sample(&e, NULL);
+	braid_exposition_sample(&e);
 	braid_exposition_ns(&e, UINT64_MAX);
-	braid_exposition_sample(&e, NULL);
+	braid_exposition_sample(&e);
 	braid_exposition_ns(&e, UINT64_MAX - 1);
-	braid_exposition_sample(&e, NULL);
+	braid_exposition_sample(&e);
 	braid_exposition_ns(&e, 1);
-	braid_exposition_sample(&e, NULL);
+	braid_exposition_sample(&e);
 	braid_exposition_ns(&e, 3 * SECOND);
 	braid_text_putc(&text, 0);
 	CHECK(!strcmp(text.data, "# HELP x_bytes X.\n# TYPE x_bytes gauge\n# UNIT x_bytes bytes\n"

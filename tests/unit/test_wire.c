@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host_agent/export/perfetto/wire.h"
+#include "host_agent/util/wire.h"
 #include "tests/unit/check.h"
 
 #define KEY	braid_wire_key(3, BRAID_WIRE_BYTES)

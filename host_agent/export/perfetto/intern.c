@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "host_agent/export/perfetto/perfetto.h"
-#include "host_agent/export/perfetto/wire.h"
+#include "host_agent/util/wire.h"
 #include "host_agent/util/array.h"
 #include "host_agent/util/error.h"
 #include "host_agent/util/hash.h"

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "host_agent/export/perfetto/perfetto.h"
-#include "host_agent/export/perfetto/wire.h"
+#include "host_agent/util/wire.h"
 #include "host_agent/util/error.h"
 
 #define FLUSH_BYTES	(64u << 10)	/* of what is written at once */

@@ -6,7 +6,7 @@
 
 #include "host_agent/export/perfetto/form.h"
 #include "host_agent/export/perfetto/perfetto.h"
-#include "host_agent/export/perfetto/wire.h"
+#include "host_agent/util/wire.h"
 #include "host_agent/util/error.h"
 #include "host_agent/walk/parts.h"
 #include "host_agent/walk/select.h"

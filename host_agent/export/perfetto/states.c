@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "host_agent/export/perfetto/perfetto.h"
-#include "host_agent/export/perfetto/wire.h"
+#include "host_agent/util/wire.h"
 #include "host_agent/util/error.h"
 #include "host_agent/walk/slices.h"
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "host_agent/export/perfetto/perfetto.h"
-#include "host_agent/export/perfetto/wire.h"
+#include "host_agent/util/wire.h"
 #include "host_agent/util/error.h"
 
 /* Fields of the .proto file that are encoded here. */

@@ -121,14 +121,16 @@ def get(url, **query):
 class Prometheus:
     """Debian's server, which scrapes one target each second and evaluates the shipped rules, over 10 s."""
 
-    def __init__(self, ctx, target):
+    def __init__(self, ctx, target, *options):
+        folder = ctx.dir / ("native" if options else "text")
+        folder.mkdir()
         rules = (host.ROOT / "packages/prometheus/tracebraid.rules.yml").read_text()
-        (ctx.dir / "rules.yml").write_text(rules.replace("[1m]", "[10s]"))
-        (ctx.dir / "prometheus.yml").write_text(SCRAPE.format(rules=ctx.dir / "rules.yml", target=target))
+        (folder / "rules.yml").write_text(rules.replace("[1m]", "[10s]"))
+        (folder / "prometheus.yml").write_text(SCRAPE.format(rules=folder / "rules.yml", target=target))
         port = free_port()
         self.url = f"http://127.0.0.1:{port}/api/v1"
-        ctx.start("/usr/bin/prometheus", f"--config.file={ctx.dir}/prometheus.yml", f"--storage.tsdb.path={ctx.dir}/tsdb",
-                  f"--web.listen-address=127.0.0.1:{port}")
+        ctx.start("/usr/bin/prometheus", f"--config.file={folder}/prometheus.yml", f"--storage.tsdb.path={folder}/tsdb",
+                  f"--web.listen-address=127.0.0.1:{port}", *options)
 
     def ask(self, path, **query):
         """The data of an answer; None: nothing yet."""
@@ -317,6 +319,19 @@ def check_dashboard(ctx, server):
         ctx.check(any(metric in query for metric in MAY_LACK) or "throttled" in query, f"nothing found by {query}")
 
 
+def check_native(ctx, target):
+    """A server that stores native histograms gets them: without a bucket's label, and as many as the text counts."""
+    server = Prometheus(ctx, target, "--enable-feature=native-histograms")
+    query = 'histogram_count(tracebraid_stolen_episode_seconds{guest="alpha"})'
+    found = ctx.wait_until(lambda: (server.ask("query", query=query) or {}).get("result"), "a native histogram", timeout=60)
+    least = int(found[0]["value"][1])
+    count = samples(get(f"http://{target}/metrics"))['tracebraid_stolen_episode_seconds_count{guest="alpha"}']
+    ctx.check(0 < least <= count, f"native histogram of {least}, the text has {count}")
+    query = 'histogram_quantile(0.99, tracebraid_stolen_episode_seconds{guest="alpha"})'
+    quantile = float(server.ask("query", query=query)["result"][0]["value"][1])
+    ctx.check(0 < quantile < 60, f"99 % of the episodes are shorter than {quantile} s")
+
+
 # On a host without KVM there are no exits; without quotas nothing is throttled.
 MAY_LACK = ("tracebraid_throttled_seconds_total", "tracebraid_exits_total", "tracebraid_exit_seconds_total")
 
@@ -357,6 +372,7 @@ def prometheus(ctx):
     ctx.run("promtool", "test", "rules", host.ROOT / "tests/service/rules_test.yml")
     check_counters(ctx, agent, f"http://{target}/metrics")
     check_dashboard(ctx, server)
+    check_native(ctx, target)
     for one in load_of:
         one.kill()
     come_to_rest(ctx, (alpha, beta), kept)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Protobuf's encoding, for data too frequent for protobuf-c's structs. */
-#ifndef BRAID_EXPORT_PERFETTO_WIRE_H
-#define BRAID_EXPORT_PERFETTO_WIRE_H
+#ifndef BRAID_UTIL_WIRE_H
+#define BRAID_UTIL_WIRE_H
 
 #include "host_agent/util/text.h"
 #include "host_agent/util/varint.h"
@@ -126,4 +126,4 @@ static inline void braid_wire_end(struct braid_text *t, size_t begin)
 /** braid_wire_string - append a string's field, sanitized; stops at a NUL */
 void braid_wire_string(struct braid_text *t, u64 key, const char *data, size_t bytes);
 
-#endif /* BRAID_EXPORT_PERFETTO_WIRE_H */
+#endif /* BRAID_UTIL_WIRE_H */

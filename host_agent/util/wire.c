@@ -2,7 +2,7 @@
 /* Lengths that are written when what they count is there. */
 #include <string.h>
 
-#include "host_agent/export/perfetto/wire.h"
+#include "host_agent/util/wire.h"
 
 void braid_wire_end_long(struct braid_text *t, size_t begin)
 {
@@ -35,7 +35,7 @@ void braid_wire_fixed64(struct braid_text *t, u64 key, u64 value)
 #define NAME_BYTES	16u	/* of an array with a task's name */
 
 /* A string in an array of NAME_BYTES. Return: false: it has a byte that is to be sanitized. */
-static bool perfetto_wire_put_name(struct braid_text *t, u64 key, const char *data)
+static bool wire_put_name(struct braid_text *t, u64 key, const char *data)
 {
 	char *at = braid_text_reserve(t, BRAID_VARINT_BYTES + 1 + NAME_BYTES);
 	size_t bytes = 0, k;
@@ -64,7 +64,7 @@ void braid_wire_string(struct braid_text *t, u64 key, const char *data, size_t b
 {
 	size_t begin;
 
-	if (bytes == NAME_BYTES && perfetto_wire_put_name(t, key, data))
+	if (bytes == NAME_BYTES && wire_put_name(t, key, data))
 		return;
 	bytes = strnlen(data, bytes);
 	while (bytes && data[bytes - 1] == '\n')
