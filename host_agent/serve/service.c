@@ -245,7 +245,7 @@ static void service_snapshot(struct service *s, const struct braid_analyst_messa
 		return;
 	}
 	if (s->suppressed) {
-		snprintf(line, sizeof(line), "no snapshot was taken of %llu that were less than %g s after the last one",
+		snprintf(line, sizeof(line), "no snapshot was taken of %llu alarms: the one before was not complete, or less than %g s old",
 			 (unsigned long long)s->suppressed, conf->apart_ns / 1e9);
 		braid_journal_say(LOG_NOTICE, line, NULL);
 	}

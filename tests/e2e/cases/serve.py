@@ -20,6 +20,7 @@ import host
 from harness import case
 from kit import NEEDS, check_accounts, load
 from rig import boot_all
+from virt import Virt
 
 
 def busy(guest):
@@ -90,6 +91,34 @@ def watch(ctx):
         one.kill()
     ctx.equal(agent.stop(timeout=60), 0, "status of watch")
     ctx.check(not any(pathlib.Path("/run/tracebraid-root").glob(f"watch-{agent.process.pid}*")), "its directory is left")
+
+
+@case("watch-libvirt", usual=("6.1",), needs=NEEDS)
+def watch_libvirt(ctx):
+    """While libvirtd restarts, watch goes on with the domains that it knows, and then finds those that start later."""
+    virt = Virt(ctx)
+    one, late = virt.domain("one"), virt.domain("late")
+    one.boot()
+    virt.run_agent("attach", "one")
+    load(one)
+    # In namespaces of its own the host cannot be recorded.
+    agent = virt.agent("watch", "--json", "--host", "none", "silent > 1s")
+    agent.wait_line("watching; until Ctrl-C", timeout=60)
+
+    def silent(name):
+        virt.virsh("suspend", name)
+        agent.wait_line(f'"guest":"{name}".*"condition":"silent > 1s"', timeout=60)
+        virt.virsh("resume", name)
+
+    silent("one")
+    virt.restart_libvirtd()
+    late.boot()
+    virt.run_agent("attach", "late")
+    load(late)
+    ctx.wait_until(lambda: virt.run_agent("list", "--json").stdout.count('"driver":"live"') == 2, "both drivers")
+    silent("late")
+    ctx.check("has ended" not in agent.output(), f"a process was started again: {agent.output()}")
+    ctx.equal(agent.stop(timeout=60), 0, "status of watch")
 
 
 SCRAPE = """\
