@@ -19,6 +19,7 @@
 
 #define GET_READER	_IO('R', 0x20)	/* TRACE_MMAP_IOCTL_GET_READER */
 #define PART_NS		100000000ULL	/* a read() consumes partial pages: limits its rate */
+#define EXTENT_NS	500000000ULL	/* of a mapped page: what is not put by a second is late */
 
 /* Bytes of a sub-buffer in use: header, data, and the lost count when it is stored. */
 static u32 used_bytes(const struct braid_tracefs_source *s, u64 commit)
@@ -183,8 +184,8 @@ static int drain_mapped(struct braid_tracefs_source *s, struct braid_host_cpu *c
 	return nr;
 }
 
-/* The same for a sink that is prompt: what the reader's sub-buffer has is put extent by extent. */
-static int drain_promptly(struct braid_tracefs_source *s, struct braid_host_cpu *cpu, u32 budget)
+/* The same; what the reader's sub-buffer has is put extent by extent, before it is full. */
+static int drain_extents(struct braid_tracefs_source *s, struct braid_host_cpu *cpu, u32 budget)
 {
 	u64 now_ns = braid_host_clock_ns();
 	int nr = drain_mapped(s, cpu, budget), err = 0;
@@ -194,7 +195,7 @@ static int drain_promptly(struct braid_tracefs_source *s, struct braid_host_cpu 
 	if (cpu->page_bytes && cpu->put_bytes != data_end(s, cpu)) {
 		if (now_ns < cpu->extent_due_ns)
 			return nr;
-		cpu->extent_due_ns = now_ns + BRAID_PROMPT_NS;
+		cpu->extent_due_ns = now_ns + (s->o.sink->prompt ? BRAID_PROMPT_NS : EXTENT_NS);
 		err = put_extent(s, cpu);
 	}
 	cpu->complete_ns = now_ns;
@@ -249,10 +250,10 @@ int braid_host_cpu_drain(struct braid_tracefs_source *s, struct braid_host_cpu *
 
 	if (!cpu->meta)
 		return drain_read(s, cpu, budget, rest);
-	if (s->o.sink->prompt && !rest)
-		return drain_promptly(s, cpu, budget);
+	if (!rest)
+		return drain_extents(s, cpu, budget);
 	nr = drain_mapped(s, cpu, budget);
-	if (nr < 0 || !rest || !cpu->page_bytes || (u32)nr >= budget)
+	if (nr < 0 || !cpu->page_bytes || (u32)nr >= budget)
 		return nr;
 	ret = put_page(s, cpu);
 	return ret < 0 ? ret : nr + ret;

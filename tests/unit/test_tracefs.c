@@ -164,7 +164,7 @@ static void record(bool without_mmap, bool prompt)
 	struct tally t = { .first_ns = braid_host_clock_ns() };
 	struct braid_tracefs_status status;
 	struct braid_tracefs_source *s;
-	u64 bytes = BRAID_CAPTURE_ALL;
+	u64 bytes;
 	int k;
 
 	open_sink(&sink);
@@ -178,8 +178,7 @@ static void record(bool without_mmap, bool prompt)
 		if (k % 1000 == 0)
 			CHECK(braid_tracefs_source_poll(s) >= 0);
 	}
-	if (prompt || without_mmap)
-		bytes = complete_bytes(&sink, s);
+	bytes = complete_bytes(&sink, s);
 	CHECK_EQ(braid_tracefs_source_finish(s), 0);
 	status = braid_tracefs_source_status(s);
 	CHECK(!without_mmap || !status.mapped);
