@@ -16,7 +16,7 @@
 
 static const struct braid_cli_command *const commands[] = {
 	&braid_command_analyze, &braid_command_attach, &braid_command_clock, &braid_command_create,
-	&braid_command_detach, &braid_command_export, &braid_command_list,
+	&braid_command_detach, &braid_command_export, &braid_command_fleet, &braid_command_list,
 	&braid_command_merge, &braid_command_pack, &braid_command_record, &braid_command_recover,
 	&braid_command_report, &braid_command_serve, &braid_command_snapshot, &braid_command_sql,
 	&braid_command_stat,

@@ -3,7 +3,7 @@
 # Installs the missing packages of the named jobs:
 # packages.sh
 # build|ccache|forms|driver|arm64|arm64-user|guests|libvirt|tests|library|kunit|fuzz|html|bench|
-# prometheus|releases|service|packages|rpm...
+# prometheus|releases|service|fleet|packages|rpm...
 # What differs between Debian's releases is printed by
 # packages.sh --kernels	guest kernels by package, the oldest first: NAME, a tab, what its packages are named after linux-image-
 # packages.sh --clang|--source	the version of clang, of linux-source
@@ -27,7 +27,7 @@ packages_of() {
 	case $1 in
 	build) echo gcc libc6-dev make pkg-config libtraceevent-dev libtracefs-dev libxxhash-dev \
 		libzstd-dev libisal-dev zlib1g-dev libvirt-dev libxml2-dev libcap-ng-dev libseccomp-dev \
-		libkdumpfile-dev libprotobuf-c-dev libsqlite3-dev libinih-dev libmicrohttpd-dev protobuf-c-compiler protobuf-compiler ;;
+		libkdumpfile-dev libprotobuf-c-dev libsqlite3-dev libinih-dev libmicrohttpd-dev libnats-dev protobuf-c-compiler protobuf-compiler ;;
 	ccache) echo ccache ;;
 	forms) echo babeltrace2 trace-cmd python3 python3-protobuf ;;
 	driver) kernels headers ;;
@@ -47,6 +47,7 @@ packages_of() {
 		command -v npm >/dev/null || echo npm ;;
 	releases) echo mmdebstrap git ;;
 	prometheus) echo prometheus ;;
+	fleet) echo nats-server openssl python3 procps ;;
 	service) echo mmdebstrap systemd-container ;;
 	packages) echo build-essential debhelper dh-dkms dh-python dpkg-dev lintian ;;
 	rpm) echo rpm ;;

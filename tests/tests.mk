@@ -78,7 +78,7 @@ check check-all check-matrix: export CCACHE_NOHASHDIR := 1
 .PHONY: check check-all check-matrix check-releases check-lint check-unit check-kunit check-debug check-e2e check-dkms check-kernel-tree
 check:
 	@tests/needs.sh
-	@tests/packages.sh build ccache forms driver arm64 guests libvirt tests library kunit fuzz html bench service prometheus
+	@tests/packages.sh build ccache forms driver arm64 guests libvirt tests library kunit fuzz html bench service fleet prometheus
 	@$(MAKE) check-all
 
 # Parts at once are those that use one CPU most of the time; what several of them would build is built before.
@@ -86,7 +86,7 @@ check:
 programs: agent library $(addprefix $(B)/,live_region make_big_capture make_hostile)
 
 check-all:
-	@tests/parts.sh check-lint check-unit fuzz-short '-j$(NPROC) programs' 'check-library + model-short + check-kunit + check-html + check-service' \
+	@tests/parts.sh check-lint check-unit fuzz-short '-j$(NPROC) programs' 'check-library + model-short + check-kunit + check-html + check-service + check-fleet' \
 		check-e2e 'check-e2e KERNELS=arm64 CASE="driver-load record" + check-bench + dkms-short'
 
 # Every kernel that there is, and the whole `make check` on both releases: hours.
@@ -215,6 +215,15 @@ $(B)/service/tracebraid $(B)/service/live_region:
 	$(call say,LINK,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) $(LINK_OWN) -o $@ $^ $(LIBS)
+
+# Services and a real nats-server: what they answer, who may ask, what is said when one of them fails.
+.PHONY: check-fleet fleet-run
+check-fleet:
+	@tests/packages.sh build fleet
+	@$(MAKE) -j$(NPROC) fleet-run
+
+fleet-run: agent $(B)/live_region
+	@tests/fleet/run.py
 
 .PHONY: check-html html-run
 check-html:

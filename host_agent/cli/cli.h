@@ -33,6 +33,7 @@ int braid_cmd_clock(int argc, char **argv);
 int braid_cmd_create(int argc, char **argv);
 int braid_cmd_detach(int argc, char **argv);
 int braid_cmd_export(int argc, char **argv);
+int braid_cmd_fleet(int argc, char **argv);
 int braid_cmd_list(int argc, char **argv);
 int braid_cmd_merge(int argc, char **argv);
 int braid_cmd_pack(int argc, char **argv);
@@ -50,7 +51,7 @@ int braid_cmd_watch(int argc, char **argv);
 
 extern const struct braid_cli_command
 	braid_command_analyze, braid_command_attach, braid_command_clock, braid_command_create, braid_command_detach,
-	braid_command_export, braid_command_list, braid_command_merge, braid_command_pack, braid_command_record,
+	braid_command_export, braid_command_fleet, braid_command_list, braid_command_merge, braid_command_pack, braid_command_record,
 	braid_command_recover, braid_command_report, braid_command_serve, braid_command_snapshot,
 	braid_command_sql, braid_command_stat, braid_command_top, braid_command_unpack,
 	braid_command_verify, braid_command_watch;
@@ -171,6 +172,14 @@ void braid_cli_ascii(void);
  * Return: 0 or -errno with braid_fail().
  */
 int braid_cli_confine(enum braid_confine what, const pid_t children[BRAID_CONFINE_CHILDREN]);
+
+/**
+ * braid_cli_confine_fleet - likewise, before a connection to the fleet's server
+ * @folder: where files are made; NULL: none are
+ *
+ * Files that names of hosts and certificates need can be read, and no other.
+ */
+int braid_cli_confine_fleet(const char *folder);
 
 /** braid_cli_confines - whether this build does: one without a sanitizer */
 bool braid_cli_confines(void);

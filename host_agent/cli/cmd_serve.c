@@ -42,6 +42,11 @@ int braid_serve_confine(void)
 	return braid_cli_confine(BRAID_CONFINE_SERVE, NULL);
 }
 
+static int serve_confine_fleet(void)
+{
+	return braid_cli_confine_fleet(NULL);
+}
+
 void braid_serve_say(const char *line)
 {
 	fprintf(stderr, "tracebraid: %s\n", braid_cli_clean(line));
@@ -83,7 +88,7 @@ int braid_cmd_serve(int argc, char **argv)
 	struct braid_conf conf;
 	struct braid_service_options o = {
 		.path = c.file, .conf = &conf, .directory = directory, .program = program,
-		.confine = braid_serve_confine, .say = braid_serve_say,
+		.confine = braid_serve_confine, .confine_fleet = serve_confine_fleet, .say = braid_serve_say,
 	};
 
 	if (err)

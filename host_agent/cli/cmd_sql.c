@@ -12,9 +12,10 @@
 #include "host_agent/util/error.h"
 
 struct sql {
-	bool json, csv;
+	bool json, csv, literals;
 	const char *out;
 	const char *clock;
+	const char *since;
 };
 
 #define SQL	struct sql
@@ -23,6 +24,12 @@ static const struct braid_option options[] = {
 	{ 'j', "json", NULL, BRAID_FLAG(SQL, json), "one JSON object per row and line" },
 	{ 0, "csv", NULL, BRAID_FLAG(SQL, csv),
 	  "comma-separated values; the first line names the columns" },
+	{ 0, "quote", NULL, BRAID_FLAG(SQL, literals),
+	  "values as literals of SQL, separated by commas, exact in type and value; the first line "
+	  "names the columns" },
+	{ 0, "since", "TIME", BRAID_STRING(SQL, since),
+	  "events, losses and notes from TIME on, as of `tracebraid report`; tables of states cannot be "
+	  "limited by it" },
 	{ 'o', "output", "OUT", BRAID_STRING(SQL, out),
 	  "write to OUT instead of standard output" },
 	{ 0, "clock-source", "SOURCE", BRAID_TAKE(braid_take_named, const char *, SQL, clock),
@@ -77,9 +84,11 @@ static const char *statements_of(char **words, size_t nr)
 	return nr > 1 && (*last == '.' || strpbrk(last, " \t\n(*;")) && stat(last, &st) ? last : NULL;
 }
 
-static int write_to(FILE *to, const struct braid_sql *sql, const struct sql *s, const char *statements)
+static int write_to(FILE *to, const struct braid_sql *sql, const struct sql *s,
+		    const char *statements)
 {
-	enum braid_sql_form form = s->json ? BRAID_SQL_JSON : s->csv ? BRAID_SQL_CSV : BRAID_SQL_COLUMNS;
+	enum braid_sql_form form = s->json ? BRAID_SQL_JSON : s->csv ? BRAID_SQL_CSV :
+				  s->literals ? BRAID_SQL_LITERALS : BRAID_SQL_COLUMNS;
 
 	if (statements && *statements == '.')
 		return braid_sql_command(to, sql, statements, &stopped);
@@ -91,8 +100,8 @@ static int cmd_sql_check(const struct sql *s, const char *statements, char **pat
 {
 	size_t k;
 
-	if (s->json && s->csv)
-		return braid_fail(-EINVAL, "--json cannot be combined with --csv");
+	if (s->json + s->csv + s->literals > 1)
+		return braid_fail(-EINVAL, "only one of --json, --csv and --quote can be given");
 	for (k = 0; k < nr && !statements; k++)
 		if (!strcmp(paths[k], "-"))
 			return braid_fail(-EINVAL, "standard input is the capture: the statements must be an argument");
@@ -105,7 +114,8 @@ static int cmd_sql_run(const struct sql *s, const char *statements, char **paths
 	const struct braid_walk_options inputs = { .inputs = paths, .nr_inputs = nr };
 	const struct braid_sql_options o = {
 		.paths = (const char *const *)paths, .nr_paths = nr,
-		.clock_source = s->clock, .warn = braid_cli_warn, .stop = &stopped,
+		.clock_source = s->clock, .since = s->since, .warn = braid_cli_warn,
+		.stop = &stopped,
 	};
 	struct braid_export_file file;
 	struct braid_sql *sql = NULL;

@@ -2,6 +2,8 @@
 /* What a command does before it reads a guest or a capture: it opens its files, and gives up the rest. */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -131,6 +133,23 @@ int braid_cli_confine_to(const char *out, char *const *paths, size_t nr)
 	if (!err && writes)
 		err = braid_landlock_allow(out, BRAID_PLACE_OUTPUT);
 	return err ? err : braid_cli_confine(writes ? BRAID_CONFINE_CONVERT : BRAID_CONFINE_FILES, NULL);
+}
+
+int braid_cli_confine_fleet(const char *folder)
+{
+	static const char *const read[] = { "/etc/-", "/usr/-" };
+	char path[PATH_MAX];
+	size_t k;
+	int err = 0;
+
+	for (k = 0; k < sizeof(read) / sizeof(*read) && !err; k++)
+		err = braid_landlock_allow(read[k], BRAID_PLACE_READ);
+	if (!err && folder) {
+		snprintf(path, sizeof(path), "%s/-", folder);
+		err = braid_landlock_allow(path, BRAID_PLACE_OUTPUT);
+	}
+	return err ? err :
+	       braid_cli_confine(folder ? BRAID_CONFINE_FETCH : BRAID_CONFINE_FLEET, NULL);
 }
 
 int braid_cli_needs_mapping(const char *word, const char *path)

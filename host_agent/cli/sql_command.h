@@ -8,7 +8,7 @@
 
 #include "host_agent/sql/sql.h"
 
-enum braid_sql_form { BRAID_SQL_COLUMNS, BRAID_SQL_JSON, BRAID_SQL_CSV };
+enum braid_sql_form { BRAID_SQL_COLUMNS, BRAID_SQL_JSON, BRAID_SQL_CSV, BRAID_SQL_LITERALS };
 
 /**
  * braid_sql_print - run a statement, and print its rows

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "host_agent/cli/sql_command.h"
+#include "host_agent/fleet/literal.h"
 #include "host_agent/util/array.h"
 #include "host_agent/util/error.h"
 
@@ -102,6 +103,47 @@ static void sql_print_put_json(struct braid_text *to, sqlite3_stmt *s, int nr)
 	braid_text_puts(to, "}\n");
 }
 
+/* Literals ------------------------------------------------------------------------------------ */
+
+/* As SQLite's quote() has them: their type and value are exact. */
+static void put_literal(struct braid_text *to, sqlite3_stmt *s, int k)
+{
+	const char *text;
+
+	switch (sqlite3_column_type(s, k)) {
+	case SQLITE_NULL:
+		return braid_text_puts(to, "NULL");
+	case SQLITE_FLOAT:
+		return braid_sql_put_real(to, sqlite3_column_double(s, k));
+	case SQLITE_BLOB:
+		braid_text_puts(to, "X'");
+		put_blob(to, s, k);
+		return braid_text_putc(to, '\'');
+	case SQLITE_TEXT:
+		text = (const char *)sqlite3_column_text(s, k);
+		return braid_sql_put_string(to, text ?: "", text ? sqlite3_column_bytes(s, k) : 0);
+	default:
+		return put_value(to, s, k);
+	}
+}
+
+static void put_literals(struct braid_text *to, sqlite3_stmt *s, int nr, bool names)
+{
+	const char *name;
+	int k;
+
+	for (k = 0; k < nr; k++) {
+		if (k)
+			braid_text_putc(to, ',');
+		name = names ? sqlite3_column_name(s, k) ?: "" : NULL;
+		if (name)
+			braid_sql_put_string(to, name, strlen(name));
+		else
+			put_literal(to, s, k);
+	}
+	braid_text_putc(to, '\n');
+}
+
 /* A cell from @from on, in quotes if it needs them. */
 static void quote(struct braid_text *to, size_t from)
 {
@@ -153,9 +195,16 @@ static int print_lines(FILE *to, sqlite3_stmt *s, enum braid_sql_form form)
 
 	if (nr && form == BRAID_SQL_CSV)
 		put_csv(&line, s, nr, true);
+	if (nr && form == BRAID_SQL_LITERALS) {
+		put_literals(&line, s, nr, true);
+		fwrite(line.data, 1, line.bytes, to);
+		line.bytes = 0;
+	}
 	while ((ret = sqlite3_step(s)) == SQLITE_ROW && !line.failed && !ferror(to)) {
 		if (form == BRAID_SQL_JSON)
 			sql_print_put_json(&line, s, nr);
+		else if (form == BRAID_SQL_LITERALS)
+			put_literals(&line, s, nr, false);
 		else
 			put_csv(&line, s, nr, false);
 		fwrite(line.data, 1, line.bytes, to);

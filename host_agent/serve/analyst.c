@@ -244,6 +244,7 @@ static int analyst_turn(struct analyst *a)
 	struct braid_analyst_message alive = {
 		.kind = BRAID_ANALYST_ALIVE, .records = a->number,
 	};
+	size_t guests;
 	struct pollfd fds[BRAID_CONF_LISTENS + 1];
 	size_t nr = braid_exporter_fds(a->o->exporter, fds);
 	u64 now_ns = braid_monotonic_ns();
@@ -257,6 +258,8 @@ static int analyst_turn(struct analyst *a)
 	if (err)
 		return err;
 	if (now_ns - a->alive_ns >= ALIVE_NS) {
+		braid_online_guests(a->online, &guests);
+		alive.guests = guests;
 		analyst_send(a, &alive);
 		a->alive_ns = now_ns;
 	}

@@ -21,6 +21,7 @@
 struct braid_analyst_message {
 	enum { BRAID_ANALYST_ALIVE, BRAID_ANALYST_FIRED } kind;
 	bool records;			/* it has found a file of the recording */
+	u32 guests;			/* in it */
 	/* FIRED: */
 	char guest[64];
 	char rule[BRAID_RULE_TEXT];

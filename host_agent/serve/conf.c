@@ -107,6 +107,13 @@ static const struct conf_key {
 	{ "snapshots", "max-size", conf_take_size, offsetof(struct braid_conf, max_bytes) },
 	{ "snapshots", "max-age", conf_take_time, offsetof(struct braid_conf, max_age_ns) },
 	{ "snapshots", "apart", conf_take_time, offsetof(struct braid_conf, apart_ns) },
+	{ "fleet", "server", conf_take_text, offsetof(struct braid_conf, fleet.server) },
+	{ "fleet", "name", conf_take_text, offsetof(struct braid_conf, fleet.name) },
+	{ "fleet", "credentials", conf_take_path, offsetof(struct braid_conf, fleet.credentials) },
+	{ "fleet", "ca", conf_take_path, offsetof(struct braid_conf, fleet.ca) },
+	{ "fleet", "inbox", conf_take_text, offsetof(struct braid_conf, fleet.inbox) },
+	{ "fleet", "hosts", conf_take_guests, offsetof(struct braid_conf, fleet.hosts) },
+	{ "fleet", "join", conf_take_text, offsetof(struct braid_conf, fleet.join) },
 	{ "watch", "when", NULL, 0 },		/* likewise */
 };
 
@@ -157,7 +164,7 @@ static int conf_unknown(const char *section, size_t bytes, const char *name)
 	if (near_section.nearest)
 		return braid_fail(-EINVAL, "unknown section [%s]; did you mean [%s]?", word,
 				  near_section.nearest);
-	return braid_fail(-EINVAL, "unknown section [%s]; there are [record], [metrics], [snapshots] and [watch]",
+	return braid_fail(-EINVAL, "unknown section [%s]; there are [record], [metrics], [snapshots], [fleet] and [watch]",
 			  word);
 }
 

@@ -3,6 +3,7 @@
 #ifndef BRAID_SERVE_CONF_H
 #define BRAID_SERVE_CONF_H
 
+#include "host_agent/fleet/link.h"
 #include "host_agent/serve/rules.h"
 
 #define BRAID_CONF_FILE		"/etc/tracebraid.conf"
@@ -29,6 +30,7 @@ struct braid_conf {
 	u64 max_bytes;				/* of the directory; 0: any */
 	u64 max_age_ns;				/* likewise */
 	u64 apart_ns;				/* from one to the next */
+	struct braid_fleet_conf fleet;		/* [fleet] */
 	/* [watch GLOB] */
 	struct braid_rules rules;
 };

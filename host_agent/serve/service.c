@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Starts, watches and ends the processes of the service. */
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
@@ -18,9 +16,11 @@
 #include <unistd.h>
 
 #include "host_agent/library/program.h"
+#include "host_agent/serve/fleet.h"
 #include "host_agent/serve/journal.h"
 #include "host_agent/serve/service.h"
 #include "host_agent/serve/snapshots.h"
+#include "host_agent/serve/window.h"
 #include "host_agent/util/cleanup.h"
 #include "host_agent/util/error.h"
 #include "host_agent/util/monotonic.h"
@@ -46,12 +46,14 @@ struct service {
 	const struct braid_service_options *o;
 	struct braid_exporter exporter;
 	struct braid_program recorder;
-	struct service_child of_recorder, of_analyst;
+	struct service_child of_recorder, of_analyst, of_fleet;
+	struct braid_serve_fleet fleet;
 	pid_t analyst;
 	int fd;			/* the socket to it; or -1 */
 	u64 alive_ns;		/* when it was last alive */
 	pid_t snapshot;		/* the process that takes one; 0: none */
 	u64 snapshot_ns;	/* when the last one began */
+	u32 asked;		/* the fleet's question that it answers; 0: none */
 	u64 snapshots;		/* that were taken */
 	u64 told_ns;		/* when the analyst was last told about that */
 	u64 suppressed;		/* alarms since then without one */
@@ -59,6 +61,7 @@ struct service {
 	u64 end_ns;		/* 0: not limited */
 	u64 watchdog_ns;	/* when it is next to be told; 0: there is none */
 	bool records;		/* a file of the recorder is there */
+	u32 guests;		/* in it */
 	bool ready, over;
 	int failed;		/* -errno: of a command, whose recorder has not begun ... */
 	char failure[1024];	/* ... and why */
@@ -172,6 +175,7 @@ static void service_become_analyst(const struct service *s, int fd)
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	close(s->fd);
+	close(s->fleet.fd);
 	if (braid_analyst_run(&options)) {
 		braid_journal_say(LOG_ERR, braid_failure(), NULL);
 		_exit(EXIT_FAILURE);
@@ -217,11 +221,12 @@ static void service_stop_analyst(struct service *s)
 /* Alarms ------------------------------------------------------------------------------------ */
 
 /* In a process of its own. Never returns. */
-static void service_become_snapshot(const struct service *s, const struct braid_analyst_message *m)
+static void service_become_snapshot(const struct service *s, const struct braid_analyst_message *m,
+				    int out)
 {
 	const struct braid_snapshot snapshot = {
 		.conf = s->o->conf, .window = s->o->directory, .recorder = s->recorder.pid,
-		.why = m, .program = s->o->program,
+		.why = m, .program = s->o->program, .out = out,
 	};
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -230,6 +235,17 @@ static void service_become_snapshot(const struct service *s, const struct braid_
 		_exit(EXIT_FAILURE);
 	}
 	_exit(EXIT_SUCCESS);
+}
+
+static void service_take_snapshot(struct service *s, const struct braid_analyst_message *m, int out)
+{
+	s->snapshot_ns = braid_monotonic_ns();
+	fflush(NULL);
+	s->snapshot = fork();
+	if (!s->snapshot)
+		service_become_snapshot(s, m, out);
+	if (s->snapshot < 0)
+		s->snapshot = 0;
 }
 
 static void service_snapshot(struct service *s, const struct braid_analyst_message *m)
@@ -250,13 +266,27 @@ static void service_snapshot(struct service *s, const struct braid_analyst_messa
 		braid_journal_say(LOG_NOTICE, line, NULL);
 	}
 	s->suppressed = 0;
-	s->snapshot_ns = now_ns;
-	fflush(NULL);
-	s->snapshot = fork();
-	if (!s->snapshot)
-		service_become_snapshot(s, m);
-	if (s->snapshot < 0)
-		s->snapshot = 0;
+	service_take_snapshot(s, m, -1);
+}
+
+/* The fleet asks for a snapshot, or (@number 0) another host has taken one. */
+static int service_fleet_snapshot(void *arg, u32 number, const char *why, int out)
+{
+	struct braid_analyst_message m = { .guest = "fleet" };
+	struct service *s = arg;
+
+	snprintf(m.what, sizeof(m.what), "%s", number ? "asked" : "joined");
+	snprintf(m.line, sizeof(m.line), "%s", why);
+	if (!number) {
+		service_snapshot(s, &m);
+		return 0;
+	}
+	if (!*s->o->conf->directory || s->snapshot)
+		return braid_fail(-EBUSY, s->snapshot ? "a snapshot is being taken; try again" :
+				  "no directory for snapshots is configured");
+	service_take_snapshot(s, &m, out);
+	s->asked = s->snapshot ? number : 0;
+	return s->snapshot ? 0 : braid_fail(-EAGAIN, "no process can be made");
 }
 
 static void service_fire(struct service *s, struct braid_analyst_message *m)
@@ -276,6 +306,7 @@ static void service_fire(struct service *s, struct braid_analyst_message *m)
 		s->o->fired(s->o->arg, m);
 	else
 		braid_journal_say(LOG_WARNING, m->line, fields);
+	braid_serve_fleet_alarm(&s->fleet, m->guest, m->line);
 	service_snapshot(s, m);
 }
 
@@ -287,9 +318,32 @@ static void service_listen(struct service *s)
 	while (s->fd >= 0 && (n = recv(s->fd, &m, sizeof(m), MSG_DONTWAIT)) == sizeof(m)) {
 		s->alive_ns = braid_monotonic_ns();
 		s->records |= m.records;
+		if (m.kind == BRAID_ANALYST_ALIVE)
+			s->guests = m.guests;
 		if (m.kind == BRAID_ANALYST_FIRED)
 			service_fire(s, &m);
 	}
+}
+
+/* The fleet ---------------------------------------------------------------------------------- */
+
+static void service_start_fleet(struct service *s)
+{
+	if (!braid_serve_fleet_start(&s->fleet))
+		return service_began(&s->of_fleet, s->fleet.pid);
+	braid_journal_say(LOG_ERR, braid_failure(), NULL);
+	service_ended(&s->of_fleet, "process for the fleet");
+}
+
+static void service_open_fleet(struct service *s)
+{
+	s->fleet = (struct braid_serve_fleet){
+		.conf = s->o->conf, .directory = s->o->directory, .program = s->o->program,
+		.confine = s->o->confine_fleet, .confine_reader = s->o->confine,
+		.snapshot = service_fleet_snapshot, .arg = s, .fd = -1,
+	};
+	if (*s->o->conf->fleet.server)
+		service_start_fleet(s);
 }
 
 /* Turns ------------------------------------------------------------------------------------- */
@@ -390,6 +444,15 @@ static void service_reap(struct service *s)
 		s->snapshots += WIFEXITED(status) && !WEXITSTATUS(status) &&
 				*s->o->conf->directory;
 		s->snapshot = 0;
+		if (s->asked)
+			braid_serve_fleet_ended(&s->fleet, s->asked, !status ? NULL :
+						 "the snapshot failed; the journal of the host has the reason");
+		s->asked = 0;
+	}
+	if (s->fleet.pid && waitpid(s->fleet.pid, &status, WNOHANG) == s->fleet.pid) {
+		s->fleet.pid = 0;
+		braid_serve_fleet_stop(&s->fleet);
+		service_ended(&s->of_fleet, "process for the fleet");
 	}
 	if (s->analyst && waitpid(s->analyst, &status, WNOHANG) == s->analyst) {
 		s->analyst = 0;
@@ -420,6 +483,8 @@ static void service_keep_up(struct service *s)
 		service_ended(&s->of_recorder, "recorder");
 	if (service_is_due(&s->of_analyst) && service_start_analyst(s))
 		service_ended(&s->of_analyst, "analyst");
+	if (service_is_due(&s->of_fleet))
+		service_start_fleet(s);
 	if (!s->ready && s->records) {
 		s->ready = true;
 		braid_journal_notify("READY=1\nSTATUS=recording");
@@ -451,11 +516,14 @@ static void service_turn(struct service *s)
 {
 	struct pollfd fds[] = {
 		{ .fd = s->signal_fd, .events = POLLIN }, { .fd = s->fd, .events = POLLIN },
+		{ .fd = s->fleet.fd, .events = POLLIN },
 	};
 
-	poll(fds, 2, TICK_MS);
+	poll(fds, 3, TICK_MS);
 	service_take_signals(s);
 	service_listen(s);
+	braid_serve_fleet_turn(&s->fleet);
+	braid_serve_fleet_state(&s->fleet, s->records && s->recorder.pid, s->guests);
 	service_keep_up(s);
 	service_tell(s);
 	if (s->end_ns && braid_monotonic_ns() >= s->end_ns)
@@ -478,58 +546,8 @@ static int service_open_signals(struct service *s)
 	return s->signal_fd < 0 ? braid_fail(-errno, "cannot create a signalfd: %s", strerror(errno)) : 0;
 }
 
-/* Return: how many files of a recording it had; @bytes: of all of them. */
-static u32 service_empty(const char *directory, u64 *bytes)
-{
-	DIR *dir = opendir(directory);
-	struct dirent *entry;
-	struct stat st;
-	u32 nr = 0;
-
-	*bytes = 0;
-	while (dir && (entry = readdir(dir))) {
-		if (!braid_analyst_number(entry->d_name))
-			continue;
-		if (!fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW))
-			*bytes += st.st_size;
-		unlinkat(dirfd(dir), entry->d_name, 0);
-		nr++;
-	}
-	if (dir)
-		closedir(dir);
-	return nr;
-}
-
-/* What a service that was killed has left is no part of this recording. */
-static void service_discard(const char *directory)
-{
-	char line[256];
-	u64 bytes;
-	u32 nr = service_empty(directory, &bytes);
-
-	if (!nr)
-		return;
-	snprintf(line, sizeof(line), "the former service did not stop by itself: its window is removed, %llu KB in %u file%s; all counters begin at 0",
-		 (unsigned long long)(bytes >> 10), nr, nr == 1 ? "" : "s");
-	braid_journal_say(LOG_WARNING, line, NULL);
-}
-
-static int service_make_directory(const char *path)
-{
-	struct stat st;
-
-	if (mkdir(path, 0700) && errno != EEXIST)
-		return braid_fail(-errno, "%s: cannot be created: %s", path, strerror(errno));
-	if (lstat(path, &st) || !S_ISDIR(st.st_mode) || st.st_uid != geteuid())
-		return braid_fail(-EPERM, "%s: not a directory of this user; remove it", path);
-	service_discard(path);
-	return 0;
-}
-
 static void service_close(struct service *s)
 {
-	u64 bytes;
-
 	service_notify_state("STOPPING=1%s", "");
 	if (s->recorder.pid) {
 		kill(s->recorder.pid, SIGINT);
@@ -537,17 +555,18 @@ static void service_close(struct service *s)
 			service_recorder_failed(s);
 	}
 	service_stop_analyst(s);
+	braid_serve_fleet_stop(&s->fleet);
 	if (s->snapshot)
 		waitpid(s->snapshot, NULL, 0);
 	braid_exporter_close(&s->exporter);
-	service_empty(s->o->directory, &bytes);
+	braid_window_empty(s->o->directory);
 	rmdir(s->o->directory);
 	close(s->signal_fd);
 }
 
 int braid_service_run(const struct braid_service_options *o)
 {
-	struct service s = { .o = o, .fd = -1, .recorder.errors_fd = -1 };
+	struct service s = { .o = o, .fd = -1, .recorder.errors_fd = -1, .fleet.fd = -1 };
 	int err;
 
 	braid_journal_open(o->say);
@@ -559,11 +578,13 @@ int braid_service_run(const struct braid_service_options *o)
 	if (!err)
 		err = braid_exporter_listen(&s.exporter, o->conf);
 	if (!err)
-		err = service_make_directory(o->directory);
+		err = braid_window_make(o->directory);
 	if (!err)
 		err = service_start_recorder(&s);
 	if (!err)
 		err = service_start_analyst(&s);
+	if (!err)
+		service_open_fleet(&s);
 	if (o->seconds > 0)
 		s.end_ns = braid_monotonic_ns() + o->seconds * 1e9;
 	if (braid_journal_watchdog_ns())

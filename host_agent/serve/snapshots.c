@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 #include "host_agent/serve/journal.h"
 #include "host_agent/serve/snapshots.h"
@@ -121,7 +122,7 @@ static int snapshot_copy_all(const struct braid_snapshot *s, u32 last, const cha
 	return err || copied ? err : braid_fail(-ENOENT, "the recording's files were removed before they were copied");
 }
 
-/* Programs ---------------------------------------------------------------------------------- */
+/* Programs ----------------------------------------------------------------------------------- */
 
 /* @out: its standard output; -1: ours. Return: its status; -1: it could not be run. */
 static int snapshot_run(char *const words[], int out)
@@ -155,8 +156,10 @@ static void snapshot_analyze(const struct braid_snapshot *s, u32 last, const cha
 	words[nr++] = (char *)s->program;
 	words[nr++] = "analyze";
 	words[nr++] = "summary";
-	words[nr++] = "--stream";
-	words[nr++] = (char *)s->why->guest;
+	if (*s->why->rule) {	/* else it was asked for, and is of no guest */
+		words[nr++] = "--stream";
+		words[nr++] = (char *)s->why->guest;
+	}
 	words[nr++] = "--";
 	for (k = last >= MOST_FILES ? last - MOST_FILES + 1 : 1; k <= last; k++) {
 		snprintf(paths[nr_paths], FILE_BYTES, "%s/%u.braid", folder, k);
@@ -193,7 +196,7 @@ static int snapshot_run_hook(const struct braid_snapshot *s, const char *folder)
 			  "the hook %s ended with status %d", s->conf->hook, status);
 }
 
-/* Folders ----------------------------------------------------------------------------------- */
+/* Folders ------------------------------------------------------------------------------------ */
 
 /* 20261128T055012.123Z-web1-stolen: they sort by time. */
 static void snapshot_name(const struct braid_snapshot *s, char name[NAME_BYTES])
@@ -331,6 +334,8 @@ int braid_snapshot_take(const struct braid_snapshot *s)
 			err = snapshot_write_why(s, folder);
 		if (!err)
 			snapshot_analyze(s, last, folder);
+		if (!err && s->out >= 0)
+			dprintf(s->out, "%s\n", name);
 		if (err) {
 			snprintf(failure, sizeof(failure), "%s", braid_failure());
 			if (made)	/* half a snapshot is not kept */
@@ -341,4 +346,87 @@ int braid_snapshot_take(const struct braid_snapshot *s)
 	}
 	hook_err = snapshot_run_hook(s, folder);
 	return err ? braid_fail(err, "no snapshot is kept: %s", failure) : hook_err;
+}
+
+/* What others read --------------------------------------------------------------------------- */
+
+int braid_snapshots_list(const struct braid_conf *conf, int out)
+{
+	braid_auto_dir DIR *dir = opendir(conf->directory);
+	struct dirent *entry, *file;
+	struct stat st;
+	DIR *folder;
+	int fd;
+
+	while (dir && (entry = readdir(dir))) {
+		if (!snapshot_is_one(entry->d_name))
+			continue;
+		fd = openat(dirfd(dir), entry->d_name,
+			    O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		folder = fd < 0 ? NULL : fdopendir(fd);
+		if (fd >= 0 && !folder)
+			close(fd);
+		while (folder && (file = readdir(folder)))
+			if (*file->d_name != '.' && !strchr(file->d_name, '\n') &&
+			    !fstatat(fd, file->d_name, &st, AT_SYMLINK_NOFOLLOW) &&
+			    S_ISREG(st.st_mode))
+				dprintf(out, "%s/%s %lld\n", entry->d_name, file->d_name,
+					(long long)st.st_size);
+		if (folder)
+			closedir(folder);
+	}
+	return dir ? 0 : braid_fail(-errno, "%s: %s", conf->directory, strerror(errno));
+}
+
+int braid_snapshots_open(const struct braid_conf *conf, const char *name)
+{
+	const char *slash = strchr(name, '/');
+	char folder[FOLDER_BYTES];
+	struct stat st;
+	int fd;
+
+	if (!slash || slash[1] == '.' || !slash[1] || strchr(slash + 1, '/') ||
+	    slash - name >= (int)NAME_BYTES || !snapshot_is_one(name))
+		return braid_fail(-EINVAL, "not the name of a snapshot's file");
+	snprintf(folder, sizeof(folder), "%s/%.*s", conf->directory, (int)(slash - name), name);
+	braid_auto_fd int dir = open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+	fd = dir < 0 ? -1 : openat(dir, slash + 1, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	if (fd >= 0 && !fstat(fd, &st) && S_ISREG(st.st_mode))
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	return braid_fail(-ENOENT, "there is no such file of a snapshot");
+}
+
+int braid_snapshots_send(int fd, u64 from, int out)
+{
+	braid_auto_free char *buffer = malloc(COPY_BYTES);
+	XXH3_state_t *state = XXH3_createState();
+	char check[BRAID_SNAPSHOTS_CHECK + 1];
+	u64 at = 0, skip;
+	ssize_t n = 1;
+	int err = 0;
+
+	if (!buffer || !state) {
+		XXH3_freeState(state);
+		return braid_out_of_memory();
+	}
+	XXH3_64bits_reset(state);
+	while (!err && n > 0) {
+		n = braid_pread_all(fd, buffer, COPY_BYTES, at);
+		err = n < 0 ? n : 0;
+		if (err)
+			break;
+		XXH3_64bits_update(state, buffer, n);
+		skip = from > at ? from - at : 0;
+		if (skip < (u64)n)
+			err = braid_write_all(out, buffer + skip, n - skip);
+		at += n;
+	}
+	snprintf(check, sizeof(check), "%016llx", (unsigned long long)XXH3_64bits_digest(state));
+	XXH3_freeState(state);
+	if (!err)
+		err = braid_write_all(out, check, BRAID_SNAPSHOTS_CHECK);
+	return err ? braid_fail(err, "the file cannot be sent: %s", strerror(-err)) : 0;
 }

@@ -16,6 +16,7 @@ struct braid_snapshot {
 	pid_t recorder;			/* is asked for a new file */
 	const struct braid_analyst_message *why;
 	const char *program;		/* tracebraid */
+	int out;			/* its folder's name is written there; -1: nowhere */
 };
 
 /**
@@ -27,5 +28,26 @@ struct braid_snapshot {
  * Return: 0 or -errno with braid_fail().
  */
 int braid_snapshot_take(const struct braid_snapshot *s);
+
+/** braid_snapshots_list - write a line "SNAPSHOT/FILE BYTES" of each file. Return: 0, or -errno with braid_fail() */
+int braid_snapshots_list(const struct braid_conf *conf, int out);
+
+/**
+ * braid_snapshots_open - open a file of a snapshot
+ * @name: "SNAPSHOT/FILE", not trusted
+ *
+ * Return: a descriptor, or -errno with braid_fail().
+ */
+int braid_snapshots_open(const struct braid_conf *conf, const char *name);
+
+#define BRAID_SNAPSHOTS_CHECK	16u	/* bytes: */
+
+/**
+ * braid_snapshots_send - write a file's bytes, and then the file's XXH3 checksum in hexadecimal
+ * @from: the first byte that is written
+ *
+ * Return: 0, or -errno with braid_fail().
+ */
+int braid_snapshots_send(int fd, u64 from, int out);
 
 #endif /* BRAID_SERVE_SNAPSHOTS_H */

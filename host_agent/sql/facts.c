@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "host_agent/sql/private.h"
+#include "host_agent/util/error.h"
 
 #define COST	1e8	/* of a pass, beside the walks of other tables */
 
@@ -221,6 +222,8 @@ static int filter(sqlite3_vtab_cursor *cursor, int number, const char *plan, int
 	(void)values;
 	end_facts(c);
 	c->rowid = 0;
+	if (outer(c)->sql->options.since)
+		return facts_fail(c, braid_fail(-EINVAL, "a table of states cannot be limited by --since; compare to_ns in WHERE"));
 	err = braid_sql_take_trace(outer(c)->sql, &c->trace);
 	if (!err)
 		err = tracebraid_facts_new(&c->facts, c->trace, outer(c)->table->kinds);

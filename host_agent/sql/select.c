@@ -373,6 +373,8 @@ void braid_sql_select(struct braid_sql_selection *s, const struct braid_sql_tabl
 	int k;
 
 	memset(s, 0, sizeof(*s));
+	if (table->sql->options.since)
+		select_add(s, sqlite3_mprintf("since=%s", table->sql->options.since));
 	if (table->event)
 		add_type(&lists, table);
 	for (k = 0; k < nr; k++)

@@ -27,6 +27,7 @@ struct braid_sql_options {
 	const char *const *paths;	/* of captures */
 	size_t nr_paths;
 	const char *clock_source;	/* as for tracebraid_open(); must stay valid */
+	const char *since;		/* events, losses and notes from then on, as for a walk; likewise */
 	void (*warn)(void *arg, const char *line);	/* of a fault in a capture; or NULL */
 	void *warn_arg;
 	const volatile int *stop;	/* statements end when it is not 0; or NULL */

@@ -12,6 +12,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "host_agent/util/confine.h"
@@ -51,6 +52,7 @@ static const struct confinement {
 	size_t nr_keeps;
 	bool writes;		/* makes and writes files */
 	bool threads;		/* makes threads */
+	bool connects;		/* to a server on the network */
 	bool peeks;		/* reads what is other processes', which Landlock would deny */
 } confinements[] = {
 	[BRAID_CONFINE_FILES] = { .threads = true },
@@ -64,6 +66,8 @@ static const struct confinement {
 		.keeps = reader_keeps, .nr_keeps = NR(reader_keeps), .peeks = true,
 	},
 	[BRAID_CONFINE_SERVE] = { .threads = true },
+	[BRAID_CONFINE_FLEET] = { .threads = true, .connects = true },
+	[BRAID_CONFINE_FETCH] = { .writes = true, .threads = true, .connects = true },
 	[BRAID_CONFINE_PEEK] = {
 		.keeps = peeker_keeps, .nr_keeps = NR(peeker_keeps), .peeks = true,
 	},
@@ -136,6 +140,14 @@ static const int server_may[] = {
 	SCMP_SYS(getsockopt), SCMP_SYS(recvfrom), SCMP_SYS(sendto), SCMP_SYS(setsockopt),
 	SCMP_SYS(shutdown),
 };
+
+/* And what resolves names. */
+static const int connector_may[] = {
+	SCMP_SYS(bind), SCMP_SYS(connect), SCMP_SYS(pipe2), SCMP_SYS(sendmmsg),
+};
+
+/* No local sockets: a service of this host could be listening. */
+static const int families[] = { AF_INET, AF_INET6, AF_NETLINK };
 
 /* On a terminal others would type; on a file of tracefs the last one waits for its reader. */
 static const unsigned long ioctls[] = { TCGETS, TIOCGWINSZ, FIONREAD, GET_READER };
@@ -227,6 +239,19 @@ static int allow_threads(scmp_filter_ctx ctx)
 	return err ? err : seccomp_rule_add(ctx, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
 }
 
+static int allow_connecting(scmp_filter_ctx ctx)
+{
+	int err = allow_list(ctx, server_may, NR(server_may));
+	size_t k;
+
+	if (!err)
+		err = allow_list(ctx, connector_may, NR(connector_may));
+	for (k = 0; k < NR(families) && !err; k++)
+		err = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(socket), 1,
+				       equals(0, families[k]));
+	return err;
+}
+
 static int allow_recording(scmp_filter_ctx ctx, const pid_t *children)
 {
 	static const int of_itself[] = { SCMP_SYS(sched_setaffinity), SCMP_SYS(sched_setscheduler) };
@@ -269,6 +294,8 @@ static int allow_calls(scmp_filter_ctx ctx, enum braid_confine what, const pid_t
 		err = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(pidfd_open), 0);
 	if (!err && what == BRAID_CONFINE_SERVE)
 		err = allow_list(ctx, server_may, NR(server_may));
+	if (!err && confinements[what].connects)
+		err = allow_connecting(ctx);
 	if (!err && what == BRAID_CONFINE_RECORD)
 		err = allow_recording(ctx, children);
 	return err;

@@ -16,6 +16,8 @@ enum braid_confine {
 	BRAID_CONFINE_PEEK,	/* open what /proc shows of other users' processes: util/peek.c */
 	BRAID_CONFINE_READ_MEMORY,	/* transport/vm_reader.c: other users' VMMs */
 	BRAID_CONFINE_SERVE,	/* read files as they come; answer on sockets that listen */
+	BRAID_CONFINE_FLEET,	/* connect to a server; print */
+	BRAID_CONFINE_FETCH,	/* and make files */
 };
 
 /**

@@ -32,6 +32,7 @@ static const u64 accesses[] = {
 	[BRAID_PLACE_OUTPUT] = READS | WRITES | TRUNCATE,
 	[BRAID_PLACE_WRITTEN] = LANDLOCK_ACCESS_FS_WRITE_FILE,
 	[BRAID_PLACE_REMOVED] = LANDLOCK_ACCESS_FS_REMOVE_FILE,
+	[BRAID_PLACE_READ] = READS,
 };
 
 static struct allowed {
@@ -95,8 +96,9 @@ int braid_landlock(bool writes)
 	long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
 	const u64 may_write = WRITES | (abi >= 3 ? TRUNCATE : 0);
 	const struct landlock_ruleset_attr attr = { .handled_access_fs = READS | may_write | NEVER };
+	bool some = false;
 	size_t k;
-	int err;
+	int err = 0;
 
 	if (abi < 1)
 		return -EOPNOTSUPP;
@@ -104,9 +106,13 @@ int braid_landlock(bool writes)
 
 	if (rules < 0)
 		return -errno;
-	err = add_rule(rules, "/", READS);
-	for (k = 0; writes && k < nr_allowed && !err; k++)
-		err = add_allowed(rules, &allowed[k], attr.handled_access_fs);
+	for (k = 0; k < nr_allowed && !err; k++) {
+		some |= allowed[k].place == BRAID_PLACE_READ;
+		if (writes || allowed[k].place == BRAID_PLACE_READ)
+			err = add_allowed(rules, &allowed[k], attr.handled_access_fs);
+	}
+	if (!err && !some)
+		err = add_rule(rules, "/", READS);
 	if (!err && syscall(SYS_landlock_restrict_self, rules, 0))
 		err = -errno;
 	return err;

@@ -10,6 +10,7 @@ enum braid_place {
 	BRAID_PLACE_OUTPUT,	/* files and folders are made, written, renamed and removed */
 	BRAID_PLACE_WRITTEN,	/* files that exist are written, not shortened */
 	BRAID_PLACE_REMOVED,	/* files are removed */
+	BRAID_PLACE_READ,	/* files are read; if there is one, nothing else is */
 };
 
 /**

@@ -58,7 +58,7 @@ static void says_what_is_wrong(void)
 	CHECK_EQ(SQL(path, "ATTACH 'x' AS y"), 1);
 	CHECK(strstr(printed, "statements can only read"));
 	CHECK_EQ(SQL("--json", "--csv", path, "SELECT 1"), 1);
-	CHECK(strstr(printed, "--json cannot be combined with --csv"));
+	CHECK(strstr(printed, "only one of --json, --csv and --quote can be given"));
 	CHECK_EQ(SQL(path, "misspelt.braid"), 1);
 	CHECK(strstr(printed, "misspelt.braid"));
 	CHECK_EQ(SQL("-o", path, path, "SELECT 1"), 1);

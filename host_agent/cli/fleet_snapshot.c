@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* tracebraid fleet snapshot, pull: takes snapshots on all hosts, and fetches them. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "host_agent/cli/cli.h"
+#include "host_agent/cli/fleet_command.h"
+#include "host_agent/fleet/pull.h"
+#include "host_agent/util/cleanup.h"
+#include "host_agent/util/error.h"
+
+/* A host, and a name that it has sent. */
+static void snapshot_print(const char *host, const char *name, size_t bytes, bool json)
+{
+	struct braid_text t = { 0 };
+
+	if (json) {
+		braid_text_puts(&t, "{\"host\":");
+		braid_text_json(&t, host, strlen(host));
+		braid_text_puts(&t, ",\"snapshot\":");
+		braid_text_json(&t, name, bytes);
+		braid_text_putc(&t, '}');
+	} else {
+		braid_text_printf(&t, "%s  ", host);
+		braid_text_safe(&t, name, bytes);
+	}
+	if (!t.failed)
+		printf("%.*s\n", (int)t.bytes, t.data);
+	braid_text_free(&t);
+}
+
+int braid_fleet_snapshot(struct braid_fleet_command *f)
+{
+	static const struct braid_fleet_field none[] = { { 0 } };
+	struct braid_fleet_event e;
+	int ret = 1, err = braid_fleet_command_open(f, braid_fleet_confine);
+
+	if (!err)
+		err = braid_fleet_client_ask_all(f->client, "snapshot", none, "asked for by 'tracebraid fleet snapshot'");
+	while (!err && (ret = braid_fleet_client_next(f->client, &e)) > 0) {
+		if (!e.packet)
+			continue;
+		snapshot_print(e.host->name, e.message.body, strcspn(e.message.body, "\n"), f->json);
+		free(e.packet);
+	}
+	return err ? err : ret;
+}
+
+static const char *pull_to;	/* the directory */
+
+static int snapshot_confine(void)
+{
+	return braid_cli_confine_fleet(pull_to);
+}
+
+static void pull_print(const struct braid_fleet_pull *p, struct braid_fleet_command *f)
+{
+	struct braid_text t = { 0 };
+	u64 bytes = 0;
+	size_t k, lacks = 0;
+
+	for (k = 0; k < p->nr; k++) {
+		const struct braid_fleet_file *file = &p->files[k];
+		const char *host = p->client->hosts[file->host].name;
+
+		lacks += !file->complete;
+		bytes += file->stored;
+		t.bytes = 0;
+		braid_text_printf(&t, f->json ? "{\"host\":\"%s\",\"file\":" : "%s/", host);
+		if (f->json)
+			braid_text_json(&t, file->name, strlen(file->name));
+		else
+			braid_text_safe(&t, file->name, strlen(file->name));
+		braid_text_printf(&t, f->json ? ",\"bytes\":%llu,\"complete\":%s}" : "  %llu bytes%s",
+				  (unsigned long long)file->stored, f->json ? (file->complete ? "true" : "false") :
+				  file->complete ? "" : ", not complete");
+		if (!t.failed)
+			printf("%.*s\n", (int)t.bytes, t.data);
+	}
+	braid_text_free(&t);
+	if (p->resumed)
+		fprintf(stderr, "tracebraid: %u transfers were interrupted, and tried again\n", p->resumed);
+	f->lacks += lacks;
+}
+
+int braid_fleet_fetch(struct braid_fleet_command *f, const char *directory)
+{
+	struct braid_fleet_pull p = { .client = f->client, .all = f->all };
+	int err;
+
+	if (mkdir(directory, 0700) && errno != EEXIST)
+		return braid_fail(-errno, "%s: cannot be created: %s", directory, strerror(errno));
+	braid_auto_fd int folder = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (folder < 0)
+		return braid_fail(-errno, "%s: %s", directory, strerror(errno));
+	p.folder = folder;
+	pull_to = directory;
+	err = braid_fleet_command_open(f, snapshot_confine);
+	if (!err)
+		err = braid_fleet_pull_list(&p);
+	if (!err) {
+		f->lacks = braid_fleet_command_lacks(f->client);
+		f->lists = true;
+		err = braid_fleet_pull_files(&p);
+	}
+	if (!err)
+		pull_print(&p, f);
+	braid_fleet_pull_free(&p);
+	return err;
+}

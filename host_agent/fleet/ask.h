@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Between the process that speaks to the fleet and the service that started it, over a
+ * SOCK_SEQPACKET pair. The one asks, with the descriptor that results are written to; the other
+ * starts a confined process for each question, and says how it ended.
+ */
+#ifndef BRAID_FLEET_ASK_H
+#define BRAID_FLEET_ASK_H
+
+#include "host_agent/fleet/message.h"
+
+#define BRAID_FLEET_TEXT	(16u << 10)
+#define BRAID_FLEET_LINE	512u
+#define BRAID_FLEET_ASKS	8u	/* at a time; further ones are refused */
+
+#define BRAID_FLEET_NO_FILE	"there is no such file, or it cannot be read"
+
+enum braid_fleet_kind {
+	BRAID_FLEET_SQL,	/* ->text: the statement */
+	BRAID_FLEET_ANALYZE,	/* ->text: the analysis */
+	BRAID_FLEET_SNAPSHOT,	/* ->text: why */
+	BRAID_FLEET_FILES,	/* of all snapshots */
+	BRAID_FLEET_READ,	/* ->text: SNAPSHOT/FILE */
+	BRAID_FLEET_CANCEL,
+};
+
+struct braid_fleet_ask {
+	enum braid_fleet_kind kind;
+	u32 number;		/* of the question */
+	u64 seconds;		/* of its process, at most */
+	u64 top;		/* rows of an analysis; 0: its usual number */
+	u64 from;		/* READ: the first byte */
+	char since[32];		/* "-SECONDS", from now; "": all of the window */
+	char text[BRAID_FLEET_TEXT];
+};
+
+struct braid_fleet_answer {
+	enum { BRAID_FLEET_STATE, BRAID_FLEET_ENDED, BRAID_FLEET_ALARM } kind;
+	/* STATE */
+	bool records;
+	u32 guests;
+	/* ENDED */
+	u32 number;
+	bool failed;
+	char line[BRAID_FLEET_LINE];	/* why it failed; of an ALARM, what was measured */
+	char guest[BRAID_FLEET_NAME];	/* ALARM */
+};
+
+#endif /* BRAID_FLEET_ASK_H */

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What a host says of itself by NATS' service convention: PING, INFO and STATS. */
+#ifndef BRAID_FLEET_SERVICE_H
+#define BRAID_FLEET_SERVICE_H
+
+#include "host_agent/fleet/link.h"
+
+#define BRAID_FLEET_ENDPOINTS	7u
+
+/* The requests that a host answers: the last word of their subject, in this order. */
+enum braid_fleet_endpoint {
+	BRAID_FLEET_OF_STATUS, BRAID_FLEET_OF_SQL, BRAID_FLEET_OF_ANALYZE, BRAID_FLEET_OF_SNAPSHOT,
+	BRAID_FLEET_OF_FILES, BRAID_FLEET_OF_PULL, BRAID_FLEET_OF_FLOW,
+};
+
+extern const char *const braid_fleet_endpoints[BRAID_FLEET_ENDPOINTS];
+
+struct braid_fleet_service {
+	char host[BRAID_FLEET_NAME];
+	char started[32];
+	u64 requests[BRAID_FLEET_ENDPOINTS], errors[BRAID_FLEET_ENDPOINTS];
+};
+
+/** braid_fleet_service_subscribe - announce it. Return: 0, or -errno with braid_fail() */
+int braid_fleet_service_subscribe(struct braid_fleet_service *s, struct braid_fleet_link *link);
+
+/**
+ * braid_fleet_service_answer - answer what comes on a subject of the convention
+ * @s: the service
+ * @subject: "$SRV.PING", ...
+ * @out: set to the answer
+ *
+ * Return: false: it is not such a subject.
+ */
+bool braid_fleet_service_answer(const struct braid_fleet_service *s, const char *subject,
+				struct braid_text *out);
+
+#endif /* BRAID_FLEET_SERVICE_H */

@@ -1,0 +1,395 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Starts the process that speaks to the fleet's server, and those that answer its questions. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <syslog.h>
+#include <unistd.h>
+
+#include "host_agent/fleet/agent.h"
+#include "host_agent/serve/analyst.h"
+#include "host_agent/serve/fleet.h"
+#include "host_agent/serve/journal.h"
+#include "host_agent/serve/snapshots.h"
+#include "host_agent/util/cleanup.h"
+#include "host_agent/util/error.h"
+#include "host_agent/util/io.h"
+#include "host_agent/util/monotonic.h"
+
+#define MOST_BYTES	((rlim_t)256 << 20)	/* of a question's memory */
+#define NICE		19
+#define MOST_SECONDS	600u
+#define STATE_NS	BRAID_SECOND_NS
+#define MOST_FILES	64u
+#define WORDS		(MOST_FILES + 12)
+
+/* The window's files, for one question ------------------------------------------------------- */
+
+static void fleet_folder(const struct braid_serve_fleet *f, size_t slot, char path[PATH_MAX])
+{
+	snprintf(path, PATH_MAX, "%s/question-%zu", f->directory, slot);
+}
+
+static void fleet_remove_folder(const struct braid_serve_fleet *f, size_t slot)
+{
+	char path[PATH_MAX];
+	struct dirent *entry;
+	DIR *dir;
+
+	fleet_folder(f, slot, path);
+	dir = opendir(path);
+	while (dir && (entry = readdir(dir)))
+		if (braid_analyst_number(entry->d_name))
+			unlinkat(dirfd(dir), entry->d_name, 0);
+	if (dir)
+		closedir(dir);
+	rmdir(path);
+}
+
+/* Links: the recorder may remove its files. Return: their number, or -errno with braid_fail(). */
+static int fleet_link_files(const struct braid_serve_fleet *f, size_t slot,
+			    char paths[MOST_FILES][PATH_MAX])
+{
+	char from[PATH_MAX], folder[PATH_MAX];
+	braid_auto_dir DIR *dir = opendir(f->directory);
+	struct dirent *entry;
+	int nr = 0;
+
+	fleet_remove_folder(f, slot);
+	fleet_folder(f, slot, folder);
+	if (!dir || mkdir(folder, 0700))
+		return braid_fail(-errno, "the window cannot be read: %s", strerror(errno));
+	while ((entry = readdir(dir)) && nr < (int)MOST_FILES) {
+		if (!braid_analyst_number(entry->d_name))
+			continue;
+		if (snprintf(from, sizeof(from), "%s/%s", f->directory, entry->d_name) >= PATH_MAX)
+			continue;
+		if (snprintf(paths[nr], PATH_MAX, "%s/%s", folder, entry->d_name) < PATH_MAX)
+			nr += !link(from, paths[nr]);
+	}
+	return nr ? nr : braid_fail(-ENODATA, "nothing is recorded yet");
+}
+
+/* Questions ---------------------------------------------------------------------------------- */
+
+static struct braid_serve_question *fleet_question(struct braid_serve_fleet *f, u32 number)
+{
+	size_t k;
+
+	for (k = 0; k < BRAID_FLEET_ASKS; k++)
+		if (f->questions[k].used && f->questions[k].number == number)
+			return &f->questions[k];
+	return NULL;
+}
+
+static void fleet_forget(struct braid_serve_fleet *f, struct braid_serve_question *q)
+{
+	if (q->program.pid)
+		braid_program_kill(&q->program);
+	if (q->pid) {
+		kill(q->pid, SIGKILL);
+		waitpid(q->pid, NULL, 0);
+	}
+	fleet_remove_folder(f, q - f->questions);
+	*q = (struct braid_serve_question){ 0 };
+}
+
+void braid_serve_fleet_ended(struct braid_serve_fleet *f, u32 number, const char *failure)
+{
+	struct braid_fleet_answer answer = { .kind = BRAID_FLEET_ENDED, .number = number };
+	struct braid_serve_question *q = fleet_question(f, number);
+
+	answer.failed = failure;
+	snprintf(answer.line, sizeof(answer.line), "%s", failure ?: "");
+	if (q)
+		fleet_forget(f, q);
+	if (f->fd >= 0)
+		send(f->fd, &answer, sizeof(answer), MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+/* "-SECONDS" before now: a recording that goes on has no end yet. Return: false: all of the window. */
+static bool fleet_since(const struct braid_fleet_ask *ask, char option[48])
+{
+	double seconds = strtod(ask->since, NULL);
+	u64 now_ns = braid_clock_read_ns(CLOCK_MONOTONIC_RAW);
+
+	if (!(seconds < 0 && seconds * -1e9 < now_ns))
+		return false;
+	now_ns += (s64)(seconds * 1e9);
+	snprintf(option, 48, "--since=%llu.%09llu", (unsigned long long)(now_ns / BRAID_SECOND_NS),
+		 (unsigned long long)(now_ns % BRAID_SECOND_NS));
+	return true;
+}
+
+static int fleet_start_program(struct braid_serve_fleet *f, struct braid_serve_question *q,
+			       const struct braid_fleet_ask *ask, int out)
+{
+	const struct rlimit memory = { MOST_BYTES, MOST_BYTES };
+	const struct rlimit cpu = { ask->seconds, ask->seconds };
+	static char paths[MOST_FILES][PATH_MAX], text[BRAID_FLEET_TEXT + 2];
+	char since[48], top[32];
+	const char *words[WORDS] = { "tracebraid" };
+	size_t nr = 1;
+	int files = fleet_link_files(f, q - f->questions, paths), k, err;
+
+	if (files < 0)
+		return files;
+	if (ask->kind == BRAID_FLEET_SQL) {
+		/* By its first character it is no file, and no command of the shell. */
+		snprintf(text, sizeof(text), "\n%s;", ask->text);
+		words[nr++] = "sql";
+		words[nr++] = "--quote";
+	} else {
+		snprintf(text, sizeof(text), "%s", ask->text);
+		words[nr++] = "analyze";
+		words[nr++] = "--csv";
+		snprintf(top, sizeof(top), "--top=%llu", (unsigned long long)ask->top);
+		if (ask->top)
+			words[nr++] = top;
+	}
+	if (fleet_since(ask, since))
+		words[nr++] = since;
+	words[nr++] = "--";
+	if (ask->kind == BRAID_FLEET_ANALYZE)
+		words[nr++] = text;
+	for (k = 0; k < files; k++)
+		words[nr++] = paths[k];
+	if (ask->kind == BRAID_FLEET_SQL)
+		words[nr++] = text;
+	err = braid_program_start(&q->program, f->program, words, out, -1);
+	if (err)
+		return err;
+	prlimit(q->program.pid, RLIMIT_DATA, &memory, NULL);
+	prlimit(q->program.pid, RLIMIT_CPU, &cpu, NULL);
+	setpriority(PRIO_PROCESS, q->program.pid, NICE);
+	return 0;
+}
+
+/* In a process of its own, which reads no guest's bytes but to pass them on. Never returns. */
+static void fleet_become_reader(struct braid_serve_fleet *f, const struct braid_fleet_ask *ask,
+				int out)
+{
+	sigset_t none;
+	int fd, err;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	setpgid(0, 0);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	close(f->fd);
+	if (ask->kind == BRAID_FLEET_FILES)
+		_exit(braid_snapshots_list(f->conf, out) ? EXIT_FAILURE : EXIT_SUCCESS);
+	fd = braid_snapshots_open(f->conf, ask->text);
+	err = fd < 0 ? fd : f->confine_reader();
+	_exit(err || braid_snapshots_send(fd, ask->from, out) ? EXIT_FAILURE : EXIT_SUCCESS);
+}
+
+static int fleet_start_reader(struct braid_serve_fleet *f, struct braid_serve_question *q,
+			      const struct braid_fleet_ask *ask, int out)
+{
+	if (!*f->conf->directory)
+		return braid_fail(-ENOENT, "no directory for snapshots is configured");
+	fflush(NULL);
+	q->pid = fork();
+	if (!q->pid)
+		fleet_become_reader(f, ask, out);
+	if (q->pid > 0)
+		return 0;
+	q->pid = 0;
+	return braid_fail(-errno, "no process can be made: %s", strerror(errno));
+}
+
+static void fleet_ask(struct braid_serve_fleet *f, struct braid_fleet_ask *ask, int out)
+{
+	struct braid_serve_question *q = f->questions, *end = q + BRAID_FLEET_ASKS;
+	int err;
+
+	ask->text[sizeof(ask->text) - 1] = ask->since[sizeof(ask->since) - 1] = 0;
+	if (ask->seconds > MOST_SECONDS)
+		ask->seconds = MOST_SECONDS;
+	while (q < end && q->used)
+		q++;
+	if (q == end)
+		return braid_serve_fleet_ended(f, ask->number, "busy: too many questions");
+	*q = (struct braid_serve_question){
+		.used = true, .number = ask->number, .seconds = ask->seconds,
+		.end_ns = braid_monotonic_ns() + ask->seconds * BRAID_SECOND_NS,
+	};
+	q->program.errors_fd = -1;
+	switch (ask->kind) {
+	case BRAID_FLEET_SQL:
+	case BRAID_FLEET_ANALYZE:
+		err = fleet_start_program(f, q, ask, out);
+		break;
+	case BRAID_FLEET_FILES:
+	case BRAID_FLEET_READ:
+		err = fleet_start_reader(f, q, ask, out);
+		break;
+	default:
+		err = braid_fail(-EINVAL, "unknown question");
+	}
+	if (err)
+		braid_serve_fleet_ended(f, ask->number, braid_failure());
+}
+
+static void fleet_take(struct braid_serve_fleet *f, struct braid_fleet_ask *ask, int out)
+{
+	struct braid_serve_question *q = fleet_question(f, ask->number);
+	char why[BRAID_FLEET_LINE];
+
+	if (ask->kind == BRAID_FLEET_CANCEL) {
+		if (q)
+			fleet_forget(f, q);
+		return;
+	}
+	if (ask->kind != BRAID_FLEET_SNAPSHOT)
+		return fleet_ask(f, ask, out);
+	ask->text[sizeof(ask->text) - 1] = 0;
+	braid_text_clean(ask->text);
+	snprintf(why, sizeof(why), "%.*s", (int)sizeof(why) - 1, ask->text);
+	if (f->snapshot(f->arg, ask->number, why, out))
+		braid_serve_fleet_ended(f, ask->number, braid_failure());
+}
+
+/* Turns -------------------------------------------------------------------------------------- */
+
+/* Whether a question's process has ended; it is sent on then. */
+static void fleet_watch(struct braid_serve_fleet *f, struct braid_serve_question *q)
+{
+	char line[BRAID_FLEET_LINE];
+	siginfo_t info = { 0 };
+	int status;
+
+	if (q->pid && waitpid(q->pid, &status, WNOHANG) == q->pid) {
+		q->pid = 0;
+		return braid_serve_fleet_ended(f, q->number, status ? BRAID_FLEET_NO_FILE : NULL);
+	}
+	braid_program_listen(&q->program);
+	if (q->program.pid && !waitid(P_PID, q->program.pid, &info, WEXITED | WNOHANG | WNOWAIT) &&
+	    info.si_pid) {
+		status = braid_program_wait(&q->program, 0);
+		snprintf(line, sizeof(line), "%s", status ? braid_failure() : "");
+		return braid_serve_fleet_ended(f, q->number, status ? line : NULL);
+	}
+	if (braid_monotonic_ns() < q->end_ns)
+		return;
+	snprintf(line, sizeof(line), "not finished after %llu s", (unsigned long long)q->seconds);
+	braid_serve_fleet_ended(f, q->number, line);
+}
+
+void braid_serve_fleet_turn(struct braid_serve_fleet *f)
+{
+	static struct braid_fleet_ask ask;
+	int out;
+	size_t k;
+
+	while (f->fd >= 0 &&
+	       braid_receive_with(f->fd, &ask, sizeof(ask), &out, MSG_DONTWAIT) == sizeof(ask)) {
+		fleet_take(f, &ask, out);
+		if (out >= 0)
+			close(out);
+	}
+	for (k = 0; k < BRAID_FLEET_ASKS; k++)
+		if (f->questions[k].used)
+			fleet_watch(f, &f->questions[k]);
+}
+
+void braid_serve_fleet_state(struct braid_serve_fleet *f, bool records, u32 guests)
+{
+	const struct braid_fleet_answer answer = {
+		.kind = BRAID_FLEET_STATE, .records = records, .guests = guests,
+	};
+	u64 now_ns = braid_monotonic_ns();
+
+	if (f->fd < 0 || now_ns - f->said_ns < STATE_NS)
+		return;
+	f->said_ns = now_ns;
+	send(f->fd, &answer, sizeof(answer), MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+void braid_serve_fleet_alarm(struct braid_serve_fleet *f, const char *guest, const char *line)
+{
+	struct braid_fleet_answer answer = { .kind = BRAID_FLEET_ALARM };
+
+	if (f->fd < 0)
+		return;
+	snprintf(answer.guest, sizeof(answer.guest), "%s", guest);
+	snprintf(answer.line, sizeof(answer.line), "%.*s", (int)sizeof(answer.line) - 1, line);
+	send(f->fd, &answer, sizeof(answer), MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+/* Life --------------------------------------------------------------------------------------- */
+
+static void fleet_say(const char *line)
+{
+	braid_journal_say(LOG_WARNING, line, NULL);
+}
+
+/* Never returns. */
+static void fleet_become(struct braid_serve_fleet *f, int fd)
+{
+	const struct braid_fleet_agent_options options = {
+		.conf = &f->conf->fleet, .fd = fd, .confine = f->confine, .say = fleet_say,
+	};
+	sigset_t none;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	setpgid(0, 0);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	close(f->fd);
+	if (braid_fleet_agent_run(&options)) {
+		braid_journal_say(LOG_ERR, braid_failure(), NULL);
+		_exit(EXIT_FAILURE);
+	}
+	_exit(EXIT_SUCCESS);
+}
+
+int braid_serve_fleet_start(struct braid_serve_fleet *f)
+{
+	int fds[2];
+	size_t k;
+
+	for (k = 0; k < BRAID_FLEET_ASKS; k++)
+		fleet_remove_folder(f, k);	/* of a process that was killed */
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds))
+		return braid_fail(-errno, "no socket can be made: %s", strerror(errno));
+	f->fd = fds[0];
+	f->said_ns = 0;
+	fflush(NULL);
+	f->pid = fork();
+	if (!f->pid)
+		fleet_become(f, fds[1]);
+	close(fds[1]);
+	if (f->pid > 0)
+		return 0;
+	braid_serve_fleet_stop(f);
+	return braid_fail(-errno, "no process can be made: %s", strerror(errno));
+}
+
+void braid_serve_fleet_stop(struct braid_serve_fleet *f)
+{
+	size_t k;
+
+	if (f->fd >= 0)
+		close(f->fd);
+	f->fd = -1;
+	if (f->pid > 0) {
+		kill(f->pid, SIGKILL);
+		waitpid(f->pid, NULL, 0);
+	}
+	f->pid = 0;
+	for (k = 0; k < BRAID_FLEET_ASKS; k++)
+		if (f->questions[k].used)
+			fleet_forget(f, &f->questions[k]);
+}

@@ -1,0 +1,251 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Three services and a real nats-server: what they answer, who may ask, and what is said when one of them fails."""
+
+import json
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+import kit
+from kit import must, wait_for
+
+NAMES = ["rack1-a", "rack1-b", "rack2-c"]
+VALUES = "WITH t(k, x) AS (VALUES (1, 1), (1, 2), (2, NULL), (2, 5), (2, 0.5)) "
+ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) "
+
+
+def questions(folder):
+    """The processes that answer questions on a host's window."""
+    found = []
+    for line in subprocess.run(["pgrep", "-af", str(folder)], capture_output=True, text=True, check=False).stdout.splitlines():
+        if "tracebraid sql" in line and "question-" in line:
+            found.append(line)
+    return found
+
+
+def case_list(fleet):
+    """Each host is a row, and so is one that was named and is not there."""
+    rows = fleet.rows("list")
+    must([row["host"] for row in rows] == NAMES, rows)
+    must(all(row["guests"] == 1 and row["round_trip_ns"] > 0 for row in rows), rows)
+    rows = fleet.rows("list", "--hosts=rack1-*,ghost", status=3)
+    must([row["host"] for row in rows] == ["ghost", "rack1-a", "rack1-b"], rows)
+    must(rows[0]["error"] == "not connected to the server", rows)
+    status, out, _ = fleet.ask("list", "--hosts=ghost,rack2-c")
+    must(status == 3 and re.search(r"^ghost +- +not connected", out, re.M), out)
+
+
+def case_combined(fleet):
+    """What is combined is what one database of all rows has."""
+    rows = fleet.rows("sql", VALUES + "SELECT k, count(*) AS n, count(x) c, sum(x) s, min(x), max(x) m, avg(x) a, "
+                      "round(sum(x) / count(*), 3) r FROM t GROUP BY k HAVING count(*) > 1 ORDER BY m DESC")
+    must(rows == [{"k": 2, "n": 9, "c": 6, "s": 16.5, "min(x)": 0.5, "m": 5, "a": 2.75, "r": 1.833},
+                  {"k": 1, "n": 6, "c": 6, "s": 9, "min(x)": 1, "m": 2, "a": 1.5, "r": 1}], rows)
+    rows = fleet.rows("sql", VALUES + "SELECT host, sum(x) FILTER (WHERE x > 1) AS s FROM t GROUP BY host ORDER BY host")
+    must(rows == [{"host": name, "s": 7} for name in NAMES], rows)
+    rows = fleet.rows("sql", VALUES + "SELECT DISTINCT x FROM t WHERE x > 0 ORDER BY 1 DESC LIMIT 2 OFFSET 1")
+    must(rows == [{"x": 2}, {"x": 1}], rows)
+    rows = fleet.rows("sql", VALUES + "SELECT x, 'it''s' AS text FROM t WHERE x = 5 ORDER BY host")
+    must(rows == [{"host": name, "x": 5, "text": "it's"} for name in NAMES], rows)
+    rows = fleet.rows("sql", "SELECT stream, count(*) AS n, max(ns) >= min(ns) AS o FROM events GROUP BY stream ORDER BY stream")
+    must([row["stream"] for row in rows] == [f"guest-{name}" for name in NAMES] and all(row["n"] > 0 for row in rows), rows)
+    few = fleet.rows("sql", "SELECT count(*) AS n FROM events", "--since=-1s")
+    many = fleet.rows("sql", "SELECT count(*) AS n FROM events")
+    must(0 < few[0]["n"] <= many[0]["n"], (few, many))
+
+
+def case_refused(fleet):
+    """What cannot be combined is refused by its name, before any host is asked."""
+    for statement, why in [
+            ("SELECT count(DISTINCT x) FROM t", "count(DISTINCT ...) cannot be combined"),
+            ("SELECT group_concat(x) FROM t", "group_concat() cannot be combined"),
+            ("SELECT x FROM t UNION SELECT 1", "UNION cannot be combined"),
+            ("SELECT row_number() OVER () FROM t", "row_number() OVER is not computed across hosts"),
+            ("SELECT x, count(*) FROM t", "'x' is neither in an aggregate nor a term of GROUP BY"),
+            ("SELECT count(*) + (SELECT 1) FROM t", "a subquery beside aggregates"),
+            ("DELETE FROM t", "expected one SELECT"),
+            ("SELECT 1; SELECT 2", "; cannot be combined")]:
+        status, out, errors = fleet.ask("sql", statement)
+        must(status == 1 and why in errors and not out, (statement, status, errors))
+    status, _, errors = fleet.ask("sql", "SELECT nonesuch FROM events")
+    must(status == 1 and errors.count("no such column: nonesuch") == 3, errors)
+
+
+def case_permissions(fleet):
+    """Who may read cannot ask for a snapshot: the server says so, at once. Neither can who is unknown."""
+    began = time.monotonic()
+    status, _, errors = fleet.ask("snapshot", "--timeout=60")
+    must(status == 1 and "Permissions Violation for Publish" in errors and ".snapshot" in errors, errors)
+    must(time.monotonic() - began < 60, "a timeout, not an error")
+    fleet.server.credentials["nobody"] = fleet.folder / "nobody.credentials"
+    fleet.server.credentials["nobody"].write_text("nobody wrong\n")
+    status, _, errors = fleet.ask("list", user="nobody")
+    must(status == 1 and "cannot connect" in errors and "Authorization" in errors, errors)
+    must(fleet.rows("list", user="operator"), "an NKey")
+
+
+def case_limits(fleet):
+    """A statement has limits of rows and time; what asks no longer ends it."""
+    status, out, errors = fleet.ask("sql", ENDLESS + "SELECT i FROM n", "--rows=1000", "--json")
+    must(status == 3 and len(out.splitlines()) == 3000 and errors.count("more than 1000 rows") == 3, (status, errors))
+    status, out, errors = fleet.ask("sql", ENDLESS + "SELECT count(*) FROM n", "--seconds=1", "--hosts=rack1-a")
+    must(status == 3 and "rack1-a: not finished after 1 s" in errors, (status, errors))
+    rows = fleet.rows("sql", ENDLESS + "SELECT i FROM n LIMIT 5")
+    must(len(rows) == 5, rows)
+    asks = fleet.begin("sql", ENDLESS + "SELECT count(*) FROM n")
+    wait_for("three questions", lambda: len(questions(fleet.folder)) == 3)
+    asks.send_signal(signal.SIGINT)
+    asks.communicate(timeout=kit.LIMIT_S)
+    must(asks.returncode == 1, "interrupted")
+    wait_for("no question", lambda: not questions(fleet.folder))
+
+
+def case_analyze(fleet):
+    """The worst of all hosts, by the analysis' own column."""
+    rows = fleet.rows("analyze", "states", "--top=4")
+    must(len(rows) == 4 and all(row["host"] in NAMES and row["vcpu"].startswith("guest-") for row in rows), rows)
+    status, _, errors = fleet.ask("analyze", "stel")
+    must(status == 1 and "did you mean 'steal'" in errors, errors)
+
+
+def case_snapshot(fleet):
+    """Snapshots on all hosts, fetched: the files are those of the hosts."""
+    rows = fleet.rows("snapshot", user="operator")
+    must({row["host"] for row in rows} == set(NAMES), rows)
+    to = fleet.folder / "pulled"
+    files = fleet.rows("pull", str(to), user="operator")
+    must(files and all(row["complete"] for row in files), files)
+    for row in rows:
+        own = fleet.hosts[row["host"]].folder / "snapshots" / row["snapshot"]
+        names = sorted(path.name for path in own.iterdir())
+        must(any(name.endswith(".braid") for name in names), names)
+        for name in names:
+            must((own / name).read_bytes() == (to / row["host"] / row["snapshot"] / name).read_bytes(), name)
+        captures = sorted(str(path) for path in (to / row["host"] / row["snapshot"]).glob("*.braid"))
+        subprocess.run([kit.AGENT, "verify", captures[0]], check=True, capture_output=True)
+    status, _, errors = fleet.ask("pull", str(to))
+    must(status == 1 and "Permissions Violation" in errors, errors)
+
+
+def case_pull_resumed(fleet):
+    """The server is killed while a file is fetched: it is complete in the end, byte by byte."""
+    folder = fleet.hosts["rack1-a"].folder / "snapshots/20200101T000000.000Z-x-y"
+    folder.mkdir(parents=True)
+    content = b"".join(k.to_bytes(4, "little") for k in range(16 << 20))
+    (folder / "big").write_bytes(content)
+    to = fleet.folder / "resumed"
+    pull = fleet.begin("pull", "--all", "--hosts=rack1-a", str(to), "--timeout=1", user="operator")
+    part = to / "rack1-a" / folder.name / "big.part"
+    wait_for("some of the file", lambda: part.exists() and part.stat().st_size > 0)
+    fleet.server.kill()
+    at = part.stat().st_size if part.exists() else len(content)
+    fleet.server.start()
+    out, errors = pull.communicate(timeout=kit.LIMIT_S * 3)
+    must(pull.returncode == 0, (out, errors))
+    must(at == len(content) or "tried again" in errors, "the fault came too late")
+    must(part.with_suffix("").read_bytes() == content, "other content")
+    (folder / "big").unlink()
+    folder.rmdir()
+    fleet.wait_recording()
+
+
+def case_joined(fleet):
+    """A threshold of one host has the others take a snapshot."""
+    first, other = fleet.hosts["rack1-a"], fleet.hosts["rack2-c"]
+    other.conf.write_text(other.conf.read_text() + "join = rack1-*\n")
+    other.stop_service()
+    other.start()
+    first.conf.write_text(first.conf.read_text() + "[watch]\nwhen = silent > 1s\n")
+    first.stop_service()
+    first.start()
+    fleet.wait_recording()
+    first.guest.send_signal(signal.SIGSTOP)
+    try:
+        found = wait_for("a snapshot there", lambda: list((other.folder / "snapshots").glob("*-joined/why.txt")))
+        must(found[0].read_text().startswith("rack1-a: guest-rack1-a"), found[0].read_text())
+    finally:
+        first.guest.send_signal(signal.SIGCONT)
+
+
+def case_same_name(fleet):
+    """Two hosts of one name: neither is taken for the other."""
+    (fleet.folder / "twin").mkdir()
+    twin = kit.Host(fleet.folder / "twin", "rack1-a", fleet.server)
+    twin.start()
+    try:
+        wait_for("both are seen", lambda: "two hosts have this name" in fleet.ask("list")[1])
+        status, out, errors = fleet.ask("sql", "SELECT count(*) AS n, 1 AS one FROM (SELECT 1) GROUP BY one", "--json")
+        must(status == 1 or (status == 3 and '"n":2' in out), (status, out, errors))
+    finally:
+        twin.stop()
+    fleet.wait_recording()
+
+
+def case_agent_killed(fleet):
+    """A host whose service is killed in the middle is named; its rows are in no sum."""
+    # Stopped, it starts no process for the question; the process that speaks to the server goes on.
+    fleet.hosts["rack1-b"].process.send_signal(signal.SIGSTOP)
+    asks = fleet.begin("sql", VALUES + "SELECT sum(x) AS s FROM t", "--json", "--timeout=3")
+    time.sleep(1)
+    must(asks.poll() is None, "it did not wait for a host that is alive")
+    fleet.hosts["rack1-b"].kill()
+    out, errors = asks.communicate(timeout=kit.LIMIT_S)
+    must(asks.returncode == 3 and "rack1-b: no answer for 3 s" in errors, (asks.returncode, errors))
+    must(json.loads(out) == {"s": 17}, out)
+    wait_for("its processes end with it", lambda: not questions(fleet.hosts["rack1-b"].folder))
+    rows = fleet.rows("list", "--hosts=rack1-b,rack2-c", status=3)
+    must(rows[0]["error"] == "not connected to the server", rows)
+    fleet.hosts["rack1-b"].start()
+    fleet.wait_recording()
+
+
+def case_server_killed(fleet):
+    """The server is killed while rows come: what was lost is said; hosts connect again."""
+    asks = fleet.begin("sql", ENDLESS + "SELECT i FROM n", "--rows=3000000", "--json", "--timeout=3")
+    must(asks.stdout.readline().startswith('{"host":'), "no row")
+    fleet.server.kill()
+    status, _, errors = fleet.ask("list")
+    must(status == 1 and "cannot connect" in errors, errors)
+    fleet.server.start()
+    counts = {}
+    for line in asks.stdout:
+        host = line.split('"')[3]
+        counts[host] = counts.get(host, 0) + 1
+    errors = asks.stderr.read()
+    asks.wait()
+    # Each host has sent all that it may, or is named.
+    for name in NAMES:
+        must(f"{name}: " in errors, (name, counts, errors))
+    fleet.wait_recording()
+    case_list(fleet)
+
+
+def main():
+    """Runs all cases, or those that are named."""
+    cases = [(name[5:], function) for name, function in globals().items() if name.startswith("case_")]
+    chosen = [case for case in cases if len(sys.argv) < 2 or case[0] in sys.argv[1:]]
+    with tempfile.TemporaryDirectory(prefix="fleet.") as folder:
+        fleet = None
+        try:
+            fleet = kit.Fleet(pathlib.Path(folder), NAMES)
+            fleet.wait_recording()
+            for name, function in chosen:
+                function(fleet)
+                print(f"ok   fleet {name}", flush=True)
+        except Exception:
+            for log in sorted(pathlib.Path(folder).glob("*/log")) + [pathlib.Path(folder) / "server.log"]:
+                if log.exists():
+                    print(f"{log.relative_to(folder)}:\n{log.read_text()[-2000:]}", file=sys.stderr)
+            raise
+        finally:
+            if fleet:
+                fleet.stop()
+
+
+if __name__ == "__main__":
+    main()
