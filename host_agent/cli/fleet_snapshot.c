@@ -61,7 +61,6 @@ static int snapshot_confine(void)
 static void pull_print(const struct braid_fleet_pull *p, struct braid_fleet_command *f)
 {
 	struct braid_text t = { 0 };
-	u64 bytes = 0;
 	size_t k, lacks = 0;
 
 	for (k = 0; k < p->nr; k++) {
@@ -69,7 +68,6 @@ static void pull_print(const struct braid_fleet_pull *p, struct braid_fleet_comm
 		const char *host = p->client->hosts[file->host].name;
 
 		lacks += !file->complete;
-		bytes += file->stored;
 		t.bytes = 0;
 		braid_text_printf(&t, f->json ? "{\"host\":\"%s\",\"file\":" : "%s/", host);
 		if (f->json)

@@ -84,10 +84,11 @@ static const struct braid_sql_token *combine_subquery(const struct braid_sql_tok
 /* Whether there is an aggregate in it. -errno with braid_fail(): a window function. */
 static int combine_scan(const struct combine *c, struct braid_sql_range r)
 {
-	const struct braid_sql_token *t = r.at, *end = r.at + r.nr, *next;
+	const struct braid_sql_token *t = r.at, *end, *next;
 	int found = 0;
 	size_t n;
 
+	end = r.nr ? t + r.nr : t;
 	while (t < end) {
 		next = combine_subquery(t, end);
 		if (next != t) {
@@ -180,10 +181,13 @@ static int combine_expression(struct combine *c, struct braid_sql_range r, struc
 		"CASE", "WHEN", "THEN", "ELSE", "END", "AND", "OR", "NOT", "IS", "NULL", "IN", "BETWEEN",
 		"CAST", "AS", "INTEGER", "REAL", "TEXT", "ISNULL", "NOTNULL", "TRUE", "FALSE",
 	};
-	const struct braid_sql_token *t = r.at, *end = r.at + r.nr;
+	const struct braid_sql_token *t = r.at, *end;
 	int key = combine_key_of(c, r), err;
 	size_t n;
 
+	if (!r.nr)
+		return braid_fail(-EINVAL, "an expression is missing");
+	end = t + r.nr;
 	if (key >= 0 || combine_is_host(r)) {
 		if (key >= 0)
 			braid_text_printf(to, "c%d", key);

@@ -141,9 +141,11 @@ static const int server_may[] = {
 	SCMP_SYS(shutdown),
 };
 
-/* And what resolves names. */
+/* A client of a server on the network, and what resolves names. */
 static const int connector_may[] = {
-	SCMP_SYS(bind), SCMP_SYS(connect), SCMP_SYS(pipe2), SCMP_SYS(sendmmsg),
+	SCMP_SYS(bind), SCMP_SYS(connect), SCMP_SYS(eventfd2), SCMP_SYS(getpeername),
+	SCMP_SYS(getsockname), SCMP_SYS(getsockopt), SCMP_SYS(pipe2), SCMP_SYS(recvfrom),
+	SCMP_SYS(sendmmsg), SCMP_SYS(sendto), SCMP_SYS(setsockopt), SCMP_SYS(shutdown),
 };
 
 /* No local sockets: a service of this host could be listening. */
@@ -241,11 +243,9 @@ static int allow_threads(scmp_filter_ctx ctx)
 
 static int allow_connecting(scmp_filter_ctx ctx)
 {
-	int err = allow_list(ctx, server_may, NR(server_may));
+	int err = allow_list(ctx, connector_may, NR(connector_may));
 	size_t k;
 
-	if (!err)
-		err = allow_list(ctx, connector_may, NR(connector_may));
 	for (k = 0; k < NR(families) && !err; k++)
 		err = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(socket), 1,
 				       equals(0, families[k]));

@@ -87,11 +87,22 @@ def nkey(path):
     return text
 
 
+def certify(folder):
+    """Makes a certificate for 127.0.0.1, and what signs it."""
+    for words in [
+            "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=test-ca -days 2 -keyout ca.key -out ca.pem",
+            "req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=127.0.0.1 -keyout server.key -out server.csr",
+            "x509 -req -in server.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 -extfile san -out server.pem"]:
+        (folder / "san").write_text("subjectAltName=IP:127.0.0.1\n")
+        subprocess.run(["openssl", *words.split()], cwd=folder, check=True, capture_output=True)
+
+
 class Server:
-    """nats-server on a port that the kernel chooses, which it keeps when it is started again."""
+    """nats-server with TLS on a port that the kernel chooses, which it keeps when it is started again."""
 
     def __init__(self, folder):
         self.folder = folder
+        certify(folder)
         self.port = -1
         self.process = None
         self.credentials = {}
@@ -112,6 +123,7 @@ class Server:
         conf = self.folder / "server.conf"
         conf.write_text(f'listen: "127.0.0.1:{self.port}"\nports_file_dir: "{self.folder}"\n'
                         f'log_file: "{self.folder}/server.log"\n'
+                        f'tls {{ cert_file: "{self.folder}/server.pem", key_file: "{self.folder}/server.key" }}\n'
                         'authorization { users: [\n' + "\n".join(self.users) + "\n] }\n")
         for old in self.folder.glob("*.ports"):
             old.unlink()
@@ -120,11 +132,11 @@ class Server:
                                             env={**os.environ, "GOMAXPROCS": "2"})
         ports = wait_for("nats-server listens", lambda: list(self.folder.glob("*.ports")))
         urls = wait_for("its ports", lambda: ports[0].read_text() and json.loads(ports[0].read_text()))
-        self.port = int(urls["nats"][0].rpartition(":")[2])
+        self.port = int(next(iter(urls.values()))[0].rpartition(":")[2])
 
     def url(self):
         """Where it listens."""
-        return f"nats://127.0.0.1:{self.port}"
+        return f"tls://127.0.0.1:{self.port}"
 
     def kill(self):
         """Ends it at once."""
@@ -147,7 +159,7 @@ class Host:
             f"[record]\nhost-events = none\nguests = {region}\nwindow = 4M\nwindow-time = 20s\n"
             f"[snapshots]\ndirectory = {self.folder}/snapshots\napart = 0\n"
             f"[fleet]\nserver = {server.url()}\nname = {name}\ninbox = _INBOX_agent\n"
-            f"credentials = {server.credentials['agent']}\n{more}")
+            f"credentials = {server.credentials['agent']}\nca = {server.folder}/ca.pem\n{more}")
         self.process = None
 
     def start(self):
@@ -188,10 +200,10 @@ class Fleet:
         for host in self.hosts.values():
             host.start()
 
-    def command(self, words, user):
+    def command(self, words, user, ca="ca.pem"):
         """The words of `tracebraid fleet` as one of the server's users."""
         return [AGENT, "fleet", *words, "--config=/dev/null", f"--server={self.server.url()}",
-                f"--credentials={self.server.credentials[user]}", f"--inbox=_INBOX_{user}"]
+                f"--credentials={self.server.credentials[user]}", f"--inbox=_INBOX_{user}", f"--ca={self.server.folder / ca}"]
 
     def begin(self, *words, user="reader"):
         """Starts it."""

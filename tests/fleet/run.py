@@ -87,6 +87,9 @@ def case_permissions(fleet):
     status, _, errors = fleet.ask("list", user="nobody")
     must(status == 1 and "cannot connect" in errors and "Authorization" in errors, errors)
     must(fleet.rows("list", user="operator"), "an NKey")
+    done = subprocess.run(fleet.command(["list"], "reader", ca="/etc/ssl/certs/ca-certificates.crt"),
+                          capture_output=True, text=True, timeout=kit.LIMIT_S, check=False)
+    must(done.returncode == 1 and "cannot connect" in done.stderr and "SSL" in done.stderr, done.stderr)
 
 
 def case_limits(fleet):

@@ -118,6 +118,16 @@ static int try_other_device(void)
 	return try_open("/dev/zero", O_WRONLY);
 }
 
+static int try_read_written(void)
+{
+	return try_open(written, O_RDONLY);
+}
+
+static int try_read_elsewhere(void)
+{
+	return try_open(elsewhere, O_RDONLY);
+}
+
 /* The result in a confined process. A positive number: it cannot be confined. */
 static int confined(enum braid_confine what, trial *one)
 {
@@ -154,6 +164,17 @@ static void other_places_are_read_only(void)
 		NEED(!mkfifo(removed, 0600));
 	}
 	CHECK(!access(elsewhere, F_OK) && !access(written, F_OK) && !access(file, F_OK));
+}
+
+/* A process that says where it reads can read nowhere else. */
+static void other_places_are_not_read(void)
+{
+	CHECK_EQ(confined(BRAID_CONFINE_FLEET, try_read_elsewhere), 0);
+	NEED(!braid_landlock_allow(written, BRAID_PLACE_READ));
+	CHECK_EQ(confined(BRAID_CONFINE_FLEET, try_read_written), 0);
+	CHECK_EQ(confined(BRAID_CONFINE_FLEET, try_read_elsewhere), -EACCES);
+	CHECK_EQ(confined(BRAID_CONFINE_FETCH, try_read_elsewhere), -EACCES);
+	CHECK_EQ(confined(BRAID_CONFINE_FETCH, try_make), 0);
 }
 
 /*
@@ -214,6 +235,7 @@ int main(void)
 	NEED(mkdtemp(dir) && !chdir("/"));	/* as a service; it makes no difference */
 	make_places();
 	RUN(other_places_are_read_only);
+	RUN(other_places_are_not_read);
 	remove_places();
 	return VERDICT();
 }
