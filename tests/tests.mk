@@ -225,6 +225,16 @@ check-fleet:
 fleet-run: agent $(B)/live_region
 	@tests/fleet/run.py
 
+# The packaged service on an emulated host: its limits, the host's trace, README's commands. Slow.
+.PHONY: check-machine machine-run
+check-machine:
+	@tests/packages.sh build service packages guests
+	@$(MAKE) -j$(NPROC) deb
+	@$(MAKE) -j$(NPROC) machine-run
+
+machine-run: $(B)/live_region
+	@tests/service/machine.sh $(call packaged,6.12)
+
 .PHONY: check-html html-run
 check-html:
 	@tests/packages.sh build html
