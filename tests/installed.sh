@@ -109,7 +109,8 @@ for folder in /var/lib/tracebraid:750 /run/tracebraid:750; do
 	[ "$(stat -c %U:%G:%a "${folder%:*}")" = "tracebraid:tracebraid:${folder#*:}" ] || fail "${folder%:*}: another owner or mode"
 done
 getent passwd tracebraid | grep -q ':/var/lib/tracebraid:/usr/sbin/nologin$' || fail "another user tracebraid"
-touch /var/lib/tracebraid/snapshot.braid
+mkdir -p /var/lib/tracebraid/snapshots/one
+touch /var/lib/tracebraid/snapshot.braid /var/lib/tracebraid/snapshots/one/1.braid
 ln -s /usr/lib/systemd/system/tracebraid.service /etc/systemd/system/multi-user.target.wants/
 ! grep tracebraid /tmp/systemd || fail "the package starts a service"
 {

@@ -225,9 +225,11 @@ int braid_program_wait(struct braid_program *p, int good)
 	p->error[p->error_bytes] = 0;
 	if (!strncmp(error, NAME ": ", prefix))
 		error += prefix;
-	if (p->status > 128 || !*error)
-		return braid_fail(-EIO, "%s ended with status %d%s%s", NAME, p->status,
-				  *error ? ": " : "", error);
+	if (p->status > 128)
+		return braid_fail(-EIO, "%s was killed by signal %d (%s)%s%s", NAME, p->status - 128,
+				  strsignal(p->status - 128), *error ? "; its last line: " : "", error);
+	if (!*error)
+		return braid_fail(-EIO, "%s ended with status %d", NAME, p->status);
 	return braid_fail(-EIO, "%s", error);
 }
 

@@ -83,7 +83,7 @@ def tells_how_it_ended(region, folder):
     with tracebraid.record(capture, "-r", region) as recording:
         equal(recording.started(), True, "start")
         os.kill(tracebraid_pid(capture), signal.SIGKILL)
-        fails(5, "137", recording.wait)
+        fails(5, "killed by signal 9", recording.wait)
     equal(recording.status, 137, "status of a recording that was killed")
     print("ok   how recordings end")
 

@@ -100,6 +100,7 @@ for part in record:recorder serve:analyst; do
 	main=$(property MainPID)
 	kill -KILL "$pid"
 	wait_said "the ${part#*:} has ended; it is started again"
+	[ "${part%:*}" = serve ] || said 'was killed by signal 9' || fail "nothing says that it was killed"
 	wait_for "another ${part#*:}" other_child "${part%:*}" "$pid"
 	state_is MainPID "$main" || fail "the service was restarted"
 	wait_for "metrics after the end of the ${part#*:}" has_metric "$events"
