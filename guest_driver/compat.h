@@ -9,6 +9,7 @@
 #include <linux/mm.h>
 #include <linux/mutex.h>
 #include <linux/sched.h>
+#include <linux/stacktrace.h>
 #include <linux/version.h>
 
 /*
@@ -132,6 +133,16 @@ static inline void braid_hrtimer_setup_on_stack(struct hrtimer *timer, braid_hrt
 	timer->function = fn;
 }
 #endif
+
+/* The caller's stack. Kernels without CONFIG_STACKTRACE, as in user mode, have none. */
+static inline unsigned int braid_stack_save(unsigned long *frames, unsigned int nr)
+{
+#ifdef CONFIG_STACKTRACE
+	return stack_trace_save(frames, nr, 0);
+#else
+	return 0;
+#endif
+}
 
 /* Flags of a vma go through helpers since 6.3. */
 static inline void braid_vma_flags(struct vm_area_struct *vma, unsigned long set,

@@ -8,6 +8,7 @@
 #include "guest_driver/marker/marker.h"
 #include "guest_driver/source/export.h"
 #include "guest_driver/source/native.h"
+#include "guest_driver/source/sample.h"
 #include "shared/version.h"
 
 static int __init braid_module_init(void)
@@ -24,9 +25,12 @@ static int __init braid_module_init(void)
 	err = braid_online_init();
 	if (err)
 		goto err_native;
-	err = braid_marker_init();
+	err = braid_sample_init();
 	if (err)
 		goto err_online;
+	err = braid_marker_init();
+	if (err)
+		goto err_sample;
 	err = braid_transports_init(&braid_attach_client);
 	if (err)
 		goto err_marker;
@@ -34,6 +38,8 @@ static int __init braid_module_init(void)
 
 err_marker:
 	braid_marker_exit();
+err_sample:
+	braid_sample_exit();
 err_online:
 	braid_online_exit();
 err_native:
@@ -50,6 +56,7 @@ static void __exit braid_module_exit(void)
 	braid_transports_exit();
 	braid_export_exit();
 	braid_marker_exit();
+	braid_sample_exit();
 	braid_online_exit();
 	braid_native_exit();
 	braid_attach_exit();

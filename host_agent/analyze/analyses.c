@@ -11,6 +11,7 @@
 static const struct braid_analysis *const analyses[] = {
 	&braid_analysis_summary, &braid_analysis_states, &braid_analysis_steal,
 	&braid_analysis_stalls, &braid_analysis_exits, &braid_analysis_wake,
+	&braid_analysis_profile,
 };
 
 #define NR	(sizeof(analyses) / sizeof(analyses[0]))

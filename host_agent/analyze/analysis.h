@@ -90,6 +90,7 @@ const char *braid_analysis_names(enum braid_analysis_option option,
 				 char names[BRAID_ANALYSIS_NAMES]);
 
 extern const struct braid_analysis braid_analysis_exits;
+extern const struct braid_analysis braid_analysis_profile;
 extern const struct braid_analysis braid_analysis_steal;
 extern const struct braid_analysis braid_analysis_stalls;
 extern const struct braid_analysis braid_analysis_states;

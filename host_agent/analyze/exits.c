@@ -6,95 +6,24 @@
 #include <string.h>
 
 #include "host_agent/analyze/compare.h"
+#include "host_agent/analyze/functions.h"
 #include "host_agent/analyze/near.h"
-#include "host_agent/trace/symbols.h"
 #include "host_agent/util/array.h"
 #include "host_agent/util/error.h"
 
 #define MOST_COLUMNS	17u
-#define KERNEL		(1ULL << 63)	/* addresses of kernels, on x86 and arm64 */
-#define USER		1u		/* stands for all others */
-
-/* Of guests, which contain addresses: by the symbols of their streams. */
-struct functions {
-	struct braid_symbols **symbols;	/* by stream's number; of guests */
-	size_t nr;
-	bool any;			/* an address was asked for */
-};
 
 struct exits {
 	const struct braid_states *s;
 	struct braid_analysis_options o;
-	struct functions functions;
+	struct braid_functions functions;
 	struct of_vcpu {
 		s32 task;	/* what its exits are counted for */
 		u32 call;
 		struct braid_near near;
 	} *vcpus;
-	struct braid_sums sums;	/* by vCPU, reason, level, and what the options ask for; parts: states */
+	struct braid_sums sums;	/* by vCPU, reason, level and the options; parts: states */
 };
-
-/* Functions ---------------------------------------------------------------------------------- */
-
-static int begin_functions(struct functions *f, const struct braid_source *source)
-{
-	size_t k;
-
-	f->symbols = calloc(source->nr_streams + 1, sizeof(*f->symbols));
-	if (!f->symbols)
-		return braid_out_of_memory();
-	f->nr = source->nr_streams;
-	for (k = 0; k < f->nr; k++) {
-		if (source->streams[k]->kind != BRAID_STREAM_GUEST)
-			continue;
-		f->symbols[k] = braid_symbols_new(source->streams[k]);
-		if (!f->symbols[k])
-			return braid_out_of_memory();
-	}
-	return 0;
-}
-
-/*
- * What contains an address, for rows: the start of its function; the address itself, if no symbol
- * contains it; one value for all of user space; 0 for none.
- */
-static u64 function_of(struct functions *f, const struct braid_stream *guest, u64 ip)
-{
-	unsigned long long at = ip;
-
-	f->any |= !!ip;
-	if (!ip || !(ip & KERNEL))
-		return ip ? USER : 0;
-	braid_symbols_find(f->symbols[guest->number], &at);
-	return at;
-}
-
-static void name_function(const struct functions *f, const struct braid_stream *guest,
-			  u64 function, char name[BRAID_NAME_TEXT])
-{
-	unsigned long long at = function;
-	const char *found;
-
-	if (function <= USER) {
-		snprintf(name, BRAID_NAME_TEXT, "%s", function ? "user space" : "-");
-		return;
-	}
-	found = braid_symbols_find(f->symbols[guest->number], &at);
-	if (found)
-		snprintf(name, BRAID_NAME_TEXT, "%s", found);
-	else
-		snprintf(name, BRAID_NAME_TEXT, "0x%llx", at);
-	braid_text_clean(name);
-}
-
-static void free_functions(struct functions *f)
-{
-	size_t k;
-
-	for (k = 0; k < f->nr; k++)
-		braid_symbols_free(f->symbols[k]);
-	free(f->symbols);
-}
 
 /* Exits -------------------------------------------------------------------------------------- */
 
@@ -133,7 +62,7 @@ static int exits_take_event(void *state, const struct braid_item *item,
 static u64 detail_of(struct exits *x, const struct braid_exit *exit)
 {
 	if (x->o.by_function)
-		return function_of(&x->functions, x->s->vcpus[exit->vcpu].guest,
+		return braid_function_of(&x->functions, x->s->vcpus[exit->vcpu].guest,
 				   exit->level == 1 ? exit->ip : 0);
 	return by_calls(&x->o) ? exit->call : 0;
 }
@@ -231,7 +160,7 @@ static void name_detail(const struct exits *x, const struct braid_sum_key *key,
 	if (key->vcpu == BRAID_NO_VCPU)
 		return;
 	if (x->o.by_function)
-		name_function(&x->functions, x->s->vcpus[key->vcpu].guest, key->detail, name);
+		braid_function_name(&x->functions, x->s->vcpus[key->vcpu].guest, key->detail, name);
 	else
 		braid_call_name(&x->s->roles, key->detail, name);
 }
@@ -394,7 +323,7 @@ static int exits_begin(void *state, struct braid_states *s,
 		return braid_out_of_memory();
 	for (k = 0; k < s->nr_vcpus; k++)
 		x->vcpus[k].task = BRAID_PID_UNKNOWN;
-	return x->o.by_function ? begin_functions(&x->functions, s->source) : 0;
+	return x->o.by_function ? braid_functions_begin(&x->functions, s->source) : 0;
 }
 
 /* Without what is asked for there is nothing to show. */
@@ -425,7 +354,7 @@ static void exits_free_state(void *state)
 	struct exits *x = state;
 
 	free(x->vcpus);
-	free_functions(&x->functions);
+	braid_functions_free(&x->functions);
 	braid_sums_free(&x->sums);
 }
 

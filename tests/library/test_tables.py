@@ -34,8 +34,7 @@ MADE = {
     "driverless": [("window", "driverless", "migrate")],
     "quotas": [("window", "quotas", "migrate", "reset")], "quotas, moves unseen": [("window", "quotas")],
 }
-EVENTS = "20000"
-TOP_ROWS = "1000"
+EVENTS, TOP_ROWS = "20000", "1000"
 
 BY = {"states": ("", "task"), "steal": ("", "task", "guest"), "exits": ("", "task", "syscall"), "wake": ("", "task")}
 # Tables and columns of an analysis that nothing else has.
@@ -56,11 +55,9 @@ ALONE = {
 }
 MET = set()  # of these
 OWNERS = {"recorder"}  # of threads: and guests
-# Tables of SQL that no analysis adds up.
-NOT_ANALYZED = {
+NOT_ANALYZED = {  # tables of SQL that no analysis adds up
     "events": "test_equal.py", "losses": "test_python.py: items", "notes": "test_python.py: items", "streams": "test_sql.py",
-    "rings": "test_sql.py", "clocks": "test_python.py: epochs", "epochs": "test_python.py: epochs",
-    "recordings": "compared with Python's windows",
+    "rings": "test_sql.py", "clocks": "test_python.py: epochs", "epochs": "test_python.py: epochs", "recordings": "compared with Python's windows",
 }
 STATES = ("guest", "hypervisor", "VMM", "running", "stolen", "throttled", "halted", "blocked", "sleeping", "stopped", "offline", "unknown")
 
@@ -361,7 +358,19 @@ def summary(facts, _):
     return {}, {"guests": (("guest",), found)}
 
 
-COMPARED = {"summary": summary, "states": states, "steal": steal, "stalls": stalls, "exits": exits, "wake": wake}
+def profile(facts, _):
+    """The captures have no samples: what a vCPU executed is not divided."""
+
+    def what(state, reason, culprit):
+        detail = {"hypervisor": reason, "VMM": reason, "throttled": culprit, "stolen": group(culprit or "")}.get(state, "")
+        return "[no sample]" if state in ("guest", "running") else f"[{state}] {detail}".rstrip()
+    cells = add_up(facts.states, lambda row: (facts.guest(row), what(row["state"], row["reason"], row["culprit"])), lambda row: (row["duration_ns"], 0, {}))
+    whole = sum(row["duration_ns"] for row in facts.states)
+    return {"samples": 0, "periods_off": 0, "samples_of_others": 0}, {
+        "profile": (("guest", "what"), {key: {**cell, "share_ppm": int(cell["total_ns"] * 1e6 / whole)} for key, cell in cells.items()})}
+
+
+COMPARED = {one.__name__: one for one in (summary, states, steal, stalls, exits, wake, profile)}
 # Which tables of facts these use.
 USED = {"vcpu_state", "task_state", "exits", "wakeups", "stalls"}
 
@@ -576,8 +585,7 @@ def main():
         print("\n".join(map(",".join, make(sys.argv[2]))))
         return
     with tempfile.TemporaryDirectory() as folder:
-        traces = [one.split(",") for one in sys.argv[1:]] or make(folder)
-        most = 0
+        traces, most = [one.split(",") for one in sys.argv[1:]] or make(folder), 0
         for captures in traces:
             facts = compare(captures, folder)
             most = max([most] + [len({row["culprit"] for row in episode}) for episode in facts.episodes])

@@ -91,6 +91,10 @@ struct braid_event_format memory_formats[MEMORY_FORMATS] = {
 	TYPE(MEMORY_FLUSH, "tlb", "tlb_flush", FORMAT_FIELD("int reason", 8, 4, 1) FORMAT_END),
 	TYPE(MEMORY_ONLINE, "tracebraid", "cpu_online", FORMAT_FIELD("unsigned int cpu", 8, 4, 0)
 	     FORMAT_FIELD("unsigned int online", 12, 4, 0) FORMAT_END),
+	TYPE(MEMORY_SAMPLE, "sample", "cpu", FORMAT_FIELD("unsigned long ip", 8, 8, 0)
+	     FORMAT_FIELD("unsigned int missed", 16, 4, 0)
+	     FORMAT_FIELD("unsigned int user", 20, 4, 0)
+	     FORMAT_FIELD("__data_loc unsigned long[] stack", 24, 4, 0) FORMAT_END),
 };
 
 struct memory_event *memory_add(u32 ring, s64 ns, u16 id, s32 pid)
