@@ -17,6 +17,7 @@ ALLOWED = {
     "agent": ('"_INBOX_agent.>", "tracebraid.v1.alarm"', '"$SRV.>", "tracebraid.v1.*.*", "tracebraid.v1.alarm"'),
     "reader": ('"$SRV.PING.tracebraid", "tracebraid.v1.*.status", "tracebraid.v1.*.sql", "tracebraid.v1.*.analyze", '
                '"tracebraid.v1.*.flow"', '"_INBOX_reader.>"'),
+    "tester": ('">"', '">"'),
     "operator": ('"$SRV.>", "tracebraid.v1.>"', '"_INBOX_operator.>"'),
 }
 

@@ -13,6 +13,7 @@ import time
 
 import kit
 from kit import must, wait_for
+from peer import Peer, message
 
 NAMES = ["rack1-a", "rack1-b", "rack2-c"]
 VALUES = "WITH t(k, x) AS (VALUES (1, 1), (1, 2), (2, NULL), (2, 5), (2, 0.5)) "
@@ -173,6 +174,97 @@ def case_joined(fleet):
         must(found[0].read_text().startswith("rack1-a: guest-rack1-a"), found[0].read_text())
     finally:
         first.guest.send_signal(signal.SIGCONT)
+
+
+def answered_by(fleet, answers, *words, user="reader"):
+    """What a request prints if a host answers so."""
+    peer = Peer(fleet.server, "peer", answers)
+    try:
+        return fleet.ask(*words, "--hosts=peer", "--timeout=1", user=user)
+    finally:
+        peer.close()
+
+
+def case_hostile(fleet):
+    """A host that sends what is not valid has failed, by name; nothing else happens."""
+    statement = ["sql", "SELECT x, y FROM t", "--json"]
+    rows = b"'x','y'\n1,'a\x1b[31mb'\n"
+    for why, payloads in {
+            "not a message of the fleet": lambda n: [b"\xff\0tracebraid"],
+            "of version 2 of the fleet's messages; this is 1": lambda n: [b"tracebraid 2\nkind rows\n\n"],
+            "some of its messages were lost": lambda n: [message("rows", n, 0, rows), message("rows", n, 2, b"3,4\n")],
+            "two hosts have this name": lambda n: [message("rows", n, 0, rows), message("rows", n, 1, b"3,4\n", "2")],
+            "a row is not valid": lambda n: [message("rows", n, 0, b"'x','y'\n1\n"), message("end", n, 1)],
+            "it has sent names of columns that are not valid": lambda n: [message("rows", n, 0, b"1,NULL\n")],
+            "no answer for 1 s": lambda n: [message("alive", n, 0)],
+            "that is it": lambda n: [message("rows", n, 0, rows), message("end", n, 1, error="that is it")]}.items():
+        status, out, errors = answered_by(fleet, lambda word, n, body, payloads=payloads: payloads(n), *statement)
+        must(status in (1, 3) and f"peer: {why}" in errors, (why, status, out, errors))
+    status, out, errors = answered_by(fleet, lambda word, n, body: [message("rows", n, 0, rows), message("end", n, 1)],
+                                      *statement)
+    must((status, json.loads(out)) == (0, {"host": "peer", "x": 1, "y": "a?[31mb"}), (status, out, errors))
+    # Its rows are data, whatever they look like; a sum of a host that fails has nothing of it.
+    status, out, _ = answered_by(fleet, lambda word, n, body: [message("rows", n, 0, b"'a'\n5\n"),
+                                                               message("end", n, 1, error="no")], "sql", "SELECT sum(x) FROM t")
+    must(status == 3 and out.split() == ["sum(x)", "-"], (status, out))
+
+
+def case_hostile_files(fleet):
+    """Names of files stay below the folder; a file that is not what its host said gets no name."""
+    to = fleet.folder / "hostile"
+    names = ["../up/x", "/etc/passwd", "a/../b", "a/.b", "a/b/c", "a", "s/good", "s/bad"]
+
+    def answers(word, number, body):
+        if word == "files":
+            listing = "".join(f"{name} 4\n" for name in names) + "s/\x1b 4\n"
+            return [message("rows", number, 0, listing.encode()), message("end", number, 1)]
+        check = b"2a3cb2a1c5b1d2b3" if body == "s/bad" else b"%016x" % 0xb3a1e1c4e4fd2c0e
+        return [message("data", number, 0, b"abcd" + check + (b"more" if body == "s/good" else b"")), message("end", number, 1)]
+
+    status, out, errors = answered_by(fleet, answers, "pull", "--json", str(to), user="operator")
+    rows = [json.loads(line) for line in out.splitlines()]
+    must(status == 3 and {row["file"] for row in rows} == {"s/good", "s/bad"}, (status, out, errors))
+    must(not any(row["complete"] for row in rows), rows)
+    found = sorted(str(path.relative_to(to)) for path in to.rglob("*") if path.is_file())
+    must(found == ["peer/s/bad.part", "peer/s/good.part"], found)
+
+
+def case_hostile_requests(fleet):
+    """Requests that are not valid are refused; a host answers others meanwhile, and goes on."""
+    asker = Peer(fleet.server, "asker", lambda *_: [], user="tester")
+    head = b"tracebraid 1\nid %s\n"
+    requests = {
+        "garbage": ("sql", b"\xff\0" * 1000, b"not a message"),
+        "empty": ("status", b"", b"not a message"),
+        "version": ("sql", b"tracebraid 9\nid a\n\n", b"of version 9"),
+        "noid": ("sql", b"tracebraid 1\n\nSELECT 1", b"no valid id"),
+        "badid": ("sql", head % b"a*b" + b"\nSELECT 1", b"no valid id"),
+        "long": ("sql", head % b"long" + b"\nSELECT '" + b"x" * 20000 + b"'", b"longer than"),
+        "word": ("nonesuch", head % b"word" + b"\n", b"unknown request"),
+        "attach": ("sql", head % b"attach" + b"\nATTACH '/etc/passwd' AS p", b"error"),
+        "insert": ("sql", head % b"insert" + b"\nINSERT INTO events VALUES (1)", b"error"),
+        "dot": ("sql", head % b"dot" + b"\n.read /etc/passwd", b"error"),
+        "dash": ("analyze", head % b"dash" + b"\n--output=/tmp/x", b"unknown analysis"),
+        "up": ("pull", head % b"up" + b"\n../../../../etc/passwd", b"no such file"),
+        "dots": ("pull", head % b"dots" + b"\n20200101T000000.000Z-x-y/../../x", b"no such file"),
+        "flow": ("flow", head % b"none" + b"more 99999999999999999999\n\n", None)}
+    for name, (word, data, _) in requests.items():
+        asker.request(f"tracebraid.v1.rack1-a.{word}", data, name)
+    for name, (_, _, answer) in requests.items():
+        if answer:
+            wait_for(name, lambda name=name, answer=answer: answer in asker.heard_of(name))
+    must(b"root:" not in asker.heard_of("up") + asker.heard_of("dots") + asker.heard_of("dot"), "a file was read")
+    # More than it does at a time; and a message that nobody has asked for.
+    for k in range(12):
+        asker.request("tracebraid.v1.rack1-a.sql", head % b"many-%d" % k + b"seconds 5\n\n" + ENDLESS.encode() + b"SELECT count(*) FROM n", f"many{k}")
+    wait_for("some are refused", lambda: sum(b"busy" in asker.heard_of(f"many{k}") for k in range(12)) == 4)
+    must(fleet.rows("list", "--hosts=rack1-a")[0]["state"] == "recording", "it does not answer")
+    for k in range(12):
+        asker.publish("tracebraid.v1.rack1-a.flow", head % b"many-%d" % k + b"more 0\n\n")
+    wait_for("they are cancelled", lambda: not questions(fleet.folder))
+    asker.publish("tracebraid.v1.alarm", b"tracebraid 1\nhost rack1-x\nwhy \x1b[31m\n\n")
+    asker.close()
+    must(fleet.rows("sql", "SELECT count(*) AS n FROM events", "--hosts=rack1-a")[0]["n"] > 0, "it has ended")
 
 
 def case_same_name(fleet):
