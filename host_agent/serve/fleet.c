@@ -18,6 +18,7 @@
 
 #include "host_agent/fleet/agent.h"
 #include "host_agent/serve/analyst.h"
+#include "host_agent/serve/expose.h"
 #include "host_agent/serve/fleet.h"
 #include "host_agent/serve/journal.h"
 #include "host_agent/serve/snapshots.h"
@@ -26,7 +27,7 @@
 #include "host_agent/util/io.h"
 #include "host_agent/util/monotonic.h"
 
-#define MOST_BYTES	((rlim_t)256 << 20)	/* of a question's memory */
+#define MOST_BYTES	((rlim_t)128 << 20)	/* of a question's memory */
 #define NICE		19
 #define MOST_SECONDS	600u
 #define STATE_NS	BRAID_SECOND_NS
@@ -172,6 +173,7 @@ static int fleet_start_program(struct braid_serve_fleet *f, struct braid_serve_q
 	prlimit(q->program.pid, RLIMIT_DATA, &memory, NULL);
 	prlimit(q->program.pid, RLIMIT_CPU, &cpu, NULL);
 	setpriority(PRIO_PROCESS, q->program.pid, NICE);
+	braid_expose(q->program.pid, BRAID_EXPOSE_QUESTION);
 	return 0;
 }
 

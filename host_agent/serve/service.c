@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "host_agent/library/program.h"
+#include "host_agent/serve/expose.h"
 #include "host_agent/serve/fleet.h"
 #include "host_agent/serve/journal.h"
 #include "host_agent/serve/service.h"
@@ -88,23 +89,9 @@ static bool service_is_due(const struct service_child *c)
 	return c->due_ns && braid_monotonic_ns() >= c->due_ns;
 }
 
-/* For lack of memory the kernel ends a child, which is started again, rather than the service. */
-static void service_expose(pid_t pid)
-{
-	char path[48];
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/proc/%d/oom_score_adj", (int)pid);
-	f = fopen(path, "we");
-	if (!f)
-		return;
-	fputs("500", f);
-	fclose(f);
-}
-
 static void service_began(struct service_child *c, pid_t pid)
 {
-	service_expose(pid);
+	braid_expose(pid, BRAID_EXPOSE_CHILD);
 	c->due_ns = 0;
 	c->began_ns = braid_monotonic_ns();
 }

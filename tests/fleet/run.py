@@ -99,6 +99,10 @@ def case_limits(fleet):
     must(status == 3 and len(out.splitlines()) == 3000 and errors.count("more than 1000 rows") == 3, (status, errors))
     status, out, errors = fleet.ask("sql", ENDLESS + "SELECT count(*) FROM n", "--seconds=1", "--hosts=rack1-a")
     must(status == 3 and "rack1-a: not finished after 1 s" in errors, (status, errors))
+    status, out, errors = fleet.ask("sql", ENDLESS.replace("RECURSIVE", "RECURSIVE m AS MATERIALIZED "
+                                    "(SELECT i, randomblob(1000000) AS b FROM n LIMIT 400),")
+                                    + "SELECT count(*) FROM m AS one, m AS two", "--hosts=rack1-a")
+    must(status == 3 and "rack1-a: out of memory" in errors, (status, out, errors))
     rows = fleet.rows("sql", ENDLESS + "SELECT i FROM n LIMIT 5")
     must(len(rows) == 5, rows)
     asks = fleet.begin("sql", ENDLESS + "SELECT count(*) FROM n")
@@ -198,7 +202,7 @@ def case_hostile(fleet):
             "it has sent names of columns that are not valid": lambda n: [message("rows", n, 0, b"1,NULL\n")],
             "no answer for 1 s": lambda n: [message("alive", n, 0)],
             "that is it": lambda n: [message("rows", n, 0, rows), message("end", n, 1, error="that is it")]}.items():
-        status, out, errors = answered_by(fleet, lambda word, n, body, payloads=payloads: payloads(n), *statement)
+        status, out, errors = answered_by(fleet, lambda _, n, __, p=payloads: p(n), *statement)
         must(status in (1, 3) and f"peer: {why}" in errors, (why, status, out, errors))
     status, out, errors = answered_by(fleet, lambda word, n, body: [message("rows", n, 0, rows), message("end", n, 1)],
                                       *statement)
@@ -256,7 +260,8 @@ def case_hostile_requests(fleet):
     must(b"root:" not in asker.heard_of("up") + asker.heard_of("dots") + asker.heard_of("dot"), "a file was read")
     # More than it does at a time; and a message that nobody has asked for.
     for k in range(12):
-        asker.request("tracebraid.v1.rack1-a.sql", head % b"many-%d" % k + b"seconds 5\n\n" + ENDLESS.encode() + b"SELECT count(*) FROM n", f"many{k}")
+        data = head % b"many-%d" % k + b"seconds 5\n\n" + ENDLESS.encode() + b"SELECT count(*) FROM n"
+        asker.request("tracebraid.v1.rack1-a.sql", data, f"many{k}")
     wait_for("some are refused", lambda: sum(b"busy" in asker.heard_of(f"many{k}") for k in range(12)) == 4)
     must(fleet.rows("list", "--hosts=rack1-a")[0]["state"] == "recording", "it does not answer")
     for k in range(12):
