@@ -477,9 +477,14 @@ static void step_on(struct world *x, u32 steps)
 /* A file has what each source was read up to when it was left, and the next one the rest. */
 static void put_next_file(struct world *x)
 {
-	u64 stop_ns = x->now;
+	u64 stop_ns;
 	u32 k;
 
+	/* A handler runs on beyond it. */
+	if (!x->cpus[0].irq)
+		event(x, 0, IRQ, tid_of(x->cpus[0].current), (struct record){ .a = 9 });
+	x->cpus[0].irq = true;
+	stop_ns = x->now;
 	put_mark(x);
 	x->now++;
 	for (k = 0; k < CPUS; k++) {
@@ -497,10 +502,11 @@ static void put_next_file(struct world *x)
 	put_edge_at(x, BRAID_WINDOW_START, x->now, x->now - stop_ns);
 	x->now++;
 	synth_next_file(&x->guest);
+	/* In another order: streams and vCPUs have other numbers. */
+	put_host(x);
+	put_web2(x);
 	if (!x->web1_ended)
 		put_web1(x);
-	put_web2(x);
-	put_host(x);
 }
 
 /* What happens up to the recording's end, or up to the next file's begin. */

@@ -11,8 +11,6 @@
 #include "host_agent/walk/walk.h"
 #include "tests/unit/busy_host.h"
 #include "tests/unit/check.h"
-#include "tests/unit/crowd.h"
-#include "tests/unit/host_events.h"
 #include "tests/unit/make_capture.h"
 #include "tests/unit/need.h"
 #include "tests/unit/online_engine.h"
@@ -196,6 +194,17 @@ static void check_states(const struct braid_online_guest *g, const struct of_gue
 			CHECK_EQ(g->vcpus[v].ns[n], want->ns[v][n]);
 }
 
+static void check_exits(const struct braid_online_guest *g, const struct of_guest *want)
+{
+	u32 n;
+
+	for (n = 0; n < g->exits.nr && n < NR_REASONS; n++) {
+		CHECK_EQ(g->exits.items[n].key, want->exits[n].reason);
+		CHECK_EQ(g->exits.items[n].count, want->exits[n].count);
+		CHECK_EQ(g->exits.items[n].ns, want->exits[n].ns);
+	}
+}
+
 static void check_same(const struct braid_online *o, const struct found *t)
 {
 	static const char *const names[NR_GUESTS] = { "web1", "web2" };
@@ -213,11 +222,7 @@ static void check_same(const struct braid_online *o, const struct found *t)
 			CHECK_EQ(online_stolen_by(g, n, n == BRAID_CULPRIT_GUEST ? "web1" : ""), want->stolen[n][0]);
 		CHECK_EQ(online_stolen_by(g, BRAID_CULPRIT_GUEST, "web2"), want->stolen[BRAID_CULPRIT_GUEST][1]);
 		CHECK_EQ(g->cgroups.nr ? g->cgroups.items[0].ns : 0, want->throttled);
-		for (n = 0; n < g->exits.nr && n < NR_REASONS; n++) {
-			CHECK_EQ(g->exits.items[n].key, want->exits[n].reason);
-			CHECK_EQ(g->exits.items[n].count, want->exits[n].count);
-			CHECK_EQ(g->exits.items[n].ns, want->exits[n].ns);
-		}
+		check_exits(g, want);
 		CHECK_EQ(g->wakeups.nr, want->woken);
 		CHECK_EQ(g->vcpu_wakeups.nr, want->vcpus_woken);
 		CHECK_EQ(g->vcpu_wakeups.sum_ns, want->vcpus_woken_ns);
@@ -313,9 +318,8 @@ static void several_files(void)
 }
 
 /* A recording that goes on to other files is one: what was known goes on, too. */
-static void rotated(bool no_migrations)
+static void rotated(char **files, bool no_migrations)
 {
-	char *files[] = { path, scratch("second.braid"), scratch("third.braid") };
 	struct busy_host b = {
 		.path = path, .next = files + 1, .nr_next = 2, .for_ns = 3 * SECOND,
 		.mark_ns = 5 * MS,
@@ -345,8 +349,11 @@ static void rotated(bool no_migrations)
 
 static void goes_on(void)
 {
-	rotated(false);
-	rotated(true);
+	char *files[] = { path, scratch("second.braid"), scratch("third.braid") };
+	u32 k;
+
+	for (k = 0; k < 8; k++)
+		rotated(files, k & 1);
 }
 
 /* In the first file one ends, and another one is in the later files only. */
@@ -368,6 +375,7 @@ static void guests_change(void)
 		CHECK_EQ(online_follow(o, files[k], 10), BRAID_ONLINE_END);
 	CHECK(!braid_online_finish(o));
 	check_states(online_guest(o, "web1"), &t.guests[0]);
+	check_exits(online_guest(o, "web1"), &t.guests[0]);
 	CHECK_EQ(online_guest(o, "web1")->steals.nr, t.guests[0].episodes);
 	for (k = 0; k < 2; k++) {
 		const u64 *ns = online_guest(o, "web2")->vcpus[k].ns;
@@ -447,95 +455,6 @@ static void late_definitions(void)
 	braid_online_end(o);
 }
 
-/* By hand ------------------------------------------------------------------------------------ */
-
-static void put_edge(struct braid_capture_writer *w, u32 edge, u64 ns)
-{
-	struct braid_chunk_window window = { .edge = edge, .host_ns = SYNTH_START_NS + ns };
-
-	NEED(!braid_capture_put(w, BRAID_CHUNK_WINDOW, 0, &window, sizeof(window), NULL, 0));
-}
-
-/* All that was written was of before then. */
-static void mark_at(struct braid_online *o, struct braid_capture_writer *w, u64 ns)
-{
-	struct braid_capture_mark mark = { .until_ns = SYNTH_START_NS + ns };
-
-	NEED(!braid_capture_flush(w));
-	mark.bytes = braid_capture_bytes(w);
-	CHECK(!braid_online_take(o, &mark));
-}
-
-/* A loss is found after a mark up to which all was known: it began no earlier. */
-static void a_loss_after_a_mark(u64 mark_ns, u64 next_ns)
-{
-	struct braid_online *o = online_engine(1);
-	struct braid_capture_writer *w = synth_capture(path);
-	const u64 *ns;
-
-	crowd_guest(w, 1, 1, 1);
-	host_begin(w, 1, HOST_FIRST_TID);
-	put_edge(w, BRAID_WINDOW_START, 100 * MS);
-	NEED(!braid_online_open(o, path));
-	host_event(w, 200 * MS, HOST_SWITCH, 7, HOST_FIRST_TID, false);
-	mark_at(o, w, mark_ns);
-	host_event(w, next_ns, HOST_IRQ_END, HOST_FIRST_TID, 0, true);
-	mark_at(o, w, 700 * MS);
-	ns = online_guest(o, "guest")->vcpus[0].ns;
-	CHECK_EQ(ns[BRAID_VCPU_RUNS], mark_ns - 200 * MS + 700 * MS - next_ns);
-	CHECK_EQ(ns[BRAID_VCPU_UNKNOWN], 100 * MS + next_ns - mark_ns);
-	put_edge(w, BRAID_WINDOW_STOP, 800 * MS);
-	NEED(!braid_capture_finish(w));
-	CHECK(!braid_online_finish(o));
-	ns = online_guest(o, "guest")->vcpus[0].ns;
-	CHECK_EQ(ns[BRAID_VCPU_RUNS], mark_ns - 200 * MS + 800 * MS - next_ns);
-	CHECK_EQ(braid_states_sum(ns), 700 * MS);
-	braid_online_end(o);
-}
-
-static void losses_after_marks(void)
-{
-	a_loss_after_a_mark(500 * MS, 600 * MS);
-	a_loss_after_a_mark(500 * MS, 500 * MS);
-}
-
-/* An episode counts when it is over, and is seen while it goes on. */
-static void episodes(void)
-{
-	struct braid_online *o = online_engine(1);
-	struct braid_capture_writer *w = synth_capture(path);
-	const struct braid_online_guest *g;
-
-	crowd_guest(w, 1, 1, 1);
-	host_begin(w, 1, HOST_FIRST_TID);
-	put_edge(w, BRAID_WINDOW_START, 0);
-	NEED(!braid_online_open(o, path));
-	host_event(w, 10 * MS, HOST_SWITCH, 7, HOST_FIRST_TID, false);
-	host_event(w, 300 * MS, HOST_SWITCH, HOST_FIRST_TID, 7, false);
-	host_event(w, 305 * MS, HOST_SWITCH, 7, HOST_FIRST_TID, false);
-	host_event(w, 340 * MS, HOST_IRQ, HOST_FIRST_TID, 0, false);
-	mark_at(o, w, 350 * MS);
-	g = online_guest(o, "guest");
-	CHECK_EQ(g->steals.nr, 1);
-	CHECK_EQ(g->steals.counts[11], 1);	/* up to 5 ms */
-	CHECK_EQ(g->steals.sum_ns, 5 * MS);
-	CHECK_EQ(online_stolen_by(g, BRAID_CULPRIT_INTERRUPTS, ""), 10 * MS);
-	mark_at(o, w, 390 * MS);
-	CHECK_EQ(g->steals.nr, 1);
-	CHECK_EQ(braid_online_worst_ns(o, &g->steals), 50 * MS);
-	mark_at(o, w, 3 * SECOND);
-	CHECK_EQ(braid_online_worst_ns(o, &g->steals), 3 * SECOND - 340 * MS);
-	host_event(w, 3 * SECOND, HOST_IRQ_END, HOST_FIRST_TID, 0, false);
-	mark_at(o, w, 4 * SECOND);
-	CHECK_EQ(g->steals.nr, 2);
-	CHECK_EQ(g->steals.counts[20], 1);	/* up to 5 s */
-	mark_at(o, w, 6 * SECOND);
-	CHECK_EQ(braid_online_worst_ns(o, &g->steals), 0);
-	CHECK_EQ(braid_online_silent_ns(o, g), UINT64_MAX);	/* it never gave a sign */
-	NEED(!braid_capture_finish(w));
-	braid_online_end(o);
-}
-
 /* A guest that ends while the file goes on. */
 static void a_guest_ends(void)
 {
@@ -590,8 +509,6 @@ int main(void)
 	RUN(without_migrations);
 	RUN(with_losses);
 	RUN(late_definitions);
-	RUN(losses_after_marks);
-	RUN(episodes);
 	RUN(a_guest_ends);
 	RUN(a_killed_recording);
 	RUN(goes_on);

@@ -9,6 +9,8 @@
 #include "host_agent/online/online.h"
 #include "host_agent/util/error.h"
 #include "tests/unit/check.h"
+#include "tests/unit/crowd.h"
+#include "tests/unit/host_events.h"
 #include "tests/unit/make_capture.h"
 #include "tests/unit/need.h"
 #include "tests/unit/online_engine.h"
@@ -19,6 +21,93 @@
 #define MS		1000000ULL
 
 static char *path;
+
+static void put_edge(struct braid_capture_writer *w, u32 edge, u64 ns)
+{
+	struct braid_chunk_window window = { .edge = edge, .host_ns = SYNTH_START_NS + ns };
+
+	NEED(!braid_capture_put(w, BRAID_CHUNK_WINDOW, 0, &window, sizeof(window), NULL, 0));
+}
+
+/* All that was written was of before then. */
+static void mark_at(struct braid_online *o, struct braid_capture_writer *w, u64 ns)
+{
+	struct braid_capture_mark mark = { .until_ns = SYNTH_START_NS + ns };
+
+	NEED(!braid_capture_flush(w));
+	mark.bytes = braid_capture_bytes(w);
+	CHECK(!braid_online_take(o, &mark));
+}
+
+/* A loss is found after a mark up to which all was known: it began no earlier. */
+static void a_loss_after_a_mark(u64 mark_ns, u64 next_ns)
+{
+	struct braid_online *o = online_engine(1);
+	struct braid_capture_writer *w = synth_capture(path);
+	const u64 *ns;
+
+	crowd_guest(w, 1, 1, 1);
+	host_begin(w, 1, HOST_FIRST_TID);
+	put_edge(w, BRAID_WINDOW_START, 100 * MS);
+	NEED(!braid_online_open(o, path));
+	host_event(w, 200 * MS, HOST_SWITCH, 7, HOST_FIRST_TID, false);
+	mark_at(o, w, mark_ns);
+	host_event(w, next_ns, HOST_IRQ_END, HOST_FIRST_TID, 0, true);
+	mark_at(o, w, 700 * MS);
+	ns = online_guest(o, "guest")->vcpus[0].ns;
+	CHECK_EQ(ns[BRAID_VCPU_RUNS], mark_ns - 200 * MS + 700 * MS - next_ns);
+	CHECK_EQ(ns[BRAID_VCPU_UNKNOWN], 100 * MS + next_ns - mark_ns);
+	put_edge(w, BRAID_WINDOW_STOP, 800 * MS);
+	NEED(!braid_capture_finish(w));
+	CHECK(!braid_online_finish(o));
+	ns = online_guest(o, "guest")->vcpus[0].ns;
+	CHECK_EQ(ns[BRAID_VCPU_RUNS], mark_ns - 200 * MS + 800 * MS - next_ns);
+	CHECK_EQ(braid_states_sum(ns), 700 * MS);
+	braid_online_end(o);
+}
+
+static void losses_after_marks(void)
+{
+	a_loss_after_a_mark(500 * MS, 600 * MS);
+	a_loss_after_a_mark(500 * MS, 500 * MS);
+}
+
+/* An episode counts when it is over, and is seen while it goes on. */
+static void episodes(void)
+{
+	struct braid_online *o = online_engine(1);
+	struct braid_capture_writer *w = synth_capture(path);
+	const struct braid_online_guest *g;
+
+	crowd_guest(w, 1, 1, 1);
+	host_begin(w, 1, HOST_FIRST_TID);
+	put_edge(w, BRAID_WINDOW_START, 0);
+	NEED(!braid_online_open(o, path));
+	host_event(w, 10 * MS, HOST_SWITCH, 7, HOST_FIRST_TID, false);
+	host_event(w, 300 * MS, HOST_SWITCH, HOST_FIRST_TID, 7, false);
+	host_event(w, 305 * MS, HOST_SWITCH, 7, HOST_FIRST_TID, false);
+	host_event(w, 340 * MS, HOST_IRQ, HOST_FIRST_TID, 0, false);
+	mark_at(o, w, 350 * MS);
+	g = online_guest(o, "guest");
+	CHECK_EQ(g->steals.nr, 1);
+	CHECK_EQ(g->steals.counts[11], 1);	/* up to 5 ms */
+	CHECK_EQ(g->steals.sum_ns, 5 * MS);
+	CHECK_EQ(online_stolen_by(g, BRAID_CULPRIT_INTERRUPTS, ""), 10 * MS);
+	mark_at(o, w, 390 * MS);
+	CHECK_EQ(g->steals.nr, 1);
+	CHECK_EQ(braid_online_worst_ns(o, &g->steals), 50 * MS);
+	mark_at(o, w, 3 * SECOND);
+	CHECK_EQ(braid_online_worst_ns(o, &g->steals), 3 * SECOND - 340 * MS);
+	host_event(w, 3 * SECOND, HOST_IRQ_END, HOST_FIRST_TID, 0, false);
+	mark_at(o, w, 4 * SECOND);
+	CHECK_EQ(g->steals.nr, 2);
+	CHECK_EQ(g->steals.counts[20], 1);	/* up to 5 s */
+	mark_at(o, w, 6 * SECOND);
+	CHECK_EQ(braid_online_worst_ns(o, &g->steals), 0);
+	CHECK_EQ(braid_online_silent_ns(o, g), UINT64_MAX);	/* it never gave a sign */
+	NEED(!braid_capture_finish(w));
+	braid_online_end(o);
+}
 
 /* Marks that promise too much: events come late, and what was summed up stays. */
 static void late_events(void)
@@ -288,6 +377,8 @@ static void limits(void)
 int main(void)
 {
 	path = scratch("busy.braid");
+	RUN(losses_after_marks);
+	RUN(episodes);
 	RUN(late_events);
 	RUN(absurd_marks);
 	RUN(a_guest_comes_late);
