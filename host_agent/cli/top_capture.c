@@ -36,15 +36,24 @@ static int take_all(struct braid_top *top)
 	return ret < 0 ? ret : 0;
 }
 
+/* They are in the order that was shown last. */
+static size_t place_of(const struct braid_top *top, const char *name)
+{
+	size_t k;
+
+	for (k = 0; k < top->nr && strcmp(top->guests[k].name, name); k++)
+		;
+	return k;
+}
+
 /* A guest's row, and those of its vCPUs. Return: 0, or -ENOMEM with braid_fail(). */
 static int row_of(struct braid_top *top, const struct braid_online_guest *of,
 		  struct braid_top_guest **out)
 {
 	struct braid_top_guest made = { .captured = true, .rates = unknown }, *g;
 	struct braid_top_vcpu *vcpus;
-	size_t k;
+	size_t k = place_of(top, of->name);
 
-	braid_array_first(k, top->nr, !strcmp(top->guests[k].name, of->name));
 	static_assert(sizeof(made.name) >= sizeof(of->name), "a name fits");
 	strcpy(made.name, of->name);
 	if (k == top->nr && braid_array_push(top->guests, top->nr, top->capacity, made))
@@ -129,7 +138,7 @@ static int sample_guest(struct braid_top *top, const struct braid_online_guest *
 	g->lost = of->lost;
 	g->counted = events;
 	g->state = of->driver ? BRAID_DRIVER_LIVE : BRAID_DRIVER_NONE;
-	g->recorded = of->present && !top->over;
+	g->recorded = of->present && of->driver && !top->over;
 	g->sampled_ns = 1;
 	return 0;
 }

@@ -296,6 +296,35 @@ static bool same(double shown, double wanted)
 	return fabs(shown - wanted) <= 0.00051;
 }
 
+/* A capture that grows: each guest has one row, whatever their order is. */
+static void shows_a_growing_capture(void)
+{
+	struct busy_host b = { .path = capture, .for_ns = 2000000000, .mark_ns = 5000000 };
+	struct braid_top *top = calloc(1, sizeof(*top));
+	size_t bytes;
+	u8 *all;
+	u32 k;
+
+	busy_host(&b);
+	all = read_file(capture, &bytes);
+	NEED(top);
+	for (k = 1; k <= 8; k++) {
+		write_file(capture, all, bytes * k / 8);
+		if (k == 1)
+			NEED(!braid_top_open_capture(top, capture));
+		NEED(!braid_top_sample_capture(top));
+		braid_top_sort(top, k & 1 ? BRAID_TOP_STEAL : BRAID_TOP_NAME);
+		CHECK(top->nr <= 2);
+		CHECK_EQ(top->over, k == 8);
+		if (top->nr == 2 && k < 8)
+			CHECK(top->guests[0].rates.run > 0 && top->guests[1].rates.run > 0);
+	}
+	CHECK_EQ(top->nr, 2);
+	braid_top_free(top);
+	free(top);
+	free(all);
+}
+
 /* What top shows of a whole capture is what analyze finds in it. */
 static void shows_a_capture_as_analyze(void)
 {
@@ -334,6 +363,7 @@ int main(void)
 	RUN(shows_times_of_a_thread);
 	RUN(sorts_by_the_largest);
 	RUN(fits_the_terminal);
+	RUN(shows_a_growing_capture);
 	RUN(shows_a_capture_as_analyze);
 	return VERDICT();
 }
