@@ -58,7 +58,7 @@ child() {
 	for status in /proc/[0-9]*/status; do
 		pid=${status#/proc/} pid=${pid%/status}
 		[ "$(sed -n 's/^PPid:\t//p' "$status" 2>/dev/null)" = "$main" ] || continue
-		tr '\0' ' ' <"/proc/$pid/cmdline" 2>/dev/null | grep -q "tracebraid $1" && echo "$pid"
+		{ tr '\0' ' ' <"/proc/$pid/cmdline"; } 2>/dev/null | grep -q "tracebraid $1" && echo "$pid"
 	done
 	return 0
 }

@@ -170,6 +170,35 @@ wait_for "account of $offered events" accounted
 [ "$lost" -gt 0 ] || fail "a storm lost nothing"
 [ "$(metric 'tracebraid_lost_events_total{guest="web2"}')" = 0 ] || fail "events of the other guest were lost"
 echo "ok   a storm: $offered more events, $read read, $lost lost; the other guest lost none"
+
+# No room for the window --------------------------------------------------------------------------
+
+count_grows() {
+	[ "$(metric 'tracebraid_events_total{guest="web2"}')" -gt "$count" ]
+}
+
+systemctl stop tracebraid
+other='^tracebraid_events_total{guest="web2"} [1-9]'
+mkdir /run/tracebraid
+mount -t tmpfs -o size=2m tmpfs /run/tracebraid
+systemctl start tracebraid
+wait_for "events" has_metric "$other"
+main=$(property MainPID)
+mark
+# What the rings hold is read at once; web2 writes on.
+kill -USR1 $one
+wait_said 'No space left on device'
+wait_said 'the recorder has ended; it is started again'
+lines | grep -m 1 'No space left on device' | sed 's/^/     /'
+mount -o remount,size=64m /run/tracebraid
+wait_for "recorder that goes on" other_child record 0
+count=$(metric 'tracebraid_events_total{guest="web2"}')
+wait_for "events when there is room again" count_grows
+state_is MainPID "$main" || fail "the service was restarted"
+systemctl stop tracebraid
+umount /run/tracebraid
+systemctl start tracebraid
+echo "ok   no room for the window: said, and recorded again when there is room"
 kill $one $two
 rm /dev/shm/web1 /dev/shm/web2
 
