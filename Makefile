@@ -58,7 +58,7 @@ $(B)/tracebraid: $(AGENT_OBJS)
 VERSION		:= $(shell packages/version.sh)
 SONAME		:= libtracebraid.so.0
 LIBRARY		= $(filter $(B)/obj/host_agent/library/% $(B)/obj/host_agent/sql/%,$(AGENT_OBJS))
-READING		:= shared $(addprefix host_agent/,util capture clock_model trace format analyze walk export) $(B)/made
+READING		:= shared $(addprefix host_agent/,util capture clock_model fields trace format analyze walk export) $(B)/made
 # Those of PKGS that it needs.
 READING_PKGS	:= libseccomp libxxhash libzstd libisal libprotobuf-c sqlite3
 

@@ -3,7 +3,7 @@
 #ifndef BRAID_FORMAT_BPRINT_H
 #define BRAID_FORMAT_BPRINT_H
 
-#include "host_agent/format/layout.h"
+#include "host_agent/fields/layout.h"
 #include "host_agent/util/text.h"
 
 /** braid_is_bprint - whether events of a name and layout are such ones */

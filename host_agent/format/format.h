@@ -19,7 +19,7 @@
 #ifndef BRAID_FORMAT_FORMAT_H
 #define BRAID_FORMAT_FORMAT_H
 
-#include "host_agent/format/layout.h"
+#include "host_agent/fields/layout.h"
 #include "host_agent/trace/source.h"
 #include "host_agent/util/text.h"
 

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "host_agent/format/layout.h"
+#include "host_agent/fields/layout.h"
 
 #define BRAID_MAX_DEPTH	256u
 

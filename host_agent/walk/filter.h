@@ -5,37 +5,10 @@
 
 #include <regex.h>
 
+#include "host_agent/fields/expression.h"
 #include "host_agent/format/format.h"
 
-#define BRAID_FILTER_NODES	128u
 #define BRAID_FILTER_EVENTS	32u
-
-enum braid_filter_kind {
-	BRAID_FILTER_OR,
-	BRAID_FILTER_AND,
-	BRAID_FILTER_NOT,
-	BRAID_FILTER_NUMBER,	/* field OP number */
-	BRAID_FILTER_FIELD,	/* field OP field, both numbers */
-	BRAID_FILTER_TEXT,	/* field OP "text" */
-};
-
-enum braid_filter_op {
-	BRAID_FILTER_EQ, BRAID_FILTER_NE, BRAID_FILTER_LT, BRAID_FILTER_GT, BRAID_FILTER_LE,
-	BRAID_FILTER_GE, BRAID_FILTER_BITS, BRAID_FILTER_REGEX, BRAID_FILTER_NOT_REGEX,
-	BRAID_FILTER_GLOB,
-};
-
-/* One step of an expression. */
-struct braid_filter_node {
-	enum braid_filter_kind kind;
-	enum braid_filter_op op;
-	u16 left, right;	/* OR, AND; NOT: left */
-	char *field;
-	char *text;		/* TEXT: what to compare with; FIELD: the other field's name */
-	__int128 number;	/* any of 64 bits, signed or not */
-	bool compiled;
-	regex_t regex;
-};
 
 struct braid_filter {
 	char *text;		/* as it was given, for complaints; sanitized */
@@ -46,9 +19,7 @@ struct braid_filter {
 		bool has_name;
 	} events[BRAID_FILTER_EVENTS];
 	u32 nr_events;
-	struct braid_filter_node nodes[BRAID_FILTER_NODES];
-	u32 nr_nodes;		/* 0: all events of those names */
-	u32 root;
+	struct braid_expression e;	/* no nodes: all events of those names */
 };
 
 /*
@@ -60,7 +31,7 @@ struct braid_filter_binding {
 		const struct braid_field *field;
 		enum { BRAID_PLACE_NONE, BRAID_PLACE_NUMBER, BRAID_PLACE_STRING,
 		       BRAID_PLACE_FUNCTION, BRAID_PLACE_CPU, BRAID_PLACE_COMM } sort;
-	} places[2 * BRAID_FILTER_NODES];	/* of each node, and of its other field */
+	} places[2 * BRAID_EXPRESSION_NODES];	/* of each node, and of its other field */
 };
 
 /**

@@ -36,17 +36,18 @@ u32 braid_filter_bind(const struct braid_filter *filter, const struct braid_layo
 	u32 k, found = 0;
 
 	memset(binding, 0, sizeof(*binding));
-	for (k = 0; k < filter->nr_nodes; k++) {
-		const struct braid_filter_node *node = &filter->nodes[k];
+	for (k = 0; k < filter->e.nr_nodes; k++) {
+		const struct braid_expression_node *node = &filter->e.nodes[k];
 		struct braid_filter_place *place = &binding->places[2 * k];
 
-		if (node->kind < BRAID_FILTER_NUMBER)
+		if (node->kind < BRAID_EXPRESSION_NUMBER)
 			continue;
-		find_place(place, layout, node->field, node->kind == BRAID_FILTER_TEXT);
-		if (node->kind == BRAID_FILTER_FIELD)
+		find_place(place, layout, node->field, node->kind == BRAID_EXPRESSION_TEXT);
+		if (node->kind == BRAID_EXPRESSION_FIELD)
 			find_place(place + 1, layout, node->text, false);
 		found += place->sort != BRAID_PLACE_NONE &&
-			 (node->kind != BRAID_FILTER_FIELD || place[1].sort != BRAID_PLACE_NONE);
+			 (node->kind != BRAID_EXPRESSION_FIELD ||
+			  place[1].sort != BRAID_PLACE_NONE);
 	}
 	return found;
 }
@@ -62,20 +63,20 @@ static __int128 number_at(const struct braid_filter_place *place, const struct b
 	return place->field->flags & BRAID_FIELD_SIGNED ? (__int128)(s64)value : value;
 }
 
-static bool filter_match_compare(enum braid_filter_op op, __int128 a, __int128 b)
+static bool filter_match_compare(enum braid_expression_op op, __int128 a, __int128 b)
 {
 	switch (op) {
-	case BRAID_FILTER_EQ:
+	case BRAID_EXPRESSION_EQ:
 		return a == b;
-	case BRAID_FILTER_NE:
+	case BRAID_EXPRESSION_NE:
 		return a != b;
-	case BRAID_FILTER_LT:
+	case BRAID_EXPRESSION_LT:
 		return a < b;
-	case BRAID_FILTER_GT:
+	case BRAID_EXPRESSION_GT:
 		return a > b;
-	case BRAID_FILTER_LE:
+	case BRAID_EXPRESSION_LE:
 		return a <= b;
-	case BRAID_FILTER_GE:
+	case BRAID_EXPRESSION_GE:
 		return a >= b;
 	default:
 		return (u64)a & (u64)b;
@@ -101,20 +102,20 @@ static const char *string_at(const struct braid_filter_place *place, const struc
 	return copy;
 }
 
-static bool match_text(const struct braid_filter_node *node, const struct braid_filter_place *place,
-		       const struct braid_item *item)
+static bool match_text(const struct braid_expression_node *node,
+		       const struct braid_filter_place *place, const struct braid_item *item)
 {
 	char copy[MAX_STRING];
 	const char *text = string_at(place, item, copy);
 
 	switch (node->op) {
-	case BRAID_FILTER_EQ:
+	case BRAID_EXPRESSION_EQ:
 		return !strcmp(text, node->text);
-	case BRAID_FILTER_NE:
+	case BRAID_EXPRESSION_NE:
 		return strcmp(text, node->text);
-	case BRAID_FILTER_REGEX:
+	case BRAID_EXPRESSION_REGEX:
 		return !regexec(&node->regex, text, 0, NULL, 0);
-	case BRAID_FILTER_NOT_REGEX:
+	case BRAID_EXPRESSION_NOT_REGEX:
 		return regexec(&node->regex, text, 0, NULL, 0);
 	default:
 		return !fnmatch(node->text, text, 0);
@@ -124,26 +125,26 @@ static bool match_text(const struct braid_filter_node *node, const struct braid_
 static bool match(const struct braid_filter *filter, const struct braid_filter_binding *binding,
 		  const struct braid_item *item, u32 number)
 {
-	const struct braid_filter_node *node = &filter->nodes[number];
+	const struct braid_expression_node *node = &filter->e.nodes[number];
 	const struct braid_filter_place *place = &binding->places[2 * number];
 
 	switch (node->kind) {
-	case BRAID_FILTER_OR:
+	case BRAID_EXPRESSION_OR:
 		return match(filter, binding, item, node->left) ||
 		       match(filter, binding, item, node->right);
-	case BRAID_FILTER_AND:
+	case BRAID_EXPRESSION_AND:
 		return match(filter, binding, item, node->left) &&
 		       match(filter, binding, item, node->right);
-	case BRAID_FILTER_NOT:
+	case BRAID_EXPRESSION_NOT:
 		return !match(filter, binding, item, node->left);
 	default:
 		break;
 	}
 	if (place->sort == BRAID_PLACE_NONE)
 		return false;
-	if (node->kind == BRAID_FILTER_TEXT)
+	if (node->kind == BRAID_EXPRESSION_TEXT)
 		return match_text(node, place, item);
-	if (node->kind == BRAID_FILTER_NUMBER)
+	if (node->kind == BRAID_EXPRESSION_NUMBER)
 		return filter_match_compare(node->op, number_at(place, item), node->number);
 	return place[1].sort != BRAID_PLACE_NONE &&
 	       filter_match_compare(node->op, number_at(place, item), number_at(place + 1, item));
@@ -152,5 +153,5 @@ static bool match(const struct braid_filter *filter, const struct braid_filter_b
 bool braid_filter_match(const struct braid_filter *filter,
 			const struct braid_filter_binding *binding, const struct braid_item *item)
 {
-	return !filter->nr_nodes || match(filter, binding, item, filter->root);
+	return !filter->e.nr_nodes || match(filter, binding, item, filter->e.root);
 }

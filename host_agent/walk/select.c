@@ -185,7 +185,7 @@ static bool passes_filters(struct braid_select *s, const struct choice *choice,
 
 		/* An expression can't be evaluated if the payload lacks its fields. */
 		if (!choice->bindings[k] || (pass && !invert) ||
-		    (s->filters[k]->nr_nodes && !validated) ||
+		    (s->filters[k]->e.nr_nodes && !validated) ||
 		    !braid_filter_match(s->filters[k], choice->bindings[k], item))
 			continue;
 		if (invert)
@@ -332,8 +332,8 @@ int braid_select_check(const struct braid_walk_options *o,
 /* Findings on a filter's nodes, from all types that it applies to. */
 struct findings {
 	bool named;				/* such a type exists */
-	bool usable[BRAID_FILTER_NODES];
-	bool there[2 * BRAID_FILTER_NODES];	/* fields of that name, fit or not */
+	bool usable[BRAID_EXPRESSION_NODES];
+	bool there[2 * BRAID_EXPRESSION_NODES];	/* fields of that name, fit or not */
 	u32 left;				/* nodes without a usable field */
 };
 
@@ -353,12 +353,12 @@ static void note_fields(const struct braid_filter *filter, const struct braid_la
 		return;
 	braid_filter_bind(filter, layout, &binding);
 	f->left = 0;
-	for (k = 0; k < filter->nr_nodes; k++) {
-		const struct braid_filter_node *node = &filter->nodes[k];
+	for (k = 0; k < filter->e.nr_nodes; k++) {
+		const struct braid_expression_node *node = &filter->e.nodes[k];
 		const struct braid_filter_place *place = &binding.places[2 * k];
-		bool pair = node->kind == BRAID_FILTER_FIELD;
+		bool pair = node->kind == BRAID_EXPRESSION_FIELD;
 
-		if (node->kind < BRAID_FILTER_NUMBER)
+		if (node->kind < BRAID_EXPRESSION_NUMBER)
 			continue;
 		f->there[2 * k] |= place->sort || is_field(layout, node->field);
 		f->there[2 * k + 1] |= !pair || place[1].sort || is_field(layout, node->text);
@@ -374,16 +374,16 @@ static int select_complain(const struct braid_filter *filter, const struct findi
 	if (!f->named)
 		return braid_fail(-ENOENT, "filter '%s': no such event in the trace; a filter begins with 'EVENT:' or 'SYSTEM/EVENT:', each a regular expression such as 'sched_.*'",
 				  filter->text);
-	for (k = 0; k < filter->nr_nodes; k++) {
-		const struct braid_filter_node *node = &filter->nodes[k];
+	for (k = 0; k < filter->e.nr_nodes; k++) {
+		const struct braid_expression_node *node = &filter->e.nodes[k];
 
-		if (node->kind < BRAID_FILTER_NUMBER || f->usable[k])
+		if (node->kind < BRAID_EXPRESSION_NUMBER || f->usable[k])
 			continue;
 		if (!f->there[2 * k] || !f->there[2 * k + 1])
 			return braid_fail(-ENOENT, "filter '%s': no such event has a field '%s'; 'report --json' shows the fields",
 					  filter->text, f->there[2 * k] ? node->text : node->field);
 		return braid_fail(-EINVAL, "filter '%s': the field '%s' is %s", filter->text,
-				  node->field, node->kind == BRAID_FILTER_TEXT ?
+				  node->field, node->kind == BRAID_EXPRESSION_TEXT ?
 				  "not a string" : "not a number");
 	}
 	return 0;
@@ -393,7 +393,7 @@ static int select_complain(const struct braid_filter *filter, const struct findi
 static int check_filter(struct braid_select *s, const struct braid_filter *filter)
 {
 	const struct braid_event_type_info *info;
-	struct findings f = { .left = filter->nr_nodes };
+	struct findings f = { .left = filter->e.nr_nodes };
 	size_t k, n;
 
 	for (k = 0; k < s->source->nr_streams; k++) {

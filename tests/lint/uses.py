@@ -14,7 +14,7 @@ import subprocess
 import sys
 
 # What a room may use, besides itself, shared/ and include/. docs/rooms.md has the reasons.
-COMMON = "util capture clock_model"
+COMMON = "util capture clock_model fields"
 READING = f"{COMMON} trace format"
 FORMS = "export/text export/stats export/ctf export/perfetto export/trace_dat export/html"
 RECORDING = f"{COMMON} transport discover clock_sync control"
@@ -23,8 +23,9 @@ ROOMS = {
     "host_agent/transport": "util",
     "host_agent/discover": "util transport",
     "host_agent/capture": "util",
+    "host_agent/fields": "util",
     "host_agent/clock_model": "util capture",
-    "host_agent/control": "util transport capture clock_sync",
+    "host_agent/control": "util transport capture clock_sync fields",
     "host_agent/clock_sync": "util transport discover capture clock_model",
     "host_agent/live": RECORDING,
     "host_agent/record": f"{RECORDING} live",

@@ -3,7 +3,7 @@
 #ifndef BRAID_EXPORT_CTF_NAMES_H
 #define BRAID_EXPORT_CTF_NAMES_H
 
-#include "host_agent/format/layout.h"
+#include "host_agent/fields/layout.h"
 #include "host_agent/util/hash.h"
 
 #define BRAID_CTF_NAME_BYTES	64u	/* of a file or folder */

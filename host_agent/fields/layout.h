@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The layout of an event's record: its fields, from the field lines of a format file. */
-#ifndef BRAID_FORMAT_LAYOUT_H
-#define BRAID_FORMAT_LAYOUT_H
+#ifndef BRAID_FIELDS_LAYOUT_H
+#define BRAID_FIELDS_LAYOUT_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -110,4 +110,4 @@ static inline u32 braid_field_base(const struct braid_field *f)
 	return f->flags & BRAID_FIELD_RELATIVE ? f->offset + f->size : 0;
 }
 
-#endif /* BRAID_FORMAT_LAYOUT_H */
+#endif /* BRAID_FIELDS_LAYOUT_H */

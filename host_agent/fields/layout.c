@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host_agent/format/layout.h"
+#include "host_agent/fields/layout.h"
 #include "host_agent/util/text.h"
 #include "tracebraid/abi.h"
 
