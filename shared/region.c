@@ -222,7 +222,7 @@ static bool braid_region_is_inside(u64 offset, u64 bytes, u64 total)
 static const char *braid_region_check_sections(const struct braid_superblock *sb, u64 bytes)
 {
 	static const u64 least[BRAID_NR_SECTIONS] = {
-		[BRAID_SECTION_MAILBOX] = sizeof(struct braid_mailbox),
+		[BRAID_SECTION_MAILBOX] = BRAID_MAILBOX_LEAST,
 		[BRAID_SECTION_CLOCK] = BRAID_CLOCK_CELLS_LEAST,
 		[BRAID_SECTION_COMMS] = sizeof(struct braid_comm_table),
 		[BRAID_SECTION_SYMBOLS] = sizeof(struct braid_symbol_table),

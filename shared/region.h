@@ -21,6 +21,9 @@
 #include "shared/ring.h"
 #include "tracebraid/abi.h"
 
+/* Of the mailbox's section in regions of minor 5 or less; zeros follow in its page. */
+#define BRAID_MAILBOX_LEAST	offsetof(struct braid_mailbox, program)
+
 /* Sizes of the fixed sections. */
 struct braid_region_params {
 	u64 region_bytes;	/* the whole range */

@@ -95,10 +95,15 @@ struct braid_buffer {
 	struct braid_cpu_ring cpus[];	/* by CPU number */
 };
 
+struct braid_aside;
+
 /* A reserved event: on the writer's stack. */
 struct braid_slot {
-	struct braid_writer *writer;
-	u64 token;
+	struct braid_writer *writer;	/* NULL: the record is set aside, to be judged first */
+	union {
+		u64 token;
+		struct braid_aside *aside;
+	};
 };
 
 /* The requested shape of a buffer. */
@@ -358,6 +363,15 @@ static inline u32 braid_buffer_longest(const struct braid_buffer *buffer)
 	return buffer->subbuf_bytes - BRAID_SUBBUF_HEADER_BYTES - 2 * sizeof(u32);
 }
 
+static __always_inline void braid_record_head(struct braid_record *record, u16 id, unsigned long pc,
+					      bool tracepoint)
+{
+	record->common_type = id;
+	record->common_flags = braid_context_flags(pc);
+	record->common_preempt_count = braid_context_depth(pc, tracepoint);
+	record->common_pid = current->pid;
+}
+
 /**
  * braid_record_reserve - begin a record on this CPU
  * @buffer: not RAW
@@ -384,10 +398,7 @@ static __always_inline void *braid_record_reserve(struct braid_buffer *buffer, u
 	record = braid_ring_reserve(w, bytes, braid_counter, &slot->token);
 	if (unlikely(!record))
 		return NULL;
-	record->common_type = id;
-	record->common_flags = braid_context_flags(pc);
-	record->common_preempt_count = braid_context_depth(pc, tracepoint);
-	record->common_pid = current->pid;
+	braid_record_head(record, id, pc, tracepoint);
 	return record;
 }
 

@@ -46,6 +46,7 @@ static const struct braid_event_ops api_ops = {
 	.disable = braid_api_disable,
 	.synchronize = synchronize_rcu,
 	.format = braid_api_format,
+	.filters = true,
 };
 
 int braid_register_event(struct braid_buffer *buffer, u16 event_id,
@@ -118,15 +119,14 @@ int braid_record_event(struct braid_buffer *buffer, u16 event_id, u32 length,
 	api = braid_api_find(buffer, event_id);
 	ret = api ? -EAGAIN : -ENOENT;
 	if (api && smp_load_acquire(&api->on)) {
-		record = braid_record_reserve(buffer, event_id,
-					      length + sizeof(struct braid_record), pc, false,
-					      &slot);
+		record = braid_event_reserve_in(&api->ev, buffer, &slot,
+						length + sizeof(struct braid_record), pc, false);
 		if (!record && slot.writer)
 			ret = -ENOSPC;
 		if (record) {
 			ret = 0;
 			memcpy(record + sizeof(struct braid_record), payload, length);
-			braid_record_commit(&slot);
+			braid_event_commit(&slot);
 		}
 	}
 	preempt_enable_notrace();

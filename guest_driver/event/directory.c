@@ -2,6 +2,7 @@
 /* The directory in the region: the current and the former events. */
 #define pr_fmt(fmt) "tracebraid: " fmt
 
+#include <linux/glob.h>
 #include <linux/hashtable.h>
 #include <linux/mutex.h>
 #include <linux/slab.h>
@@ -57,6 +58,17 @@ struct braid_event *braid_registry_next(struct braid_buffer *buffer, struct brai
 	if (!prev)
 		return list_first_entry_or_null(events, struct braid_event, list);
 	return list_is_last(&prev->list, events) ? NULL : list_next_entry(prev, list);
+}
+
+static bool braid_directory_matches(const char *glob, const char *text)
+{
+	return !glob || !*glob || glob_match(glob, text);
+}
+
+bool braid_event_matches(const struct braid_event *ev, const char *system, const char *name)
+{
+	return braid_directory_matches(system, ev->system) &&
+	       braid_directory_matches(name, ev->name);
 }
 
 int braid_event_format_text(const struct braid_event *ev, char *text, size_t bytes)

@@ -32,6 +32,7 @@
 	"\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n"
 
 struct braid_event;
+struct braid_event_filter;
 struct braid_subevents;
 
 /* How an event's source is turned on and off. */
@@ -44,6 +45,7 @@ struct braid_event_ops {
 	void (*synchronize)(void);
 	/* Writes the format text for @id: its length, or -ENOSPC. */
 	int (*format)(const struct braid_event *ev, u16 id, char *text, size_t bytes);
+	bool filters;			/* its records are reserved by braid_event_reserve() */
 };
 
 struct braid_event {
@@ -51,6 +53,8 @@ struct braid_event {
 	struct braid_buffer *buffer;	/* the buffer that owns the event, and that it writes to */
 	u16 id;
 	u32 flags;			/* BRAID_EVENT_* */
+	struct braid_event_filter *filter;	/* in effect; NULL: none */
+	struct braid_event_filter *host_filter;	/* the host's, in effect or not */
 	bool again;			/* the guest's user had it on when the region went */
 	u32 dir_offset;			/* of its entry in the region's directory, ... */
 	u32 dir_bytes;			/* ... and how long that is */
@@ -64,9 +68,15 @@ struct braid_event {
 	struct dentry *dir;
 };
 
+/* filter.c: what braid_event_reserve() and _commit() do for an event with a filter. */
+void *braid_event_set_aside(struct braid_event *ev, struct braid_buffer *buffer,
+			    struct braid_slot *slot, u32 bytes, unsigned long pc, bool held);
+void braid_event_judge(struct braid_slot *slot);
+
 /**
- * braid_event_reserve - begin one event
+ * braid_event_reserve_in - begin one event
  * @ev: an enabled event
+ * @buffer: ev->buffer, or another one with its events
  * @slot: for braid_event_commit(), on the caller's stack
  * @bytes: of payload, struct braid_record included; larger than a sub-buffer's data: dropped and
  *	counted
@@ -75,19 +85,34 @@ struct braid_event {
  *
  * Context: any, NMI included; preemption is off until the commit.
  * Return: the payload with its struct braid_record filled, in memory that the host may
- * rewrite at any moment: write only. NULL: dropped and counted, or the buffer is disabled.
+ * rewrite at any moment: write only. NULL: dropped and counted, or the buffer is disabled (with no
+ * writer in @slot).
  */
-static __always_inline void *braid_event_reserve(struct braid_event *ev, struct braid_slot *slot,
-						 u32 bytes, unsigned long pc, bool held)
+static __always_inline void *braid_event_reserve_in(struct braid_event *ev,
+						    struct braid_buffer *buffer,
+						    struct braid_slot *slot, u32 bytes,
+						    unsigned long pc, bool held)
 {
 	if (unlikely(bytes > BRAID_MAX_SUBBUF_BYTES))
 		bytes = BRAID_MAX_SUBBUF_BYTES;	/* each ring drops and counts it */
-	return braid_record_reserve(ev->buffer, ev->id, bytes, pc, held, slot);
+	if (unlikely(READ_ONCE(ev->filter)))
+		return braid_event_set_aside(ev, buffer, slot, bytes, pc, held);
+	return braid_record_reserve(buffer, ev->id, bytes, pc, held, slot);
+}
+
+/** braid_event_reserve - the same, in the event's own buffer */
+static __always_inline void *braid_event_reserve(struct braid_event *ev, struct braid_slot *slot,
+						 u32 bytes, unsigned long pc, bool held)
+{
+	return braid_event_reserve_in(ev, ev->buffer, slot, bytes, pc, held);
 }
 
 static __always_inline void braid_event_commit(struct braid_slot *slot)
 {
-	braid_record_commit(slot);
+	if (likely(slot->writer))
+		braid_record_commit(slot);
+	else
+		braid_event_judge(slot);
 }
 
 /**
@@ -144,6 +169,9 @@ int braid_event_set(struct braid_event *ev, u32 who, bool on);
  */
 int braid_event_set_matching(struct braid_buffer *buffer, const char *system, const char *name,
 			     u32 who, bool on, u32 *matched);
+
+/** braid_event_matches - whether an event matches two globs, "" or NULL for all */
+bool braid_event_matches(const struct braid_event *ev, const char *system, const char *name);
 
 /**
  * braid_event_format_text - an event's format file

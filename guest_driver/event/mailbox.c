@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Executes the host's commands; trusts none of their contents. */
 #include <linux/jiffies.h>
+#include <linux/slab.h>
 
 #include "guest_driver/event/event.h"
+#include "guest_driver/event/filter.h"
 #include "guest_driver/event/mailbox.h"
 #include "guest_driver/event/online.h"
 
@@ -41,14 +43,53 @@ static int braid_mailbox_switch_buffer(u64 index, bool on)
 	return err;
 }
 
-static int braid_mailbox_carry_out(const struct command *cmd, u32 *matched)
+/* A program of no instructions removes filters. */
+static int braid_mailbox_filter(const struct braid_mailbox *mailbox, const struct command *cmd,
+				u32 *matched)
 {
+	struct braid_filter_program *copy = kmalloc(sizeof(*copy), GFP_KERNEL);
+	int err;
+
+	if (!copy)
+		return -ENOMEM;
+	memcpy(copy, &mailbox->program, sizeof(*copy));
+	braid_barrier();
+	err = braid_filter_set_matching(cmd->arg0, cmd->system, cmd->event,
+					copy->nr_insns ? copy : NULL, matched);
+	kfree(copy);
+	return err;
+}
+
+static int braid_mailbox_account(struct braid_mailbox *mailbox, const struct command *cmd,
+				 u32 *matched)
+{
+	struct braid_filter_account account;
+
+	*matched = braid_filter_account_matching(cmd->arg0, cmd->system, cmd->event, &account);
+	braid_store(&mailbox->account.offered, account.offered);
+	braid_store(&mailbox->account.filtered, account.filtered);
+	braid_store(&mailbox->account.written, account.written);
+	braid_store(&mailbox->account.lost, account.lost);
+	braid_store(&mailbox->account.unjudged, account.unjudged);
+	return 0;
+}
+
+static int braid_mailbox_carry_out(struct braid_mailbox *mailbox, const struct command *cmd,
+				   u32 *matched)
+{
+	int err;
+
 	*matched = 0;
 	switch (cmd->code) {
 	case BRAID_CMD_NONE:
 		return 0;
 	case BRAID_CMD_ENABLE:
 		braid_online_renew();
+		err = cmd->arg0 & BRAID_KEEP_FILTERS ? 0 :
+		      braid_filter_set_matching(BRAID_ANY_BUFFER, cmd->system, cmd->event, NULL,
+						matched);
+		if (err)
+			return err;
 		fallthrough;
 	case BRAID_CMD_DISABLE:
 		return braid_event_set_matching(NULL, cmd->system, cmd->event, BRAID_EVENT_HOST_ON,
@@ -56,6 +97,10 @@ static int braid_mailbox_carry_out(const struct command *cmd, u32 *matched)
 	case BRAID_CMD_RECORD_ON:
 	case BRAID_CMD_RECORD_OFF:
 		return braid_mailbox_switch_buffer(cmd->arg0, cmd->code == BRAID_CMD_RECORD_ON);
+	case BRAID_CMD_FILTER:
+		return braid_mailbox_filter(mailbox, cmd, matched);
+	case BRAID_CMD_ACCOUNT:
+		return braid_mailbox_account(mailbox, cmd, matched);
 	}
 	return -EOPNOTSUPP;
 }
@@ -70,7 +115,8 @@ static bool braid_mailbox_execute(struct braid_guest_region *region, u32 seq)
 		return false;
 	braid_mailbox_take_copy(region->mailbox, &cmd);
 	executed->seq = seq;
-	executed->result = braid_mailbox_carry_out(&cmd, &executed->matched);
+	executed->result = braid_mailbox_carry_out(region->mailbox, &cmd,
+						   &executed->matched);
 	executed->waits = (cmd.code == BRAID_CMD_NONE || cmd.code == BRAID_CMD_DISABLE) &&
 			  cmd.arg0 & BRAID_CONFIRM_TABLES;
 	executed->until = jiffies + msecs_to_jiffies(BRAID_CONFIRM_MS);

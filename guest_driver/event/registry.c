@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Keeps all events and their ids, and switches them. */
 #include <linux/err.h>
-#include <linux/glob.h>
 #include <linux/idr.h>
 #include <linux/slab.h>
 
 #include "guest_driver/event/directory.h"
+#include "guest_driver/event/filter.h"
 #include "guest_driver/event/output.h"
 #include "guest_driver/event/subevent.h"
 
@@ -41,6 +41,8 @@ static int braid_registry_set_locked(struct braid_event *ev, u32 who, bool on)
 		return 0;
 	if (on && !ev->listed)
 		return -ENODEV;
+	if (flags & WANTED)		/* else its last writers still need it as it is */
+		braid_filter_follow(ev, flags);
 	if (flags & WANTED && !(ev->flags & WANTED))
 		err = ev->ops->enable(ev);
 	else if (!(flags & WANTED))
@@ -62,11 +64,6 @@ int braid_event_set(struct braid_event *ev, u32 who, bool on)
 	return err;
 }
 
-static bool braid_registry_matches(const char *glob, const char *text)
-{
-	return !glob || !*glob || glob_match(glob, text);
-}
-
 /* Must hold lock. */
 static int braid_registry_set_space(struct braid_event_space *space, const char *system,
 				    const char *name, u32 who, bool on, u32 *matched)
@@ -75,8 +72,7 @@ static int braid_registry_set_space(struct braid_event_space *space, const char 
 	int first = 0, err;
 
 	list_for_each_entry(ev, &space->events, list) {
-		if (!braid_registry_matches(system, ev->system) ||
-		    !braid_registry_matches(name, ev->name))
+		if (!braid_event_matches(ev, system, name))
 			continue;
 		(*matched)++;
 		err = braid_registry_set_locked(ev, who, on);
@@ -115,6 +111,7 @@ int braid_event_add(struct braid_event *ev, u16 requested_id)
 	if (!space)
 		return -EINVAL;
 	ev->flags = 0;
+	ev->filter = ev->host_filter = NULL;
 	ev->listed = false;
 	ev->again = false;
 	braid_buffers_lock();		/* a buffer that is being reshaped temporarily has no
@@ -170,6 +167,10 @@ void braid_event_remove_all(struct braid_event *evs, unsigned int nr)
 	if (!nr)
 		return;
 	evs->ops->synchronize();
+	braid_registry_lock();
+	for (k = 0; k < nr; k++)
+		braid_filter_free(&evs[k]);
+	braid_registry_unlock();
 	braid_output_synchronize();
 }
 
@@ -263,6 +264,7 @@ static void braid_registry_all_off(struct braid_event_space *space)
 			ev->ops->synchronize();
 		synchronized = ev->ops;
 		ev->listed = false;
+		braid_filter_free(ev);
 	}
 }
 
@@ -292,6 +294,7 @@ void braid_registry_detach(void)
 	while ((buffer = braid_buffer_next(buffer)))
 		if (buffer->events)
 			braid_registry_all_off(buffer->events);
+	braid_filter_free_scratch();
 	braid_directory_detach();
 	braid_registry_unlock();
 }

@@ -34,6 +34,7 @@ static const struct braid_event_ops native_ops = {
 	.disable = braid_native_disable,
 	.synchronize = braid_source_synchronize,
 	.format = braid_native_format,
+	.filters = true,
 };
 
 static const struct braid_outputs native_outputs = {

@@ -147,6 +147,7 @@ static const struct braid_event_ops sample_ops = {
 	.disable = braid_sample_disable,
 	.synchronize = braid_sample_synchronize,
 	.format = braid_sample_format,
+	.filters = true,
 };
 
 int braid_sample_init(void)

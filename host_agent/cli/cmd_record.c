@@ -50,6 +50,29 @@ static int cmd_record_take_events(const struct braid_option *o, void *list, cons
 	return braid_record_add_events(list, value);
 }
 
+static int cmd_record_take_filter(const struct braid_option *o, void *list, const char *value)
+{
+	(void)o;
+	return braid_record_add_filter(list, value);
+}
+
+static int cmd_record_take_pid(const struct braid_option *o, void *to, const char *value)
+{
+	struct record_command *r = to;
+
+	(void)o;
+	return braid_record_add_pid(&r->o, value);
+}
+
+static int cmd_record_take_cpus(const struct braid_option *o, void *to, const char *value)
+{
+	struct record_command *r = to;
+
+	(void)o;
+	r->o.who.cpus = value;
+	return braid_who_check(&(struct braid_who){ .cpus = value });
+}
+
 /* --host and --try-host. */
 static int cmd_record_take_host(const struct braid_option *o, void *to, const char *events)
 {
@@ -105,6 +128,22 @@ static const struct braid_option options[] = {
 	{ 'e', "event", "SYSTEM[:EVENT]", EVENTS(o.events),
 	  "events to enable in the guests; globs; may be repeated, or separated by commas. Default: "
 	  BRAID_GUEST_EVENTS, .values = "@event" },
+	{ 'f', "filter", "FILTER",
+	  BRAID_TAKE(cmd_record_take_filter, struct braid_record_patterns, RECORD, o.events),
+	  "of the events of the last -e, record only those that match, as 'prev_prio < 100 && "
+	  "next_comm ~ \"nginx*\"': the guest decides, before an event takes room. Fields of numbers "
+	  "with == != < <= > >= and & (a bit of a mask is set), of strings with == != and ~ (a "
+	  "glob); ! && || ( ); CPU and COMM are the CPU and the name of the current task. The last -e that matches an event "
+	  "decides. While the guest's user has the event enabled too, all are recorded. At the end "
+	  "each filter's account is printed: offered = filtered + written + lost" },
+	{ 'P', "pid", "PID", .take = cmd_record_take_pid, .help =
+	  "only events of this task of the guests, by its number in the guest's initial namespace; may be "
+	  "repeated. A switch concerns both tasks, a wake-up also the one that is woken. As -f, before it, "
+	  "and of all events of the guests" },
+	{ 0, "comm", "GLOB", BRAID_STRING(RECORD, o.who.comm),
+	  "likewise, only events of tasks with such a name" },
+	{ 0, "cpus", "LIST", .take = cmd_record_take_cpus, .help =
+	  "likewise, only events on these vCPUs, as in 0-3,5" },
 	{ 0, "guest-agent", NULL, BRAID_FLAG(RECORD, o.domains.agents),
 	  "where a domain of -d is only read, have its QEMU guest agent enable the events of -e, and "
 	  "disable them at the end. Each command is printed before it is sent to the guest (also with "
@@ -233,7 +272,7 @@ static int check_rotate(const struct braid_record_options *r)
 
 static int check_options(const struct braid_record_options *r)
 {
-	int err = check_live(r) ?: check_compress(r) ?: check_rotate(r);
+	int err = check_live(r) ?: check_compress(r) ?: check_rotate(r) ?: braid_who_check(&r->who);
 
 	if (err)
 		return err;

@@ -25,6 +25,7 @@
 struct braid_pattern {
 	char system[BRAID_PATTERN_BYTES];
 	char event[BRAID_PATTERN_BYTES];
+	const char *filter;	/* records that pass it alone; NULL: all */
 };
 
 /**
@@ -59,6 +60,11 @@ struct braid_control {
 	u32 command;
 	u64 arg0;
 	struct braid_pattern pattern;
+	/*
+	 * FILTER: set before the first poll, if the mailbox's section has the room for it; must
+	 * outlive the command.
+	 */
+	const struct braid_filter_program *program;
 };
 
 /* What the guest answered. */
@@ -67,6 +73,7 @@ struct braid_control_answer {
 	u32 matched;		/* events that matched */
 	struct braid_clock_sample sample;	/* wide, but valid: the guest's counter in
 						   between */
+	struct braid_filter_account account;	/* ACCOUNT */
 };
 
 /**

@@ -31,6 +31,8 @@ static void send_command(struct braid_control *c)
 	box->arg0 = c->arg0;
 	memcpy(box->system, c->pattern.system, sizeof(box->system));
 	memcpy(box->event, c->pattern.event, sizeof(box->event));
+	if (c->program)
+		memcpy(&box->program, c->program, sizeof(box->program));
 	c->sent_ns = braid_host_clock_ns();
 	braid_store_release(&box->command_seq, c->seq);	/* (B1) */
 	c->sent = true;
@@ -50,6 +52,7 @@ int braid_control_poll(struct braid_control *c, struct braid_control_answer *ans
 	if (c->sent && done == c->seq) {
 		answer->result = result <= 0 && result >= -4095 ? result : -EPROTO;
 		answer->matched = matched;
+		memcpy(&answer->account, &box->account, sizeof(answer->account));
 		answer->sample.h1_ns = c->sent_ns;
 		answer->sample.counter = braid_load(&box->guest_heartbeat);
 		braid_fence();		/* h2 is read after the counter */

@@ -27,14 +27,14 @@ int braid_pattern_check(const char *text)
 	if (!*text)
 		return braid_fail(-EINVAL, "expected SYSTEM[:EVENT]");
 	return strpbrk(text, " =<>&|~") ?
-	       braid_fail(-EINVAL, "'%s' is a filter; expected SYSTEM:EVENT; use 'tracebraid report -F' for conditions",
+	       braid_fail(-EINVAL, "'%s' is a filter; expected SYSTEM:EVENT; 'record -f' and 'report -F' take conditions",
 			  text) : 0;
 }
 
 int braid_pattern_parse(struct braid_pattern *p, const char *text)
 {
 	size_t system = strcspn(text, ":/");
-	struct braid_pattern parsed;
+	struct braid_pattern parsed = { .filter = NULL };
 	int err;
 
 	if (!*text || !system)

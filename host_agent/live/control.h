@@ -8,6 +8,8 @@
  * - Events count as enabled only when the guest has confirmed them. The first command of a stream
  *   disables what a dead agent left on; the last one disables all. After its answer the guest's
  *   tables have what the records before it refer to.
+ * - Filters are set before their events are enabled; their accounts are read after that ends.
+ *   A stream whose filters do not fit its guest's events enables none.
  * - It does not know clocks, tables or rings: the lifecycle says when the clock is ready and that
  *   new events came, and acts on what is returned here.
  * - Functions that take the stream run under braid_guard_run(), except _open(), _begin() and those
@@ -16,6 +18,7 @@
 #ifndef BRAID_LIVE_CONTROL_H
 #define BRAID_LIVE_CONTROL_H
 
+#include "host_agent/live/filters.h"
 #include "host_agent/live/stream.h"
 
 struct braid_live_control {
@@ -29,6 +32,8 @@ struct braid_live_control {
 	bool confirmed;			/* of this stream: all of our events */
 	bool unconfirmed;		/* of this stream: it was reported not to, ... */
 	bool was_unconfirmed;		/* ... or of one before */
+	struct braid_live_filters filters;
+	struct braid_filter_account own;	/* the sum of those that were read */
 	u32 *matched;			/* events of each pattern that the guest has enabled */
 	bool more_events;		/* came after ours were enabled; set by the lifecycle */
 	bool asked_again;
@@ -43,8 +48,8 @@ int braid_live_control_open(struct braid_live_control *c, const struct braid_liv
 
 void braid_live_control_free(struct braid_live_control *c);
 
-/* A new stream: restarts the list of commands. */
-void braid_live_control_begin(struct braid_live_control *c, const struct braid_live_stream *s);
+/* A new stream: restarts the list of commands. Needs no guard. Returns 0 or the capture's error. */
+int braid_live_control_begin(struct braid_live_control *c, struct braid_live_stream *s);
 
 /*
  * Continues the commands. @clock_ready: events may begin. @endpoint is rung for a new one. Returns

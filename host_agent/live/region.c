@@ -124,8 +124,8 @@ static int start_stream(struct braid_region_source *s)
 		s->begun_ns = s->stream.found_ns;
 	if (err)
 		return err;
-	braid_live_control_begin(&s->control, &s->stream);
-	err = s->stream.mapping->one_way ? note_one_way(s) : 0;
+	err = braid_live_control_begin(&s->control, &s->stream) ?:
+	      s->stream.mapping->one_way ? note_one_way(s) : 0;
 	if (err)
 		return err;
 	err = braid_live_guard(&s->stream, begin_stream, s);

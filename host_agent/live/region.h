@@ -6,6 +6,7 @@
 #include "host_agent/capture/capture.h"
 #include "host_agent/clock_sync/exchange.h"
 #include "host_agent/clock_sync/kvm.h"
+#include "host_agent/control/compile.h"
 #include "host_agent/control/control.h"
 #include "host_agent/live/live.h"
 #include "host_agent/transport/endpoint.h"
@@ -23,6 +24,7 @@ struct braid_region_options {
 	struct braid_kvm_watch *kvm_watch;	/* may be NULL: offsets are read now and then */
 	const struct braid_pattern *patterns;	/* events to enable */
 	size_t nr_patterns;
+	struct braid_who who;		/* whose records of them */
 	bool asked_elsewhere;		/* if it is only read, its guest agent is asked to enable
 					   them: braid_region_source_enabled() */
 	const char *buffer;		/* the only one to record; NULL: all */
@@ -277,6 +279,14 @@ int braid_region_source_enabled(struct braid_region_source *s, bool all);
  * @s: the source
  */
 u32 braid_region_source_fill(struct braid_region_source *s);
+
+/**
+ * braid_region_source_check_filters - whether the filters fit the guest's events
+ * @s: the source
+ *
+ * Return: 0, also if its events are not known yet; or -errno with braid_fail().
+ */
+int braid_region_source_check_filters(const struct braid_region_source *s);
 
 /**
  * braid_region_source_check - whether patterns match events of the guest

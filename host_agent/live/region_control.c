@@ -15,18 +15,50 @@
 
 /*
  * The commands of a stream, in order: 0 disables the events of a dead agent (its lock is gone, so
- * it is dead), 1 to nr_patterns enable ours. The last one, sent when disarming, disables all, and
- * waits for the tables.
+ * it is dead). With filters, 1 removes those of a dead agent, and one for each filter sets it. Then
+ * nr_patterns enable our events. The last one, sent when disarming, disables all, and waits for the
+ * tables; after it, one for each event with a filter of its own reads its account, and one that of
+ * all.
  */
-static u32 last_command(const struct braid_live_stream *s)
+static u32 first_filter(const struct braid_live_control *c)
 {
-	return s->o.nr_patterns + 1;
+	return c->filters.nr ? 2 : 1;
+}
+
+static u32 first_enable(const struct braid_live_control *c)
+{
+	return first_filter(c) + c->filters.nr;
+}
+
+static u32 last_command(const struct braid_live_control *c, const struct braid_live_stream *s)
+{
+	return first_enable(c) + s->o.nr_patterns;
+}
+
+/* Of filters of their own, and then of all. */
+static u32 nr_accounts(const struct braid_live_control *c)
+{
+	return c->filters.nr_own + (c->filters.nr > c->filters.nr_own);
 }
 
 /* The first command that is not to be sent now. */
 static u32 end_command(const struct braid_live_control *c, const struct braid_live_stream *s)
 {
-	return last_command(s) + c->disarming;
+	u32 last = last_command(c, s);
+
+	return !c->disarming ? last : last + 1 + (c->nothing_on ? 0 : nr_accounts(c));
+}
+
+/* The filter that a command is about, or NULL. */
+static struct braid_live_filter *filter_of(const struct braid_live_control *c,
+					   const struct braid_live_stream *s, u32 command)
+{
+	u32 last = last_command(c, s);
+
+	if (command >= first_filter(c) && command < first_enable(c))
+		return &c->filters.items[command - first_filter(c)];
+	return command > last && command - last <= c->filters.nr_own ?
+	       &c->filters.items[command - last - 1] : NULL;
 }
 
 /* Whether a former agent left events on. */
@@ -53,11 +85,15 @@ void braid_live_control_free(struct braid_live_control *c)
 {
 	free(c->matched);
 	c->matched = NULL;
+	braid_live_filters_free(&c->filters);
 }
 
-void braid_live_control_begin(struct braid_live_control *c, const struct braid_live_stream *s)
+int braid_live_control_begin(struct braid_live_control *c, struct braid_live_stream *s)
 {
+	int err;
+
 	c->busy = false;
+	memset(&c->own, 0, sizeof(c->own));
 	c->reported_timeout = false;
 	c->was_unconfirmed |= c->unconfirmed;
 	c->unconfirmed = c->confirmed = false;
@@ -68,18 +104,24 @@ void braid_live_control_begin(struct braid_live_control *c, const struct braid_l
 	c->wake_asked = false;
 	c->stale_events = find_stale_events(s);
 	c->next_command = c->stale_events ? 0 : 1;
+	err = s->mapping->one_way || s->o.dead_ns ? 0 : braid_live_filters_find(&c->filters, s);
 	/* A new incarnation has no events enabled. */
-	if (c->disarming || s->mapping->one_way)
+	if (c->disarming || s->mapping->one_way || err)
 		c->next_command = end_command(c, s);
+	if (!err)
+		return 0;
+	c->unconfirmed = true;
+	return err == -ENOMEM ? s->fatal = err :
+	       braid_live_note(s, "no event is enabled: %s", braid_failure());
 }
 
 void braid_live_control_disarm(struct braid_live_control *c, const struct braid_live_stream *s)
 {
-	c->nothing_on = c->next_command <= 1 && !c->busy && !c->stale_events;
+	c->nothing_on = c->next_command <= first_enable(c) && !c->busy && !c->stale_events;
 	c->disarming = true;
 	c->busy = false;
 	c->next_command = s->silent || (s->mapping && s->mapping->one_way) ? end_command(c, s) :
-									     last_command(s);
+									     last_command(c, s);
 }
 
 bool braid_live_control_idle(const struct braid_live_control *c,
@@ -116,43 +158,128 @@ static int note_confirmed(struct braid_live_control *c, struct braid_live_stream
 	for (k = 0; k < s->o.nr_patterns && used < sizeof(line); k++) {
 		const struct braid_pattern *p = &s->o.patterns[k];
 
-		used += snprintf(line + used, sizeof(line) - used, "%s %s%s%s (%u)", k ? "," : "",
-				 p->system, *p->event ? ":" : "", p->event, c->matched[k]);
+		used += snprintf(line + used, sizeof(line) - used, "%s %s%s%s%s%s (%u)",
+				 k ? "," : "", p->system, *p->event ? ":" : "", p->event,
+				 p->filter ? " if " : "", p->filter ? p->filter : "",
+				 c->matched[k]);
 	}
 	return braid_live_emit(s, BRAID_CHUNK_NOTE, &note, sizeof(note), line, strlen(line));
 }
 
+/* What to send for a command before the last one. */
+static u32 arming_command(const struct braid_live_control *c, const struct braid_live_stream *s,
+			  const struct braid_pattern **pattern)
+{
+	const struct braid_live_filter *filter = filter_of(c, s, c->next_command);
+
+	if (!c->next_command)
+		return BRAID_CMD_DISABLE;
+	if (c->next_command < first_filter(c))
+		return BRAID_CMD_FILTER;
+	if (filter) {
+		*pattern = &filter->event;
+		return BRAID_CMD_FILTER;
+	}
+	*pattern = &s->o.patterns[c->next_command - first_enable(c)];
+	return BRAID_CMD_ENABLE;
+}
+
+static u32 disarming_command(const struct braid_live_control *c, const struct braid_live_stream *s,
+			     const struct braid_pattern **pattern)
+{
+	const struct braid_live_filter *filter = filter_of(c, s, c->next_command);
+
+	if (filter)
+		*pattern = &filter->event;
+	if (c->next_command > last_command(c, s))
+		return BRAID_CMD_ACCOUNT;
+	return c->nothing_on ? BRAID_CMD_NONE : BRAID_CMD_DISABLE;
+}
+
 static void region_control_begin(struct braid_live_control *c, struct braid_live_stream *s)
 {
+	static const struct braid_filter_program none;
+	const struct braid_live_filter *filter = filter_of(c, s, c->next_command);
 	const struct braid_pattern *pattern = NULL;
-	u32 command = BRAID_CMD_DISABLE;
+	u32 command = c->disarming ? disarming_command(c, s, &pattern) :
+				     arming_command(c, s, &pattern);
+	u64 arg0 = c->disarming ? BRAID_CONFIRM_TABLES : 0;
 
-	if (c->next_command && c->next_command < last_command(s)) {
-		command = BRAID_CMD_ENABLE;
-		pattern = &s->o.patterns[c->next_command - 1];
-	}
-	if (c->disarming && c->nothing_on)
-		command = BRAID_CMD_NONE;
-	braid_control_begin(&c->control, s->mapping, &s->sb, command,
-			    c->disarming ? BRAID_CONFIRM_TABLES : 0, pattern,
+	if (command == BRAID_CMD_ENABLE && c->filters.nr)
+		arg0 = BRAID_KEEP_FILTERS;
+	if (command == BRAID_CMD_FILTER || command == BRAID_CMD_ACCOUNT)
+		arg0 = filter ? filter->buffer : BRAID_ANY_BUFFER;
+	braid_control_begin(&c->control, s->mapping, &s->sb, command, arg0, pattern,
 			    BRAID_CONTROL_TIMEOUT_NS);
+	if (command == BRAID_CMD_FILTER)
+		c->control.program = filter ? &filter->program : &none;
 	c->busy = true;
 }
 
-static int answered(struct braid_live_control *c, struct braid_live_stream *s,
-		    const struct braid_control_answer *answer)
+static int filter_answered(struct braid_live_stream *s, struct braid_live_filter *filter,
+			   const struct braid_control_answer *answer)
+{
+	if (!filter || (!answer->result && answer->matched))
+		return 0;
+	filter->refused = true;
+	return braid_live_note(s, "%.63s:%.63s is recorded unfiltered: %s", filter->event.system,
+			       filter->event.event,
+			       strerror(answer->result ? -answer->result : ENOENT));
+}
+
+static int note_account(struct braid_live_stream *s, const char *of,
+			const struct braid_filter_account *a)
+{
+	char unjudged[64] = "";
+
+	if (a->unjudged)
+		snprintf(unjudged, sizeof(unjudged), "; %llu could not be judged, and passed",
+			 (unsigned long long)a->unjudged);
+	return braid_live_note(s, "filter of %s: %llu offered = %llu filtered + %llu written + %llu lost%s",
+			       of, (unsigned long long)a->offered, (unsigned long long)a->filtered,
+			       (unsigned long long)a->written, (unsigned long long)a->lost,
+			       unjudged);
+}
+
+/* @filter: NULL: the sum of all filters. */
+static int account_answered(struct braid_live_control *c, struct braid_live_stream *s,
+			    const struct braid_live_filter *filter,
+			    const struct braid_control_answer *answer)
+{
+	struct braid_filter_account rest = answer->account;
+	char of[2 * BRAID_PATTERN_BYTES];
+
+	if (answer->result || !answer->matched || (filter && filter->refused))
+		return 0;
+	if (filter) {
+		c->own.offered += rest.offered;
+		c->own.filtered += rest.filtered;
+		c->own.written += rest.written;
+		c->own.lost += rest.lost;
+		c->own.unjudged += rest.unjudged;
+		snprintf(of, sizeof(of), "%.63s:%.63s", filter->event.system, filter->event.event);
+		return note_account(s, of, &rest);
+	}
+	rest.offered -= c->own.offered;
+	rest.filtered -= c->own.filtered;
+	rest.written -= c->own.written;
+	rest.lost -= c->own.lost;
+	rest.unjudged -= c->own.unjudged;
+	snprintf(of, sizeof(of), "%s%zu events", c->filters.nr_own ? "the other " : "",
+		 c->filters.nr - c->filters.nr_own);
+	return note_account(s, of, &rest);
+}
+
+static int enable_answered(struct braid_live_control *c, struct braid_live_stream *s,
+			   const struct braid_control_answer *answer)
 {
 	const struct braid_pattern *p = &c->control.pattern;
 	const char *colon = *p->event ? ":" : "";
+	int err = 0;
 
-	int err = braid_live_emit(s, BRAID_CHUNK_CLOCK, NULL, 0, &answer->sample,
-				  sizeof(answer->sample));
-
-	if (err || c->control.command != BRAID_CMD_ENABLE)
-		return err;
 	if (!answer->result)
-		c->matched[c->next_command - 2] = answer->matched;
-	if (c->next_command == last_command(s))
+		c->matched[c->next_command - 1 - first_enable(c)] = answer->matched;
+	if (c->next_command == last_command(c, s))
 		err = note_late(c, s) ?: (c->asked_again ? 0 : note_confirmed(c, s));
 	if (err)
 		return err;
@@ -165,20 +292,55 @@ static int answered(struct braid_live_control *c, struct braid_live_stream *s,
 	return 0;
 }
 
+static int answered(struct braid_live_control *c, struct braid_live_stream *s,
+		    const struct braid_control_answer *answer)
+{
+	struct braid_live_filter *filter = filter_of(c, s, c->next_command - 1);
+	int err = braid_live_emit(s, BRAID_CHUNK_CLOCK, NULL, 0, &answer->sample,
+				  sizeof(answer->sample));
+
+	if (err)
+		return err;
+	switch (c->control.command) {
+	case BRAID_CMD_FILTER:
+		return filter_answered(s, filter, answer);
+	case BRAID_CMD_ENABLE:
+		return enable_answered(c, s, answer);
+	case BRAID_CMD_ACCOUNT:
+		return account_answered(c, s, filter, answer);
+	}
+	return 0;
+}
+
+/* A module of the guest brought events. Returns 0 or the capture's error. */
+static int ask_again(struct braid_live_control *c, struct braid_live_stream *s)
+{
+	int err = braid_live_filters_find(&c->filters, s);
+
+	c->more_events = false;
+	if (err == -ENOMEM)
+		return s->fatal = err;
+	c->next_command = last_command(c, s);
+	if (err)
+		return braid_live_note(s, "new events are not enabled: %s", braid_failure());
+	c->asked_again = true;
+	c->next_command = c->filters.nr ? first_filter(c) : 1;
+	return 0;
+}
+
 int braid_live_control_poll(struct braid_live_control *c, struct braid_live_stream *s,
 			    struct braid_endpoint *endpoint, bool clock_ready)
 {
 	struct braid_control_answer answer;
 	bool sent;
-	int err;
+	int err = 0;
 
 	if (!c->busy) {
 		if (c->more_events && !c->disarming && !s->mapping->one_way &&
-		    c->next_command == last_command(s)) {
-			c->more_events = false;	/* a module of the guest brought some */
-			c->asked_again = true;
-			c->next_command = 1;
-		}
+		    c->next_command == last_command(c, s))
+			err = ask_again(c, s);
+		if (err)
+			return err;
 		if (c->next_command >= end_command(c, s) || (!c->disarming && !clock_ready))
 			return 0;
 		region_control_begin(c, s);
@@ -191,7 +353,8 @@ int braid_live_control_poll(struct braid_live_control *c, struct braid_live_stre
 		return 0;
 	c->busy = false;
 	if (err == -ETIMEDOUT) {	/* retried, since it may wake up */
-		c->next_command += c->disarming;
+		if (c->disarming)
+			c->next_command = end_command(c, s);
 		c->reported_timeout = true;
 		if (!c->disarming)
 			return note_unconfirmed(c, s);

@@ -111,6 +111,17 @@ int braid_region_source_enabled(struct braid_region_source *s, bool all)
 				 braid_live_control_enabled(&s->control, &s->stream, all);
 }
 
+int braid_region_source_check_filters(const struct braid_region_source *s)
+{
+	struct braid_live_filters filters = { 0 };
+	int err = 0;
+
+	if (s->stream.mapping && s->stream.sb.incarnation)
+		err = braid_live_filters_find(&filters, &s->stream);
+	braid_live_filters_free(&filters);
+	return err;
+}
+
 int braid_region_source_check(struct braid_region_source *s, size_t index)
 {
 	const struct braid_pattern *pattern = &s->stream.o.patterns[index];

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "host_agent/control/compile.h"
 #include "host_agent/discover/discover.h"
 #include "host_agent/record/record.h"
 #include "host_agent/util/array.h"
@@ -34,6 +35,7 @@ int braid_record_add_events(struct braid_record_patterns *list, const char *argu
 
 	if (!copy)
 		return braid_out_of_memory();
+	list->last = list->nr;
 	while ((one = strsep(&at, ","))) {
 		err = braid_pattern_parse(&pattern, one);
 		if (err)
@@ -41,6 +43,36 @@ int braid_record_add_events(struct braid_record_patterns *list, const char *argu
 		if (braid_array_push(list->items, list->nr, list->capacity, pattern))
 			return braid_out_of_memory();
 	}
+	return 0;
+}
+
+int braid_record_add_filter(struct braid_record_patterns *list, const char *argument)
+{
+	size_t k;
+	int err = braid_filter_syntax(argument);
+
+	if (err)
+		return err;
+	if (!list->nr)
+		return braid_fail(-EINVAL, "a filter follows the -e whose events it is for");
+	for (k = list->last; k < list->nr; k++) {
+		if (list->items[k].filter)
+			return braid_fail(-EINVAL, "these events have a filter; join the two by &&");
+		list->items[k].filter = argument;
+	}
+	return 0;
+}
+
+int braid_record_add_pid(struct braid_record_options *o, const char *argument)
+{
+	char *end;
+	long pid = strtol(argument, &end, 10);
+
+	if (end == argument || *end || pid < 0 || pid > 1 << 22)
+		return braid_fail(-EINVAL, "expected a task's number, as `ps` in the guest shows it");
+	if (braid_array_push(o->pids, o->who.nr_pids, o->pids_capacity, (s32)pid))
+		return braid_out_of_memory();
+	o->who.pids = o->pids;
 	return 0;
 }
 
@@ -56,6 +88,7 @@ int braid_record_add_domain(struct braid_record_options *o, const char *name)
 void braid_record_options_free(struct braid_record_options *o)
 {
 	free(o->given);
+	free(o->pids);
 	free(o->domains.names);
 	free(o->events.items);
 	free(o->host_events.items);

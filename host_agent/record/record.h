@@ -45,6 +45,7 @@ struct braid_record_patterns {
 	struct braid_pattern *items;
 	size_t nr;
 	size_t capacity;
+	size_t last;		/* the first one of the last -e */
 };
 
 /* A region by -r. */
@@ -104,6 +105,9 @@ struct braid_record_options {
 	struct braid_record_patterns events;	/* none: BRAID_GUEST_EVENTS */
 	struct braid_record_patterns host_events;
 	bool host_events_given;
+	struct braid_who who;	/* of the guests' events */
+	s32 *pids;		/* who.pids */
+	size_t pids_capacity;
 	const char *host_clock;	/* the trace clock; NULL: the file's */
 	char **command;		/* to run meanwhile; NULL: none */
 	struct braid_record_given *given;
@@ -118,6 +122,10 @@ struct braid_record_options {
 /* 0 or -errno with braid_fail(). REGION[,name=NAME]; SYSTEM[:EVENT],...; a name or UUID. */
 int braid_record_add_guest(struct braid_record_options *o, const char *argument);
 int braid_record_add_events(struct braid_record_patterns *list, const char *argument);
+/* A task whose records alone are wanted. */
+int braid_record_add_pid(struct braid_record_options *o, const char *argument);
+/* A filter of the last -e's events; the text must outlive the options. */
+int braid_record_add_filter(struct braid_record_patterns *list, const char *argument);
 int braid_record_add_domain(struct braid_record_options *o, const char *name);
 
 /** braid_record_options_free - what was added */

@@ -251,6 +251,11 @@ static int check_events(struct braid_recording *r, bool defaults)
 		if (known && !found)
 			return braid_fail(-ENOENT, "%s", failure);
 	}
+	for (i = 0; i < r->nr_guests; i++) {
+		ret = braid_region_source_check_filters(r->guests[i].source);
+		if (ret)
+			return ret;
+	}
 	return 0;
 }
 
@@ -330,6 +335,7 @@ int braid_record_open_guest(struct braid_recording *r, struct braid_record_guest
 		.kvm_watch = r->kvm_watch,
 		.patterns = r->o.events.items,
 		.nr_patterns = r->o.events.nr,
+		.who = r->o.who,
 		.asked_elsewhere = r->o.domains.agents && *guest->domain,
 		.buffer = r->o.buffer,
 		.clock_only = r->o.clock_only,

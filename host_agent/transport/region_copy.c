@@ -11,6 +11,7 @@
 #include "host_agent/transport/post_mortem.h"
 #include "host_agent/transport/region_copy.h"
 #include "host_agent/util/error.h"
+#include "shared/region.h"
 
 #define COPY_TRIES	8
 #define COPY_STEP_NS	25000000	/* between two tries: a guest changes its buffers rarely */
@@ -118,7 +119,7 @@ static void copy_mailbox(const struct copy_call *c)
 {
 	struct pair p = section(c, BRAID_SECTION_MAILBOX);
 
-	memcpy(p.to, p.from, sizeof(struct braid_mailbox));
+	memcpy(p.to, p.from, BRAID_MAILBOX_LEAST);
 }
 
 /* Rings ------------------------------------------------------------------------------------ */

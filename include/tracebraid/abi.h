@@ -3,7 +3,7 @@
 #ifndef TRACEBRAID_ABI_H
 #define TRACEBRAID_ABI_H
 
-#include "tracebraid/types.h"
+#include "tracebraid/filter.h"
 
 /*
  * One contiguous range of shared memory, whatever the transport. All words are
@@ -49,15 +49,15 @@
 #define BRAID_VERSION_MAJOR	1	/* a reader refuses another major */
 /*
  * A reader accepts any minor. 1: vCPUs, poll samples and the wall pair's source in the clock cells;
- * sub-buffers begin with a TIME_STAMP. 2: the wake words of the mailbox. 3: the private part of a
- * ring precedes its meta page; braid_buffer_desc.private_bytes; a sub-buffer's state has
- * dropped_before, and its first_seq, dropped_before and dropped hold before its predecessor is
- * final; the counter may jump back between sub-buffers; wall_flags in the clock cells. Readers of
- * minor 0 to 2 refuse regions of minor 3 or later. 4: meta pages and private parts are multiples of
- * the guest's page size, if that is larger than BRAID_PAGE_BYTES. Readers of minor 3 refuse such a
- * region. 5: poll_marker, poll_flags, vm_* in the clock cells; off_* of a ring; BRAID_TEXT_ID.
+ * sub-buffers begin with a TIME_STAMP. 2: the wake words of the mailbox. 3, which readers of less
+ * refuse: the private part of a ring precedes its meta page; braid_buffer_desc.private_bytes; a
+ * sub-buffer's state has dropped_before, and its first_seq, dropped_before and dropped hold before
+ * its predecessor is final; the counter may jump back between sub-buffers; wall_flags. 4, which
+ * readers of 3 refuse: meta pages and private parts are multiples of the guest's page size, if that
+ * is larger than BRAID_PAGE_BYTES. 5: poll_marker, poll_flags, vm_* in the clock cells; off_* of a
+ * ring; BRAID_TEXT_ID. 6: filters.
  */
-#define BRAID_VERSION_MINOR	5
+#define BRAID_VERSION_MINOR	6
 
 #define BRAID_PAGE_BYTES	4096u
 #define BRAID_MAX_PAGE_BYTES	65536u	/* of a guest's page */
@@ -165,6 +165,8 @@ enum braid_command {
 	BRAID_CMD_DISABLE = 2,		/* disable matching events for the host */
 	BRAID_CMD_RECORD_ON = 3,	/* buffer[arg0] records (as record_enable) */
 	BRAID_CMD_RECORD_OFF = 4,	/* buffer[arg0] stops recording (as record_disable) */
+	BRAID_CMD_FILTER = 5,		/* matching events of buffer[arg0] get the program */
+	BRAID_CMD_ACCOUNT = 6,		/* the sums of the filters of those events */
 };
 
 #define BRAID_PATTERN_BYTES	64
@@ -206,7 +208,9 @@ struct braid_mailbox {
 	u32 reserved1;
 	u64 guest_heartbeat;		/* the guest's counter at its last poll, read between
 					   command_seq and done_seq; see BRAID_POLL_MS */
-	u8 reserved2[1024 - 24];
+	struct braid_filter_account account;	/* ACCOUNT's answer */
+	u8 reserved2[1024 - 64];
+	struct braid_filter_program program;	/* H, at 2048, since minor 6: see filter.h */
 };
 
 /* A live guest polls the mailbox and the clock cells at least this often. */
@@ -569,15 +573,11 @@ struct braid_record {
 static_assert(sizeof(struct braid_buffer_desc) == 96, "buffer desc");
 static_assert(offsetof(struct braid_superblock, boot_id) == 64, "superblock");
 static_assert(sizeof(struct braid_superblock) <= BRAID_PAGE_BYTES, "superblock fits its page");
-static_assert(offsetof(struct braid_mailbox, agent_drained) == 152, "mailbox H part");
-static_assert(offsetof(struct braid_mailbox, agent_buffers_seq) == 160, "mailbox H part");
 static_assert(offsetof(struct braid_mailbox, wake_seq) == 164, "mailbox H part");
 static_assert(offsetof(struct braid_mailbox, done_seq) == 1024, "mailbox G part");
-static_assert(sizeof(struct braid_mailbox) == 2048, "mailbox");
+static_assert(offsetof(struct braid_mailbox, program) == 2048, "mailbox H part");
 static_assert(offsetof(struct braid_clock_cells, ready) == 64, "clock cells");
 static_assert(offsetof(struct braid_clock_cells, wall_seq) == 128, "clock cells");
-static_assert(offsetof(struct braid_clock_cells, wall_counter) == 136, "clock cells");
-static_assert(offsetof(struct braid_clock_cells, poll_seq) == 192, "clock cells");
 static_assert(offsetof(struct braid_clock_cells, vm_seq) == 256, "clock cells");
 static_assert(sizeof(struct braid_clock_cells) == 5 * BRAID_CACHELINE_BYTES, "clock cells");
 static_assert(sizeof(struct braid_comm) == 32, "comm");

@@ -79,6 +79,31 @@ static void put(volatile void *at, unsigned int bytes, uint64_t value)
 		*(volatile uint64_t *)at = value;
 }
 
+/* Usually a program that the guest accepts, or one that it must not. */
+static void scribble_program(struct braid_filter_program *p)
+{
+	unsigned int k, nr = 1 + next_random() % 8;
+
+	put(&p->version, 4, next_random() & 15 ? BRAID_FILTER_VERSION : bad_value());
+	put(&p->record_bytes, 4, next_random() & 7 ? 8 + next_random() % 64 : bad_value());
+	put(&p->text_bytes, 4, next_random() & 7 ? 8 : bad_value());
+	memcpy(p->texts, "*st?r*\\", 8);
+	for (k = 0; k < nr; k++) {
+		struct braid_filter_insn *insn = &p->insns[k];
+
+		insn->op = next_random() % (BRAID_FILTER_NR_OPS + 1);
+		insn->if_true = next_random() % 4 ? 0 : next_random() % nr;
+		insn->if_false = next_random() % 4 ? 0 : next_random() % nr;
+		insn->reserved0 = 0;
+		insn->offset = next_random() & 31 ? next_random() % 64 : bad_value();
+		insn->bytes = next_random() & 31 ? next_random() % 16 : bad_value();
+		put(&insn->low, 8, next_random() & 1 ? next_random() % 8 : bad_value());
+		put(&insn->range, 8, bad_value());
+	}
+	p->insns[nr - 1].op = next_random() % 8 ? BRAID_FILTER_ACCEPT : BRAID_FILTER_REJECT;
+	put(&p->nr_insns, 4, next_random() & 7 ? nr : bad_value());
+}
+
 /* Any command, but only with patterns that match storm or no event. */
 static void scribble_mailbox(void)
 {
@@ -92,8 +117,9 @@ static void scribble_mailbox(void)
 		strcpy(mailbox->system, "storm");
 	for (k = 0; k < sizeof(mailbox->event); k++)
 		mailbox->event[k] = next_random() & 1 ? '*' : next_random();
-	put(&mailbox->command, 4, next_random() & 7 ? next_random() % 6 : bad_value());
-	put(&mailbox->arg0, 8, bad_value());
+	scribble_program(&mailbox->program);
+	put(&mailbox->command, 4, next_random() & 7 ? next_random() % 8 : bad_value());
+	put(&mailbox->arg0, 8, next_random() & 1 ? bad_value() : BRAID_ANY_BUFFER);
 	put(&mailbox->agent_heartbeat, 8, bad_value());
 	put(&mailbox->agent_drained, 8, bad_value());
 	put(&mailbox->agent_buffers_seq, 4, bad_value());

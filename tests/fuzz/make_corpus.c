@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "host_agent/capture/pack.h"
+#include "host_agent/control/compile.h"
 #include "host_agent/transport/vhost_user_message.h"
 #include "shared/page.h"
 #include "shared/region.h"
@@ -375,17 +376,30 @@ static void make_trace_dats(void)
 	unlink(path);
 }
 
+/* An event with fields of all types. */
+static const char tick_format[] =
+	"name: tick\nID: 1\nformat:\n"
+	FORMAT_COMMON
+	"\tfield:long ret;\toffset:8;\tsize:8;\tsigned:1;\n"
+	"\tfield:__data_loc char[] text;\toffset:16;\tsize:4;\tsigned:1;\n"
+	"\tfield:char comm[16];\toffset:20;\tsize:16;\tsigned:1;\n"
+	"\tfield:__rel_loc char[] rel;\toffset:36;\tsize:4;\tsigned:1;\n\n"
+	"print fmt: \"%ld\", REC->ret\n";
+
+static void put_tick(void)
+{
+	put_value(1, 4);	/* id */
+	put_value(77, 4);	/* pid */
+	put_value(-3, 8);
+	put_value(6 << 16 | 40, 4);
+	put("shell\0\0\0\0\0\0\0\0\0\0", 16);
+	put_value(6 << 16, 4);
+	put("hello\0", 6);
+}
+
 /* Filters over an event with fields of all types. */
 static void make_filters(void)
 {
-	static const char format[] =
-		"name: tick\nID: 1\nformat:\n"
-		FORMAT_COMMON
-		"\tfield:long ret;\toffset:8;\tsize:8;\tsigned:1;\n"
-		"\tfield:__data_loc char[] text;\toffset:16;\tsize:4;\tsigned:1;\n"
-		"\tfield:char comm[16];\toffset:20;\tsize:16;\tsigned:1;\n"
-		"\tfield:__rel_loc char[] rel;\toffset:36;\tsize:4;\tsigned:1;\n\n"
-		"print fmt: \"%ld\", REC->ret\n";
 	static const char *const filters[] = {
 		"tick: ret < 0 && text == \"hello\"", "test/t.*: !(comm ~ \"sh*\") || CPU & 1",
 		"nosuch,tick: rel =~ \"x$\" && COMM !~ 'y'", "tick: common_pid == ret",
@@ -396,16 +410,33 @@ static void make_filters(void)
 
 	for (k = 0; k < sizeof(filters) / sizeof(filters[0]); k++) {
 		put(filters[k], strlen(filters[k]) + 1);
-		put(format, sizeof(format));
-		put_value(1, 4);		/* id */
-		put_value(77, 4);		/* pid */
-		put_value(-3, 8);
-		put_value(6 << 16 | 40, 4);
-		put("shell\0\0\0\0\0\0\0\0\0\0", 16);
-		put_value(6 << 16, 4);
-		put("hello\0", 6);
+		put(tick_format, sizeof(tick_format));
+		put_tick();
 		snprintf(name, sizeof(name), "%zu", k);
 		save("filter", name);
+	}
+}
+
+/* Programs of filters, and a record. */
+static void make_programs(void)
+{
+	static const char *const filters[] = {
+		"ret < 0 && text == \"hello\"", "!(comm ~ \"sh*\") || CPU > 1 && ret & 3",
+		"rel ~ \"[a-z]*?o\" && common_pid != 5 && COMM ~ \"*a*b*\"",
+	};
+	static const struct braid_schema_event event = {
+		.id = 1, .system = "test", .name = "tick", .format = tick_format,
+	};
+	struct braid_filter_program program;
+	char name[16];
+	size_t k;
+
+	for (k = 0; k < sizeof(filters) / sizeof(filters[0]); k++) {
+		NEED(!braid_filter_compile(&program, filters[k], &event));
+		put(&program, sizeof(program));
+		put_tick();
+		snprintf(name, sizeof(name), "%zu", k);
+		save("program", name);
 	}
 }
 
@@ -555,6 +586,7 @@ int main(int argc, char **argv)
 	make_trace_dats();
 	make_filters();
 	make_fleet();
+	make_programs();
 	make_bprint();
 	make_operations("ring", 12);
 	make_operations("hostile", 12);

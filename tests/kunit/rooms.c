@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Sets the driver's rooms up before a case and tears them down after it. */
 #include <linux/cpumask.h>
+#include <linux/delay.h>
 #include <linux/err.h>
 #include <linux/sched.h>
 #include <linux/seq_file.h>
@@ -175,4 +176,35 @@ const char *braid_case_print(struct kunit *test, u16 id, u32 bytes, const void *
 	KUNIT_ASSERT_LT(test, out.count, sizeof(text));
 	text[out.count] = 0;
 	return text;
+}
+
+u32 braid_case_send(u32 code, u64 arg0, const char *event)
+{
+	struct braid_mailbox *mailbox = braid_fake_memory() + BRAID_PAGE_BYTES;
+	u32 seq = mailbox->command_seq + 1;
+
+	mailbox->command = code;
+	mailbox->arg0 = arg0;
+	strscpy_pad(mailbox->system, "kunit", sizeof(mailbox->system));
+	strscpy_pad(mailbox->event, event, sizeof(mailbox->event));
+	braid_store_release(&mailbox->command_seq, seq);
+	return seq;
+}
+
+int braid_case_answer(struct kunit *test, u32 seq, u32 *matched)
+{
+	struct braid_mailbox *mailbox = braid_fake_memory() + BRAID_PAGE_BYTES;
+	int k;
+
+	/* The limit catches a guest that never answers. */
+	for (k = 0; k < 30000 && braid_load_acquire(&mailbox->done_seq) != seq; k++)
+		msleep(1);
+	KUNIT_ASSERT_EQ(test, braid_load_acquire(&mailbox->done_seq), seq);
+	*matched = mailbox->matched;
+	return mailbox->result;
+}
+
+int braid_case_command(struct kunit *test, u32 code, u64 arg0, const char *event, u32 *matched)
+{
+	return braid_case_answer(test, braid_case_send(code, arg0, event), matched);
 }

@@ -65,6 +65,15 @@ u16 braid_case_register(struct kunit *test, struct braid_buffer *buffer, const c
 /** braid_case_turn - enable or disable an event for the guest's user; must succeed */
 void braid_case_turn(struct kunit *test, struct braid_buffer *buffer, u16 id, bool on);
 
+/** braid_case_send - send a command for events of "kunit", as the host does. Return: its number */
+u32 braid_case_send(u32 code, u64 arg0, const char *event);
+
+/** braid_case_answer - wait for a command's answer. Return: the result in it */
+int braid_case_answer(struct kunit *test, u32 seq, u32 *matched);
+
+/** braid_case_command - send a command, and wait for its answer. Return: the result in it */
+int braid_case_command(struct kunit *test, u32 code, u64 arg0, const char *event, u32 *matched);
+
 /**
  * braid_case_drain - consume all events of CPU 0's ring; returns their number, and in @lost those
  * lost between

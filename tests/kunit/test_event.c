@@ -278,39 +278,6 @@ static void event_reuses_its_entry(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, entry->flags, BRAID_EVENT_GONE);
 }
 
-/* Sends a command as the host does. Return: its number. */
-static u32 send_command(u32 code, u64 arg0, const char *event)
-{
-	struct braid_mailbox *mailbox = braid_fake_memory() + BRAID_PAGE_BYTES;
-	u32 seq = mailbox->command_seq + 1;
-
-	mailbox->command = code;
-	mailbox->arg0 = arg0;
-	strscpy_pad(mailbox->system, "kunit", sizeof(mailbox->system));
-	strscpy_pad(mailbox->event, event, sizeof(mailbox->event));
-	braid_store_release(&mailbox->command_seq, seq);
-	return seq;
-}
-
-/* Waits for a command's answer. Return: the result in it. */
-static int answer(struct kunit *test, u32 seq, u32 *matched)
-{
-	struct braid_mailbox *mailbox = braid_fake_memory() + BRAID_PAGE_BYTES;
-	int k;
-
-	/* The limit catches a guest that never answers. */
-	for (k = 0; k < 30000 && braid_load_acquire(&mailbox->done_seq) != seq; k++)
-		msleep(1);
-	KUNIT_ASSERT_EQ(test, braid_load_acquire(&mailbox->done_seq), seq);
-	*matched = mailbox->matched;
-	return mailbox->result;
-}
-
-static int command(struct kunit *test, u32 code, u64 arg0, const char *event, u32 *matched)
-{
-	return answer(test, send_command(code, arg0, event), matched);
-}
-
 static void event_host_commands(struct kunit *test)
 {
 	struct braid_buffer *buffer = buffer_of(test);
@@ -318,7 +285,7 @@ static void event_host_commands(struct kunit *test)
 	u32 matched;
 
 	KUNIT_ASSERT_GT(test, id, 0);
-	KUNIT_EXPECT_EQ(test, command(test, BRAID_CMD_ENABLE, 0, "pl*", &matched), 0);
+	KUNIT_EXPECT_EQ(test, braid_case_command(test, BRAID_CMD_ENABLE, 0, "pl*", &matched), 0);
 	KUNIT_EXPECT_EQ(test, matched, 1);
 	KUNIT_EXPECT_EQ(test, listed(buffer, id, false)->flags, BRAID_EVENT_HOST_ON);
 	KUNIT_EXPECT_EQ(test, braid_record_event(buffer, id, 0, NULL), 0);
@@ -326,14 +293,14 @@ static void event_host_commands(struct kunit *test)
 	braid_case_turn(test, buffer, id, true);
 	braid_case_turn(test, buffer, id, false);
 	KUNIT_EXPECT_EQ(test, braid_record_event(buffer, id, 0, NULL), 0);
-	KUNIT_EXPECT_EQ(test, command(test, BRAID_CMD_RECORD_OFF, buffer->index, "", &matched), 0);
+	KUNIT_EXPECT_EQ(test, braid_case_command(test, BRAID_CMD_RECORD_OFF, buffer->index, "", &matched), 0);
 	KUNIT_EXPECT_EQ(test, braid_record_event(buffer, id, 0, NULL), -EAGAIN);
-	KUNIT_EXPECT_EQ(test, command(test, BRAID_CMD_RECORD_ON, buffer->index, "", &matched), 0);
+	KUNIT_EXPECT_EQ(test, braid_case_command(test, BRAID_CMD_RECORD_ON, buffer->index, "", &matched), 0);
 	KUNIT_EXPECT_EQ(test, braid_record_event(buffer, id, 0, NULL), 0);
-	KUNIT_EXPECT_EQ(test, command(test, BRAID_CMD_DISABLE, 0, "", &matched), 0);
+	KUNIT_EXPECT_EQ(test, braid_case_command(test, BRAID_CMD_DISABLE, 0, "", &matched), 0);
 	KUNIT_EXPECT_EQ(test, braid_record_event(buffer, id, 0, NULL), -EAGAIN);
-	KUNIT_EXPECT_EQ(test, command(test, BRAID_CMD_RECORD_OFF, U64_MAX, "", &matched), -EINVAL);
-	KUNIT_EXPECT_EQ(test, command(test, 4711, 0, "", &matched), -EOPNOTSUPP);
+	KUNIT_EXPECT_EQ(test, braid_case_command(test, BRAID_CMD_RECORD_OFF, U64_MAX, "", &matched), -EINVAL);
+	KUNIT_EXPECT_EQ(test, braid_case_command(test, 4711, 0, "", &matched), -EOPNOTSUPP);
 }
 
 /* A command whose answer waits for the formats is executed at once, and answered in any case. */
@@ -346,27 +313,27 @@ static void event_late_answer(struct kunit *test)
 	u32 seq, matched;
 
 	KUNIT_ASSERT_GT(test, id, 0);
-	KUNIT_EXPECT_EQ(test, command(test, BRAID_CMD_ENABLE, 0, "pl*", &matched), 0);
+	KUNIT_EXPECT_EQ(test, braid_case_command(test, BRAID_CMD_ENABLE, 0, "pl*", &matched), 0);
 	WRITE_ONCE(braid_fake_looks_up, true);
-	KUNIT_EXPECT_EQ(test, command(test, BRAID_CMD_NONE, 0, "", &matched), 0);
-	seq = send_command(BRAID_CMD_DISABLE, BRAID_CONFIRM_TABLES, "");
+	KUNIT_EXPECT_EQ(test, braid_case_command(test, BRAID_CMD_NONE, 0, "", &matched), 0);
+	seq = braid_case_send(BRAID_CMD_DISABLE, BRAID_CONFIRM_TABLES, "");
 	for (k = 0; k < 30000 && !braid_record_event(buffer, id, 0, NULL); k++)
 		msleep(1);
 	KUNIT_EXPECT_EQ(test, braid_record_event(buffer, id, 0, NULL), -EAGAIN);
 	msleep(5 * BRAID_POLL_MS);
 	KUNIT_EXPECT_NE(test, braid_load_acquire(&mailbox->done_seq), seq);
 	WRITE_ONCE(braid_fake_looks_up, false);
-	KUNIT_EXPECT_EQ(test, answer(test, seq, &matched), 0);
+	KUNIT_EXPECT_EQ(test, braid_case_answer(test, seq, &matched), 0);
 	KUNIT_EXPECT_EQ(test, matched, 1);
 
 	/* Formats that never come; then an agent that did not wait for the answer. */
 	WRITE_ONCE(braid_fake_looks_up, true);
 	sent = jiffies;
-	KUNIT_EXPECT_EQ(test, command(test, BRAID_CMD_NONE, BRAID_CONFIRM_TABLES, "", &matched), 0);
+	KUNIT_EXPECT_EQ(test, braid_case_command(test, BRAID_CMD_NONE, BRAID_CONFIRM_TABLES, "", &matched), 0);
 	KUNIT_EXPECT_TRUE(test, time_after_eq(jiffies, sent + msecs_to_jiffies(BRAID_CONFIRM_MS)));
-	send_command(BRAID_CMD_NONE, BRAID_CONFIRM_TABLES, "");
+	braid_case_send(BRAID_CMD_NONE, BRAID_CONFIRM_TABLES, "");
 	msleep(5 * BRAID_POLL_MS);
-	KUNIT_EXPECT_EQ(test, command(test, BRAID_CMD_ENABLE, 0, "pl*", &matched), 0);
+	KUNIT_EXPECT_EQ(test, braid_case_command(test, BRAID_CMD_ENABLE, 0, "pl*", &matched), 0);
 	KUNIT_EXPECT_EQ(test, matched, 1);
 	WRITE_ONCE(braid_fake_looks_up, false);
 }

@@ -260,7 +260,7 @@ static void near_misses(void)
 /* What trace-cmd and perf call something else gets a line that says what does that here. */
 static void habits(void)
 {
-	static const char letters[] = "plfFPTgbAm";
+	static const char letters[] = "plFTgbAm";
 	char word[3] = "-";
 	size_t k;
 

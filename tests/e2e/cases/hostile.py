@@ -36,11 +36,13 @@ def scribble(ctx):
     guest.boot()
     broken = 0
     for seed, (what, parameters) in enumerate((
-            ("host", ""), ("host", "overwrite=1 subbuf_size=256 ring_size_kb=32"),
+            ("host", ""), ("host", "absolute=1"), ("host", "overwrite=1 subbuf_size=256 ring_size_kb=32"),
             ("slots", ""), ("slots", "overwrite=1 subbuf_size=256 ring_size_kb=32"),
             ("all", "absolute=1"), ("all", "overwrite=1 subbuf_size=256 ring_size_kb=32"))):
         load(guest, f"force=1 {parameters}")
-        guest.run(f"echo 1 > {TREE}/events/storm/storm/enable; rm -f /tmp/stop")
+        guest.run("rm -f /tmp/stop")
+        if parameters != "absolute=1" or what != "host":  # else the host alone has the event on, with its filters
+            guest.run(f"echo 1 > {TREE}/events/storm/storm/enable")
         readers = guest.bg(READ_ALL)
         load_job = guest.bg(f"until [ -e /tmp/stop ]; do echo 2000 1 > {STORM}/run; done")
         ctx.run(build_scribble(), guest.shm, what, 300000, seed, timeout=120)

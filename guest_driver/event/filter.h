@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The host's filters of events.
+ *
+ * A filter is in effect while the host alone has its event on: what the guest's user wants to see
+ * is not filtered away. A program runs over a private copy of the record, because shared memory is
+ * write-only and a reservation can't be given back; only a record that passes reaches the ring.
+ */
+#ifndef BRAID_EVENT_FILTER_H
+#define BRAID_EVENT_FILTER_H
+
+#include "guest_driver/event/event.h"
+#include "shared/filter.h"
+
+/**
+ * braid_filter_set_matching - set or remove the filters of events
+ * @buffer: index of their buffer in the region; BRAID_ANY_BUFFER: any
+ * @system: a glob, "" for all
+ * @name: likewise
+ * @program: a private copy, not yet checked; NULL: remove filters
+ * @matched: how many matched, set on success and on failure
+ *
+ * Context: may sleep. Return: 0 or the first error: -EINVAL, -EOPNOTSUPP (another version, or
+ * events that are not reserved by braid_event_reserve()), -ENOMEM.
+ */
+int braid_filter_set_matching(u64 buffer, const char *system, const char *name,
+			      const struct braid_filter_program *program, u32 *matched);
+
+/**
+ * braid_filter_account_matching - what the filters of events have counted
+ * @buffer: as of braid_filter_set_matching()
+ * @system: likewise
+ * @name: likewise
+ * @account: set to the sum
+ *
+ * Records of events that were disabled before the call are all counted. Context: may sleep.
+ * Return: the number of filters.
+ */
+u32 braid_filter_account_matching(u64 buffer, const char *system, const char *name,
+				  struct braid_filter_account *account);
+
+/**
+ * braid_filter_follow - put an event's filter into effect, or not
+ * @ev: the event
+ * @flags: which it will have, with either WANTED
+ *
+ * Must hold braid_registry_lock().
+ */
+void braid_filter_follow(struct braid_event *ev, u32 flags);
+
+/** braid_filter_free - free the filter of an event that is off, whose writers have left */
+void braid_filter_free(struct braid_event *ev);
+
+/** braid_filter_free_scratch - free the private memory; no event has a filter */
+void braid_filter_free_scratch(void);
+
+#endif /* BRAID_EVENT_FILTER_H */

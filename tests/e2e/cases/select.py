@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Cases of what a host selects in the guest: filters of events."""
+
+import collections
+import re
+
+import kit
+from harness import case
+
+TRACING = "/sys/kernel/tracing"
+INSTANCE = f"{TRACING}/instances/select"
+# A task that has a name of its own.
+WORK = "for i in 1 2 3 4 5 6 7 8; do sh -c 'echo -n busy > /proc/self/comm; sleep 0.02; sleep 0.01'; done"
+# Numbers of both signs, bits, strings in arrays and elsewhere, the task's name; and, or, not.
+FILTERS = {
+    "sched:sched_switch": 'next_comm == "busy" && next_prio > 100 || prev_comm ~ "b?s[a-z]" && prev_state & 1',
+    "sched:sched_wakeup": 'comm == "busy" && !(prio < 100 || target_cpu > 1)',
+    "sched:sched_process_exec": 'filename ~ "*/s?l[!a-d]/*" && old_pid != 1',
+    "raw_syscalls:sys_exit": 'COMM == "busy" && (ret < 0 || ret >= 2)',
+}
+ACCOUNT = re.compile(r"filter of (\S+): (\d+) offered = (\d+) filtered \+ (\d+) written \+ (\d+) lost$")
+
+
+def trace_in_guest(guest, filters):
+    """Has the guest's tracefs trace events with filters ("": none), in an instance of its own."""
+    guest.run(f"mkdir -p {INSTANCE} && echo 4096 > {INSTANCE}/buffer_size_kb")
+    for event, text in filters.items():
+        folder = f"{INSTANCE}/events/{event.replace(':', '/')}"
+        guest.run(f"echo '{text or 0}' > {folder}/filter && echo 1 > {folder}/enable")
+
+
+def traced_in_guest(guest):
+    """The events of that instance: {(cpu, event): texts in order}."""
+    found = collections.defaultdict(list)
+    for line in guest.run(f"cat {INSTANCE}/trace", timeout=60).splitlines():
+        match = re.match(r".{1,16}-\d+\s+\[(\d+)\] \S+\s+[\d.]+: (\w+): (.*)", line)
+        if match:
+            found[int(match[1]), match[2]].append(match[3].strip())
+    return found
+
+
+def text_of(line):
+    """An event's text as tracefs prints it, which does not know system calls by name there."""
+    fields = line["fields"]
+    return f"NR {fields['id']} = {fields['ret']}" if line["event"] == "sys_exit" else line["text"].strip()
+
+
+def check_equal(ctx, guest, lines, events):
+    """Checks that the events of a report are those of the instance, and returns them as traced_in_guest() does."""
+    ours, theirs = collections.defaultdict(list), traced_in_guest(guest)
+    for line in lines:
+        if line["type"] == "event" and line["stream"] == guest.name:
+            ours[line["cpu"], line["event"]].append(text_of(line))
+    for event in events:
+        name = event.split(":")[1]
+        ctx.check(any(key[1] == name for key in theirs), f"the guest's tracefs has no {event}")
+    for key in sorted({*ours, *theirs}):
+        ctx.equal(ours[key], theirs[key], f"events of CPU {key[0]}, {key[1]}: ours, and tracefs'")
+    return ours
+
+
+def accounts(lines):
+    """The accounts of filters among a report's lines: {event: (offered, filtered, written, lost)}."""
+    found = (ACCOUNT.match(line["text"]) for line in lines if line["type"] == "note")
+    return {match[1]: tuple(map(int, match.groups()[1:])) for match in found if match}
+
+
+@case("select-filter", needs=kit.NEEDS, arm64=True)
+def select_filter(ctx):
+    """The records that pass filters in the guest are, event by event, those that its tracefs has for the same filters."""
+    guest = kit.up(ctx, patches_code=True)
+    options = [word for event, text in FILTERS.items() for word in ("-e", event, "-f", text)]
+    trace_in_guest(guest, FILTERS)
+    capture = ctx.dir / "x.braid"
+    agent = kit.start_recorder(ctx, "-r", guest.shm, "-B", "trace", *options, "-o", capture)
+    guest.run(f"echo > {INSTANCE}/trace; {WORK}; echo 0 > {INSTANCE}/tracing_on", timeout=120)
+    kit.stop_recorder(ctx, agent)
+    lines = kit.events_of(ctx, capture)
+    ours = check_equal(ctx, guest, lines, FILTERS)
+    kept = accounts(lines)
+    ctx.equal(set(kept), set(FILTERS), "events whose filter has an account")
+    for event, (offered, filtered, written, lost) in kept.items():
+        ctx.equal(offered, filtered + written + lost, f"{event}: offered = filtered + written + lost")
+        ctx.equal(lost, 0, f"{event}: lost")
+        ctx.equal(written, sum(len(texts) for key, texts in ours.items() if key[1] == event.split(":")[1]),
+                  f"{event}: written, and events in the capture")
+        ctx.check(filtered > 0, f"{event}: nothing was filtered")
+    kit.check_accounts(ctx, capture)
+
+
+@case("select-refused", usual=("6.12",), needs=kit.NEEDS)
+def select_refused(ctx):
+    """A filter that does not fit is refused in a line; whom it does not concern sees every record."""
+    guest = kit.up(ctx, patches_code=True)
+    capture = ctx.dir / "x.braid"
+
+    def refused(line, *options):
+        done = ctx.run_agent("record", "-r", guest.shm, *options, "-o", capture, "-t", "0.1", status=1)
+        ctx.check(line in done.stderr and done.stderr.count("\n") == 1, f"{options}: said {done.stderr!r}, not {line!r}")
+
+    refused("sched:sched_switch has no field 'next_pri'; did you mean 'next_prio'?", "-e", "sched:sched_switch",
+            "-f", "next_pri < 1")
+    refused("'next_comm' of sched:sched_switch is a string", "-e", "sched:sched_switch", "-f", "next_comm == 1")
+    refused("a number, a \"text\" or a field is missing", "-e", "sched:sched_switch", "-f", "next_pid ==")
+    refused("a filter follows the -e", "-f", "next_pid == 1", "-e", "sched:sched_switch")
+    refused("has no field 'next_pid'", "-e", "storm,sched:sched_switch", "-f", "next_pid == 1")
+
+    # The last -e that matches decides; the user of the guest, and the next recording, see all.
+    even = "number & 1 && context == 0"
+    agent = kit.start_recorder(ctx, "-r", guest.shm, "-e", "storm", "-e", "storm:storm", "-f", even, "-o", capture)
+    offered = kit.storm(guest, "1000 4")
+    kit.stop_recorder(ctx, agent)
+    lines = kit.events_of(ctx, capture)
+    numbers = [line["fields"]["number"] for line in lines if line.get("event") == "storm"]
+    ctx.check(numbers and all(number & 1 for number in numbers), "an even number was recorded")
+    (account,) = accounts(lines).values()
+    ctx.equal((account[0], account[2]), (offered, len(numbers)), "offered and written, by the account")
+    guest.run(f"echo 1 > {kit.TREE}/events/storm/storm/enable")
+    before = offered
+    for options in ("-f", even), ():
+        agent = kit.start_recorder(ctx, "-r", guest.shm, "-e", "storm", *options, "-o", capture)
+        offered = kit.storm(guest, "1000 4")
+        kit.stop_recorder(ctx, agent)
+        kit.check_storm(ctx, kit.events_of(ctx, capture), guest.name, offered - before)
+        before = offered
+        guest.run(f"echo 0 > {kit.TREE}/events/storm/storm/enable")
+
+
+@case("select-who", usual=("6.12",), needs=kit.NEEDS, arm64=True)
+def select_who(ctx):
+    """The events of one task are those that the guest's tracefs has of it; and so are those of tasks of a name, on one CPU."""
+    guest = kit.up(ctx, patches_code=True)
+    guest.run("mkfifo /tmp/begin /tmp/end")
+    worker = guest.bg("echo -n busy > /proc/self/comm; echo $$ > /tmp/pid; read x < /tmp/begin; "
+                      "for i in 1 2 3 4 5 6 7 8; do sleep 0.02; done; echo > /tmp/done; read x < /tmp/end")
+    guest.run("until [ -s /tmp/pid ]; do sleep 0.1; done", timeout=60)
+    pid = int(guest.run("cat /tmp/pid"))
+    events = dict.fromkeys(("sched:sched_switch", "sched:sched_wakeup", "raw_syscalls:sys_exit"), "")
+    options = [word for event in events for word in ("-e", event)]
+    capture = ctx.dir / "x.braid"
+    agent = kit.start_recorder(ctx, "-r", guest.shm, "-B", "trace", *options, "-P", pid, "-o", capture)
+    guest.run(f"mkdir {INSTANCE} && echo {pid} > {INSTANCE}/set_event_pid")
+    trace_in_guest(guest, events)
+    guest.run(f"echo > /tmp/begin; until [ -e /tmp/done ]; do sleep 0.1; done; sleep 0.1; echo 0 > {INSTANCE}/tracing_on",
+              timeout=60)
+    kit.stop_recorder(ctx, agent)
+    lines = kit.events_of(ctx, capture)
+    ours = check_equal(ctx, guest, lines, events)
+    (account,) = re.findall(r"filter of 3 events: (\d+) offered = (\d+) filtered \+ (\d+) written \+ 0 lost$",
+                            agent.output(), re.MULTILINE)
+    offered, filtered, written = map(int, account)
+    ctx.equal((offered, written), (filtered + written, sum(map(len, ours.values()))), "offered and written")
+    agent = kit.start_recorder(ctx, "-r", guest.shm, "-B", "trace", "-e", "raw_syscalls:sys_exit", "--comm", "bus?",
+                               "--cpus", "1", "-o", capture)
+    guest.run(f"cd {INSTANCE} && echo > set_event_pid && echo 0 > events/enable && echo > trace && echo 1 > tracing_on")
+    trace_in_guest(guest, {"raw_syscalls:sys_exit": 'COMM ~ "bus?" && CPU == 1'})
+    guest.run("echo > /tmp/end", timeout=60)
+    ctx.equal(worker.wait(timeout=60), 0, "status of the worker")
+    guest.run(f"{WORK}; {WORK}; echo 0 > {INSTANCE}/tracing_on", timeout=60)
+    kit.stop_recorder(ctx, agent)
+    check_equal(ctx, guest, kit.events_of(ctx, capture), ["raw_syscalls:sys_exit"])
