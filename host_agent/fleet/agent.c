@@ -30,6 +30,8 @@
 #define ALIVE_NS	(500 * BRAID_FLEET_MS)
 #define LATE_NS		(30 * BRAID_SECOND_NS)	/* for what was found in time to be taken */
 #define SAY_NS		(60 * BRAID_SECOND_NS)	/* from one line to the next */
+#define LOOK_NS		BRAID_SECOND_NS
+#define AWAY_LOOKS	3u
 #define TICK_MS		50
 
 struct agent_request {
@@ -59,7 +61,10 @@ struct agent {
 	struct braid_text out;
 	char instance[20];	/* of this process: two hosts of one name differ in it */
 	u32 last_number;
-	u64 say_ns;		/* from when it may say something */
+	u64 say_ns;		/* from when it may say that something was denied */
+	u64 look_ns;		/* when the connection is looked at next */
+	bool connected;		/* as was said last */
+	u32 absent;		/* looks in a row that found none */
 	bool over;
 };
 
@@ -452,6 +457,30 @@ static void agent_listen(struct agent *a)
 
 /* Turns -------------------------------------------------------------------------------------- */
 
+/* A host that is not in the fleet is not seen by it: its journal says so. */
+static void agent_look(struct agent *a)
+{
+	char why[BRAID_FLEET_SUBJECT], line[2 * BRAID_FLEET_PATH + 64];
+	u64 now_ns = braid_monotonic_ns();
+	bool connected;
+
+	if (now_ns < a->look_ns)
+		return;
+	a->look_ns = now_ns + LOOK_NS;
+	connected = braid_fleet_is_connected(a->link, why);
+	a->absent = connected ? 0 : a->absent + 1;
+	if (connected && !a->connected)
+		snprintf(line, sizeof(line), "connected to the fleet's server %s as %s",
+			 a->o->conf->server, a->service.host);
+	else if (a->absent == AWAY_LOOKS)
+		snprintf(line, sizeof(line), "not connected to the fleet's server %s%s%s; it is tried again",
+			 a->o->conf->server, *why ? ": " : "", why);
+	else
+		return;
+	a->connected = connected;
+	a->o->say(line);
+}
+
 static void agent_turn(struct agent *a)
 {
 	struct pollfd fds[BRAID_FLEET_ASKS + 2];
@@ -479,6 +508,7 @@ static void agent_turn(struct agent *a)
 	for (k = 0; k < BRAID_FLEET_ASKS; k++)
 		if (a->requests[k].used)
 			agent_turn_request(a, &a->requests[k], fds[k].fd >= 0 && fds[k].revents);
+	agent_look(a);
 	if (braid_fleet_denied(a->link, denied) && braid_monotonic_ns() >= a->say_ns) {
 		snprintf(line, sizeof(line), "the fleet's server denies it: %s", denied);
 		a->o->say(line);

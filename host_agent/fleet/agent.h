@@ -18,7 +18,7 @@ struct braid_fleet_agent_options {
 	const struct braid_fleet_conf *conf;
 	int fd;			/* to the service: ask.h. Its end ends this process */
 	int (*confine)(void);	/* 0 or -errno with braid_fail() */
-	void (*say)(const char *line);	/* what the server refuses */
+	void (*say)(const char *line);	/* whether it is connected, what the server refuses */
 };
 
 /**

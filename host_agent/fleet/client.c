@@ -15,6 +15,7 @@
 
 #define TICK_MS		20
 #define QUIET_NS	(300 * BRAID_FLEET_MS)	/* without a further host, all have answered */
+#define FEW_HOSTS	300u		/* each may send several messages until they are taken */
 #define SEPARATORS	", \t"
 
 /* Hosts -------------------------------------------------------------------------------------- */
@@ -33,8 +34,11 @@ static int client_add(struct braid_fleet_client *c, const char *name)
 {
 	struct braid_fleet_host host = { 0 };
 
-	if (client_host(c, name) || c->nr == BRAID_FLEET_MOST_HOSTS)
+	if (client_host(c, name))
 		return 0;
+	if (c->nr == BRAID_FLEET_MOST_HOSTS)
+		return braid_fail(-E2BIG, "more than %u hosts; ask some of them by --hosts",
+				  BRAID_FLEET_MOST_HOSTS);
 	snprintf(host.name, sizeof(host.name), "%s", name);
 	return braid_array_push(c->hosts, c->nr, c->capacity, host) ? braid_out_of_memory() : 0;
 }
@@ -218,6 +222,7 @@ int braid_fleet_client_ask(struct braid_fleet_client *c, struct braid_fleet_host
 	}
 	braid_fleet_message_begin(&c->out);
 	braid_fleet_message_put(&c->out, "id", host->id);
+	braid_fleet_message_put(&c->out, "window", c->nr <= FEW_HOSTS ? "4" : "1");
 	for (; fields->key; fields++)
 		braid_fleet_message_put(&c->out, fields->key, fields->value);
 	braid_fleet_message_end(&c->out);

@@ -15,7 +15,7 @@
 
 #include "host_agent/fleet/link.h"
 
-#define BRAID_FLEET_MOST_HOSTS	10000u
+#define BRAID_FLEET_MOST_HOSTS	1500u	/* a message of each is in the link's queue */
 #define BRAID_FLEET_ID		36u
 
 struct braid_fleet_host {

@@ -350,6 +350,18 @@ struct braid_fleet_packet *braid_fleet_take(struct braid_fleet_link *link)
 	return p;
 }
 
+bool braid_fleet_is_connected(struct braid_fleet_link *link, char why[BRAID_FLEET_SUBJECT])
+{
+	const char *text = NULL;
+
+	if (natsConnection_Status(link->nc) == NATS_CONN_STATUS_CONNECTED)
+		return true;
+	natsConnection_GetLastError(link->nc, &text);
+	snprintf(why, BRAID_FLEET_SUBJECT, "%s", text ?: "");
+	braid_text_clean(why);
+	return false;
+}
+
 bool braid_fleet_denied(struct braid_fleet_link *link, char line[BRAID_FLEET_SUBJECT])
 {
 	bool any;

@@ -77,6 +77,9 @@ int braid_fleet_fd(const struct braid_fleet_link *link);
 /** braid_fleet_take - the next message, to be freed; NULL: none. It does not wait */
 struct braid_fleet_packet *braid_fleet_take(struct braid_fleet_link *link);
 
+/** braid_fleet_is_connected - now; else @why is what the library says, perhaps nothing */
+bool braid_fleet_is_connected(struct braid_fleet_link *link, char why[BRAID_FLEET_SUBJECT]);
+
 /** braid_fleet_denied - take what the server has refused since then. Return: false: nothing */
 bool braid_fleet_denied(struct braid_fleet_link *link, char line[BRAID_FLEET_SUBJECT]);
 

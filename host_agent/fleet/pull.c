@@ -190,7 +190,7 @@ static int pull_some(struct braid_fleet_pull *p, struct braid_fleet_file *f, int
 	struct braid_fleet_host *host = &p->client->hosts[f->host];
 	char from[24];
 	const struct braid_fleet_field fields[] = {
-		{ "from", from }, { "seconds", "600" }, { "window", "8" }, { 0 },
+		{ "from", from }, { "seconds", "600" }, { 0 },
 	};
 	struct braid_fleet_event e;
 	size_t checked = 0;

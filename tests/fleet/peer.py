@@ -84,6 +84,21 @@ class Peer:
         self.thread.join()
 
 
+class Crowd(Peer):
+    """Many hosts on one connection."""
+
+    def __init__(self, server, names, answers):
+        self.names = set(names)
+        super().__init__(server, "*", answers)
+
+    def answer(self, subject, reply, data):
+        if subject.startswith("$SRV"):
+            answers = [json.dumps({"name": "tracebraid", "id": name}).encode() for name in self.names]
+            self.connection.sendall(b"".join(f"PUB {reply} {len(one)}\r\n".encode() + one + b"\r\n" for one in answers))
+        elif subject.split(".")[2] in self.names:
+            super().answer(subject, reply, data)
+
+
 def message(kind, number, seq, body=b"", instance="1", **more):
     """A payload as a host sends it."""
     fields = {"kind": kind, "host": "x", "instance": instance, "id": number, "seq": seq, **more}

@@ -13,7 +13,7 @@ import time
 
 import kit
 from kit import must, wait_for
-from peer import Peer, message
+from peer import Crowd, Peer, message
 
 NAMES = ["rack1-a", "rack1-b", "rack2-c"]
 VALUES = "WITH t(k, x) AS (VALUES (1, 1), (1, 2), (2, NULL), (2, 5), (2, 0.5)) "
@@ -100,7 +100,7 @@ def case_limits(fleet):
     status, out, errors = fleet.ask("sql", ENDLESS + "SELECT count(*) FROM n", "--seconds=1", "--hosts=rack1-a")
     must(status == 3 and "rack1-a: not finished after 1 s" in errors, (status, errors))
     status, out, errors = fleet.ask("sql", ENDLESS.replace("RECURSIVE", "RECURSIVE m AS MATERIALIZED "
-                                    "(SELECT i, randomblob(1000000) AS b FROM n LIMIT 400),")
+                                    "(SELECT i, randomblob(1000000) AS b FROM n LIMIT 200),")
                                     + "SELECT count(*) FROM m AS one, m AS two", "--hosts=rack1-a")
     must(status == 3 and "rack1-a: out of memory" in errors, (status, out, errors))
     rows = fleet.rows("sql", ENDLESS + "SELECT i FROM n LIMIT 5")
@@ -184,7 +184,7 @@ def answered_by(fleet, answers, *words, user="reader"):
     """What a request prints if a host answers so."""
     peer = Peer(fleet.server, "peer", answers)
     try:
-        return fleet.ask(*words, "--hosts=peer", "--timeout=1", user=user)
+        return fleet.ask(*words, "--hosts=peer", "--timeout=5", user=user)
     finally:
         peer.close()
 
@@ -200,7 +200,7 @@ def case_hostile(fleet):
             "two hosts have this name": lambda n: [message("rows", n, 0, rows), message("rows", n, 1, b"3,4\n", "2")],
             "a row is not valid": lambda n: [message("rows", n, 0, b"'x','y'\n1\n"), message("end", n, 1)],
             "it has sent names of columns that are not valid": lambda n: [message("rows", n, 0, b"1,NULL\n")],
-            "no answer for 1 s": lambda n: [message("alive", n, 0)],
+            "no answer for 5 s": lambda n: [message("alive", n, 0)],
             "that is it": lambda n: [message("rows", n, 0, rows), message("end", n, 1, error="that is it")]}.items():
         status, out, errors = answered_by(fleet, lambda _, n, __, p=payloads: p(n), *statement)
         must(status in (1, 3) and f"peer: {why}" in errors, (why, status, out, errors))
@@ -272,6 +272,32 @@ def case_hostile_requests(fleet):
     must(fleet.rows("sql", "SELECT count(*) AS n FROM events", "--hosts=rack1-a")[0]["n"] > 0, "it has ended")
 
 
+def case_crowd(fleet):
+    """A thousand hosts, of which one says nothing."""
+    names = [f"crowd{k:04}" for k in range(1000)]
+
+    def answers(word, number, _):
+        if word == "status":
+            return [message("status", number, 0, version="1.0.0", state="recording", guests=3)]
+        return [message("rows", number, 0, b"'sum(x)'\n7\n"), message("end", number, 1)]
+
+    crowd = Crowd(fleet.server, names[:-1], answers)
+    try:
+        took = []
+        for words in ["list", "--json"], ["sql", "SELECT sum(x) AS s FROM t", "--json"]:
+            began = time.monotonic()
+            status, out, errors = fleet.ask(*words, "--hosts=crowd*")
+            took.append(time.monotonic() - began)
+            must(status == 0, (status, errors))
+        must(json.loads(out) == {"s": 6993}, out)
+        print(f"     999 hosts: list in {took[0]:.2f} s, sql in {took[1]:.2f} s", flush=True)
+        rows = fleet.rows("list", f"--hosts=crowd*,{names[-1]}", "--timeout=5", status=3)
+        must([row["host"] for row in rows] == names and rows[0]["guests"] == 3, len(rows))
+        must([row["error"] for row in rows if "error" in row] == ["no answer for 5 s"], rows[-1])
+    finally:
+        crowd.close()
+
+
 def case_same_name(fleet):
     """Two hosts of one name: neither is taken for the other."""
     (fleet.folder / "twin").mkdir()
@@ -311,6 +337,8 @@ def case_server_killed(fleet):
     fleet.server.kill()
     status, _, errors = fleet.ask("list")
     must(status == 1 and "cannot connect" in errors, errors)
+    log = fleet.hosts["rack1-a"].folder / "log"
+    wait_for("a line that says it", lambda: "not connected to the fleet's server" in log.read_text())
     fleet.server.start()
     counts = {}
     for line in asks.stdout:
@@ -322,6 +350,7 @@ def case_server_killed(fleet):
     for name in NAMES:
         must(f"{name}: " in errors, (name, counts, errors))
     fleet.wait_recording()
+    must(log.read_text().rstrip().rpartition("tracebraid: ")[2].startswith("connected to the fleet"), log.read_text())
     case_list(fleet)
 
 
