@@ -10,6 +10,7 @@
 #include "host_agent/export/export.h"
 #include "host_agent/library/options.h"
 #include "host_agent/util/error.h"
+#include "tracebraid/tracebraid.h"
 
 struct sql {
 	bool json, csv, literals;
@@ -20,6 +21,22 @@ struct sql {
 
 #define SQL	struct sql
 
+/* As the library takes it; checked before captures are opened. */
+static int sql_take_since(const struct braid_option *o, void *to, const char *value)
+{
+	char word[128];
+	const char *const words[] = { word, NULL };
+	int err;
+
+	(void)o;
+	snprintf(word, sizeof(word), "since=%s", value);
+	err = tracebraid_export_check("text", "-", words);
+	if (err)	/* the option precedes the reason */
+		return braid_fail(err, "%s", (strstr(braid_failure(), ": ") ?: ": ") + 2);
+	*(const char **)to = value;
+	return 0;
+}
+
 static const struct braid_option options[] = {
 	{ 'j', "json", NULL, BRAID_FLAG(SQL, json), "one JSON object per row and line" },
 	{ 0, "csv", NULL, BRAID_FLAG(SQL, csv),
@@ -27,7 +44,7 @@ static const struct braid_option options[] = {
 	{ 0, "quote", NULL, BRAID_FLAG(SQL, literals),
 	  "values as literals of SQL, separated by commas, exact in type and value; the first line "
 	  "names the columns" },
-	{ 0, "since", "TIME", BRAID_STRING(SQL, since),
+	{ 0, "since", "TIME", BRAID_TAKE(sql_take_since, const char *, SQL, since),
 	  "events, losses and notes from TIME on, as of `tracebraid report`; tables of states cannot be "
 	  "limited by it" },
 	{ 'o', "output", "OUT", BRAID_STRING(SQL, out),

@@ -31,6 +31,7 @@
 #define LATE_NS		(30 * BRAID_SECOND_NS)	/* for what was found in time to be taken */
 #define SAY_NS		(60 * BRAID_SECOND_NS)	/* from one line to the next */
 #define LOOK_NS		BRAID_SECOND_NS
+#define MOST_PACKETS	256u		/* that are taken before other work is done */
 #define AWAY_LOOKS	3u
 #define TICK_MS		50
 
@@ -87,6 +88,16 @@ int braid_fleet_host_name(const struct braid_fleet_conf *conf, char name[BRAID_F
 			*c = '_';
 	return braid_fleet_name_is_valid(name) ? 0 :
 	       braid_fail(-EINVAL, "the hostname '%s' cannot be used; set 'name' in [fleet]", name);
+}
+
+/* The service writes it to its journal: this process has no socket for that. */
+static void agent_say(const struct agent *a, const char *line)
+{
+	static struct braid_fleet_ask ask;
+
+	ask = (struct braid_fleet_ask){ .kind = BRAID_FLEET_SAY };
+	snprintf(ask.text, sizeof(ask.text), "%s", line);
+	send(a->o->fd, &ask, sizeof(ask), MSG_NOSIGNAL);
 }
 
 /* Answers ------------------------------------------------------------------------------------ */
@@ -181,23 +192,30 @@ static bool agent_send_batch(struct agent *a, struct agent_request *r, size_t by
 	return true;
 }
 
+/* Bytes of whole rows, as many as a batch has, or one that is longer. @last: the end is a row's. */
+static size_t agent_rows(const struct agent_request *r, bool last)
+{
+	size_t n = r->pending.bytes;
+	const char *end = memrchr(r->pending.data, '\n', n < BATCH ? n : BATCH);
+
+	if (!end)
+		end = memchr(r->pending.data, '\n', n);
+	return end ? (size_t)(end - r->pending.data) + 1 : last ? n : 0;
+}
+
 /* How many bytes are to be sent now: whole rows; of a file, whole chunks. */
 static size_t agent_ready(const struct agent_request *r)
 {
 	bool file = r->endpoint == BRAID_FLEET_OF_PULL, last = r->fd < 0;
-	size_t most = file ? CHUNK : BATCH, n = r->pending.bytes;
-	const char *end;
+	size_t n = r->pending.bytes;
 
 	if (!n || !r->window)
 		return 0;
 	if (file)
 		return n >= CHUNK ? CHUNK : last ? n : 0;
-	if (n < most && !last && braid_monotonic_ns() - r->began_ns < SOON_NS)
+	if (n < BATCH && !last && braid_monotonic_ns() - r->began_ns < SOON_NS)
 		return 0;
-	end = memrchr(r->pending.data, '\n', n < most ? n : most);
-	if (!end)	/* a long row */
-		end = memchr(r->pending.data, '\n', n);
-	return end ? (size_t)(end - r->pending.data) + 1 : last ? n : 0;
+	return agent_rows(r, last);
 }
 
 /* Of rows beyond the limit none is sent. Return: whether there are any. */
@@ -237,9 +255,8 @@ static bool agent_read(struct agent *a, struct agent_request *r)
 	if (r->endpoint == BRAID_FLEET_OF_PULL)
 		return true;
 	if (agent_limit(r, before)) {
-		while (r->pending.bytes && agent_send_batch(a, r, r->pending.bytes < BATCH ?
-							    r->pending.bytes : BATCH))
-			r->window++;	/* the last ones: at most two batches */
+		while (r->pending.bytes && agent_send_batch(a, r, agent_rows(r, true)))
+			r->window++;	/* the last ones are few */
 		snprintf(line, sizeof(line), "more than %llu rows", (unsigned long long)r->most_rows);
 		if (r->used)
 			agent_end(a, r, line);
@@ -478,13 +495,14 @@ static void agent_look(struct agent *a)
 	else
 		return;
 	a->connected = connected;
-	a->o->say(line);
+	agent_say(a, line);
 }
 
 static void agent_turn(struct agent *a)
 {
 	struct pollfd fds[BRAID_FLEET_ASKS + 2];
 	struct braid_fleet_packet *p;
+	u32 n;
 	char denied[BRAID_FLEET_SUBJECT], line[BRAID_FLEET_SUBJECT + 64];
 	size_t k;
 
@@ -501,7 +519,7 @@ static void agent_turn(struct agent *a)
 	poll(fds, k, TICK_MS);
 	if (fds[BRAID_FLEET_ASKS].revents)
 		agent_listen(a);
-	while (!a->over && (p = braid_fleet_take(a->link))) {
+	for (n = 0; n < MOST_PACKETS && !a->over && (p = braid_fleet_take(a->link)); n++) {
 		agent_take_packet(a, p);
 		free(p);
 	}
@@ -511,7 +529,7 @@ static void agent_turn(struct agent *a)
 	agent_look(a);
 	if (braid_fleet_denied(a->link, denied) && braid_monotonic_ns() >= a->say_ns) {
 		snprintf(line, sizeof(line), "the fleet's server denies it: %s", denied);
-		a->o->say(line);
+		agent_say(a, line);
 		a->say_ns = braid_monotonic_ns() + SAY_NS;
 	}
 }
@@ -548,6 +566,8 @@ int braid_fleet_agent_run(const struct braid_fleet_agent_options *o)
 	for (k = 0; k < BRAID_FLEET_ASKS; k++)
 		if (a.requests[k].used)
 			agent_cancel(&a, &a.requests[k]);
+	if (err)
+		agent_say(&a, braid_failure());
 	braid_text_free(&a.out);
 	braid_fleet_close(a.link);
 	return err;

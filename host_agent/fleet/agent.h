@@ -3,9 +3,9 @@
  * The process that announces this host to the fleet, and answers requests.
  *
  * Invariants:
- * - It opens no file of this host but what names are resolved by, reads nothing that a guest has
- *   written, starts no process: a question is passed to the service, and what its process writes
- *   is passed on.
+ * - It opens no file of this host but what names are resolved by, starts no process, and does not
+ *   interpret what a guest has written: a question is passed to the service, and what its process
+ *   writes is passed on.
  * - Each request is bounded in time, rows and batches under way; so is their number.
  * - A batch is sent once. One that was lost is missed by its number, and never replaced.
  */
@@ -18,7 +18,6 @@ struct braid_fleet_agent_options {
 	const struct braid_fleet_conf *conf;
 	int fd;			/* to the service: ask.h. Its end ends this process */
 	int (*confine)(void);	/* 0 or -errno with braid_fail() */
-	void (*say)(const char *line);	/* whether it is connected, what the server refuses */
 };
 
 /**

@@ -22,6 +22,7 @@ enum braid_fleet_kind {
 	BRAID_FLEET_FILES,	/* of all snapshots */
 	BRAID_FLEET_READ,	/* ->text: SNAPSHOT/FILE */
 	BRAID_FLEET_CANCEL,
+	BRAID_FLEET_SAY,	/* ->text: a line for the journal */
 };
 
 struct braid_fleet_ask {

@@ -73,6 +73,9 @@ static int rows_take_names(struct braid_fleet_rows *r, struct rows_message *m)
 	nr = rows_parse(r, line, bytes);
 	if (nr < 0)
 		return nr;
+	if (r->o.nr_columns)	/* their names are ours */
+		return nr == r->o.nr_columns ? 0 :
+		       braid_fail(-EBADMSG, "it has sent other columns than were asked for");
 	for (k = 0; k < nr; k++)
 		if (r->values[k].kind != BRAID_LITERAL_TEXT)
 			return braid_fail(-EBADMSG, "it has sent names of columns that are not valid");
@@ -151,6 +154,8 @@ static int rows_step(struct braid_fleet_rows *r)
 				r->rowid++;
 				return 1;
 			}
+			if (r->o.whole)	/* some of its rows may be in a sum already */
+				return braid_fail(-EBADMSG, "%s: a row is not valid", r->now->host->name);
 			braid_fleet_client_fail(r->client, r->now->host, "a row is not valid");
 			r->now->at = r->now->end;
 		}
@@ -333,9 +338,8 @@ int braid_fleet_rows_open(struct braid_fleet_rows **out, struct braid_fleet_clie
 	r->client = c;
 	r->values = calloc(BRAID_FLEET_COLUMNS, sizeof(*r->values));
 	err = r->values ? rows_wait(r) : braid_out_of_memory();
-	if (err >= 0)
-		err = o->nr_columns && r->nr && r->nr != o->nr_columns ?
-		      braid_fail(-EPROTO, "the hosts have sent other columns than were asked for") : 0;
+	if (err > 0)
+		err = 0;
 	if (!err && o->nr_columns)
 		r->nr = o->nr_columns;
 	if (!err && !r->nr)

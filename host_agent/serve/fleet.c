@@ -254,11 +254,13 @@ static void fleet_take(struct braid_serve_fleet *f, struct braid_fleet_ask *ask,
 			fleet_forget(f, q);
 		return;
 	}
-	if (ask->kind != BRAID_FLEET_SNAPSHOT)
+	if (ask->kind != BRAID_FLEET_SNAPSHOT && ask->kind != BRAID_FLEET_SAY)
 		return fleet_ask(f, ask, out);
 	ask->text[sizeof(ask->text) - 1] = 0;
 	braid_text_clean(ask->text);
 	snprintf(why, sizeof(why), "%.*s", (int)sizeof(why) - 1, ask->text);
+	if (ask->kind == BRAID_FLEET_SAY)
+		return braid_journal_say(LOG_NOTICE, why, NULL);
 	if (f->snapshot(f->arg, ask->number, why, out))
 		braid_serve_fleet_ended(f, ask->number, braid_failure());
 }
@@ -332,16 +334,11 @@ void braid_serve_fleet_alarm(struct braid_serve_fleet *f, const char *guest, con
 
 /* Life --------------------------------------------------------------------------------------- */
 
-static void fleet_say(const char *line)
-{
-	braid_journal_say(LOG_WARNING, line, NULL);
-}
-
 /* Never returns. */
 static void fleet_become(struct braid_serve_fleet *f, int fd)
 {
 	const struct braid_fleet_agent_options options = {
-		.conf = &f->conf->fleet, .fd = fd, .confine = f->confine, .say = fleet_say,
+		.conf = &f->conf->fleet, .fd = fd, .confine = f->confine,
 	};
 	sigset_t none;
 
@@ -349,12 +346,11 @@ static void fleet_become(struct braid_serve_fleet *f, int fd)
 	setpgid(0, 0);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
-	close(f->fd);
-	if (braid_fleet_agent_run(&options)) {
-		braid_journal_say(LOG_ERR, braid_failure(), NULL);
-		_exit(EXIT_FAILURE);
-	}
-	_exit(EXIT_SUCCESS);
+	/* Neither the analyst nor who scrapes metrics is to hear from it. */
+	if (fd > STDERR_FILENO + 1)
+		close_range(STDERR_FILENO + 1, fd - 1, 0);
+	close_range(fd + 1, ~0u, 0);
+	_exit(braid_fleet_agent_run(&options) ? EXIT_FAILURE : EXIT_SUCCESS);
 }
 
 int braid_serve_fleet_start(struct braid_serve_fleet *f)

@@ -97,6 +97,8 @@ def case_limits(fleet):
     """A statement has limits of rows and time; what asks no longer ends it."""
     status, out, errors = fleet.ask("sql", ENDLESS + "SELECT i FROM n", "--rows=1000", "--json")
     must(status == 3 and len(out.splitlines()) == 3000 and errors.count("more than 1000 rows") == 3, (status, errors))
+    status, out, errors = fleet.ask("sql", ENDLESS + "SELECT i, hex(zeroblob(300 + i % 7)) AS x FROM n", "--rows=5000", "--json")
+    must(status == 3 and len(out.splitlines()) == 15000 and "not valid" not in errors, (status, errors))
     status, out, errors = fleet.ask("sql", ENDLESS + "SELECT count(*) FROM n", "--seconds=1", "--hosts=rack1-a")
     must(status == 3 and "rack1-a: not finished after 1 s" in errors, (status, errors))
     status, out, errors = fleet.ask("sql", ENDLESS.replace("RECURSIVE", "RECURSIVE m AS MATERIALIZED "
@@ -211,6 +213,9 @@ def case_hostile(fleet):
     status, out, _ = answered_by(fleet, lambda word, n, body: [message("rows", n, 0, b"'a'\n5\n"),
                                                                message("end", n, 1, error="no")], "sql", "SELECT sum(x) FROM t")
     must(status == 3 and out.split() == ["sum(x)", "-"], (status, out))
+    status, out, errors = answered_by(fleet, lambda word, n, body: [message("rows", n, 0, b"'a','b'\n5,6\n"), message("end", n, 1)],
+                                      "sql", "SELECT sum(x) FROM t")
+    must(status == 3 and "peer: it has sent other columns" in errors, (status, out, errors))
 
 
 def case_hostile_files(fleet):
