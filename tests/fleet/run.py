@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Three services and a real nats-server: what they answer, who may ask, and what is said when one of them fails."""
 
+import datetime
 import json
 import pathlib
 import re
@@ -164,6 +165,11 @@ def case_pull_resumed(fleet):
     fleet.wait_recording()
 
 
+def taken_at(path):
+    """When a snapshot was begun, in ms, by the name of its folder."""
+    return datetime.datetime.strptime(path.parent.name[:19], "%Y%m%dT%H%M%S.%f").timestamp() * 1000
+
+
 def case_joined(fleet):
     """A threshold of one host has the others take a snapshot."""
     first, other = fleet.hosts["rack1-a"], fleet.hosts["rack2-c"]
@@ -178,6 +184,8 @@ def case_joined(fleet):
     try:
         found = wait_for("a snapshot there", lambda: list((other.folder / "snapshots").glob("*-joined/why.txt")))
         must(found[0].read_text().startswith("rack1-a: guest-rack1-a"), found[0].read_text())
+        own = wait_for("its own", lambda: list((first.folder / "snapshots").glob("*-silent/why.txt")))
+        print(f"     joined {taken_at(found[0]) - taken_at(own[0]):.0f} ms later", flush=True)
     finally:
         first.guest.send_signal(signal.SIGCONT)
 
