@@ -392,7 +392,7 @@ static void service_reload(struct service *s)
 		snprintf(line, sizeof(line), "%s; the former configuration stays in force", braid_failure());
 		braid_journal_say(LOG_ERR, line, NULL);
 	} else {
-		braid_journal_say(LOG_INFO, "the configuration was read again; settings of [record] and [metrics] apply after a restart",
+		braid_journal_say(LOG_INFO, "the configuration was read again; settings of [record], [metrics] and [fleet] apply after a restart",
 				  NULL);
 	}
 	service_notify_reload(s, false);

@@ -4,9 +4,12 @@
 
 import datetime
 import json
+import os
 import pathlib
 import re
+import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -309,6 +312,43 @@ def case_crowd(fleet):
         must([row["error"] for row in rows if "error" in row] == ["no answer for 5 s"], rows[-1])
     finally:
         crowd.close()
+
+
+def free_port():
+    """A port that nothing uses now."""
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
+
+
+def case_document(fleet):
+    """docs/fleet.md's way from one host to a fleet, word by word but for the port, with an /etc of its own."""
+    section = (kit.TREE / "docs/fleet.md").read_text().partition("## From one host to a fleet")[2].partition("\n## ")[0]
+    lines = [line[4:].replace("4222", str(free_port())) for line in section.splitlines() if line.startswith("    ")]
+    port = next(line for line in lines if line.startswith("server = ")).rpartition(":")[2]
+    server = next(line for line in lines if line.startswith("nats-server")).replace("&", f"--port {port} >server.log 2>&1 &")
+    commands = [line for line in lines if line.startswith("tracebraid ")]
+    must(len(commands) == 4, lines)
+    folder = fleet.folder / "document"
+    folder.mkdir()
+    host = kit.Host(folder, "one", fleet.server)
+    conf = host.conf.read_text().partition("[fleet]")[0]
+    conf += "\n".join(line for line in lines if line.startswith(("[fleet]", "server = "))) + "\n"
+    shutil.copytree("/etc", folder / "etc", symlinks=True, ignore_dangling_symlinks=True)
+    (folder / "etc/tracebraid.conf").write_text(conf)
+    script = ["set -eu", "mount --bind etc /etc", server, "server=$!", "tracebraid serve 2>serve.log &",
+              "service=$!", "trap 'kill $service; wait $service; kill $server' EXIT",
+              "until tracebraid fleet list 2>/dev/null | grep -q ' recording .* 1 '; do sleep 0.1; done", *commands,
+              "ls incident/*/*/*.braid"]
+    environment = {**os.environ, "PATH": f"{kit.AGENT.parent}:{os.environ['PATH']}", "RUNTIME_DIRECTORY": str(host.folder / "run")}
+    try:
+        done = subprocess.run(["unshare", "--mount", "sh", "-c", "\n".join(script)], cwd=folder, env=environment,
+                              capture_output=True, text=True, timeout=kit.LIMIT_S, check=False)
+        must(done.returncode == 0, (done.stdout, done.stderr, (folder / "serve.log").read_text()))
+        for found in " recording ", "count(*)", "victim", "-fleet-asked", ".braid":
+            must(found in done.stdout, (found, done.stdout, done.stderr))
+    finally:
+        host.stop()
 
 
 def case_same_name(fleet):
