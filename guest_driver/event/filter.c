@@ -143,6 +143,7 @@ void braid_filter_free_scratch(void)
 {
 	int cpu;
 
+	braid_synchronize_writers();	/* also of an event that is being removed */
 	for_each_possible_cpu(cpu) {
 		kvfree(per_cpu(asides, cpu));
 		per_cpu(asides, cpu) = NULL;

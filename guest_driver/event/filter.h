@@ -51,7 +51,7 @@ void braid_filter_follow(struct braid_event *ev, u32 flags);
 /** braid_filter_free - free the filter of an event that is off, whose writers have left */
 void braid_filter_free(struct braid_event *ev);
 
-/** braid_filter_free_scratch - free the private memory; no event has a filter */
+/** braid_filter_free_scratch - free the private memory; no filter is in effect. May sleep */
 void braid_filter_free_scratch(void);
 
 #endif /* BRAID_EVENT_FILTER_H */

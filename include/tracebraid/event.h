@@ -329,8 +329,8 @@ int braid_unregister_event(struct braid_buffer *buffer, u16 event_id);
  * @payload: copied
  *
  * Context: any, NMI included.
- * Return: 0; -EAGAIN (the event or its buffer is off), -ENOENT (no such event), -EMSGSIZE (too
- * long, not counted), -ENOSPC (dropped and counted).
+ * Return: 0; -EAGAIN (the event or its buffer is off, or it was filtered), -ENOENT (no such event),
+ * -EMSGSIZE (too long, not counted), -ENOSPC (dropped and counted).
  */
 int braid_record_event(struct braid_buffer *buffer, u16 event_id, u32 length,
 		       const void *payload);
