@@ -17,6 +17,7 @@
 
 #define TURN_MS		50	/* of sleep between two looks at the file */
 #define ALIVE_NS	500000000ULL
+#define NR_PROCESSES	4u	/* of ours, in the metrics */
 #define AT_ONCE		64u	/* turns of one file, before requests are answered */
 
 struct analyst {
@@ -27,7 +28,7 @@ struct analyst {
 	u64 skipped;		/* files that were removed before they were read */
 	u64 fired;		/* times that a rule began to hold */
 	u64 snapshots;		/* as the service says */
-	pid_t recorder;		/* likewise; 0: none */
+	pid_t recorder, fleet;	/* likewise; 0: none */
 	pid_t service;
 	u64 alive_ns;		/* when it was last said */
 	bool over;
@@ -155,6 +156,7 @@ static void analyst_listen(struct analyst *a)
 	a->over = n <= 0;
 	if (n == sizeof(from.news) && from.news.magic == BRAID_ANALYST_NEWS) {
 		a->recorder = from.news.recorder;
+		a->fleet = from.news.fleet;
 		a->snapshots = from.news.snapshots;
 	} else if (n > 0) {
 		from.text[n] = 0;
@@ -189,17 +191,17 @@ static bool analyst_usage(pid_t pid, u64 *cpu_ns, u64 *bytes)
 
 static void analyst_write_processes(const struct analyst *a, struct braid_exposition *e)
 {
-	static const char *const names[] = { "analyst", "recorder", "service" };
-	const pid_t pids[] = { getpid(), a->recorder, a->service };
-	u64 cpu_ns[3], bytes[3];
-	bool there[3];
+	static const char *const names[] = { "analyst", "fleet", "recorder", "service" };
+	const pid_t pids[] = { getpid(), a->fleet, a->recorder, a->service };
+	u64 cpu_ns[NR_PROCESSES], bytes[NR_PROCESSES];
+	bool there[NR_PROCESSES];
 	size_t k;
 
-	for (k = 0; k < 3; k++)
+	for (k = 0; k < NR_PROCESSES; k++)
 		there[k] = analyst_usage(pids[k], &cpu_ns[k], &bytes[k]);
 	braid_exposition_family(e, "tracebraid_process_cpu_seconds", BRAID_COUNTER,
 				"CPU time of a process of tracebraid.");
-	for (k = 0; k < 3; k++) {
+	for (k = 0; k < NR_PROCESSES; k++) {
 		if (!there[k])
 			continue;
 		braid_exposition_sample(e);
@@ -208,7 +210,7 @@ static void analyst_write_processes(const struct analyst *a, struct braid_exposi
 	}
 	braid_exposition_family(e, "tracebraid_process_resident_bytes", BRAID_GAUGE,
 				"Memory of a process of tracebraid.");
-	for (k = 0; k < 3; k++) {
+	for (k = 0; k < NR_PROCESSES; k++) {
 		if (!there[k])
 			continue;
 		braid_exposition_sample(e);

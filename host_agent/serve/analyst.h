@@ -35,6 +35,7 @@ struct braid_analyst_news {
 	u64 magic;			/* BRAID_ANALYST_NEWS: it is no text */
 	u64 snapshots;
 	pid_t recorder;			/* 0: none */
+	pid_t fleet;			/* likewise: what speaks to the fleet's server */
 };
 
 #define BRAID_ANALYST_NEWS	0xff7377656e2d62ffULL

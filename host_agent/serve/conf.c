@@ -43,6 +43,20 @@ static int conf_take_path(void *to, const char *value)
 	return conf_take_text(to, value);
 }
 
+static int conf_take_name(void *to, const char *value)
+{
+	if (!braid_fleet_name_is_valid(value))
+		return braid_fail(-EINVAL, "'%s': expected a name of letters, digits, '-' and '_'", value);
+	return conf_take_text(to, value);
+}
+
+static int conf_take_server(void *to, const char *value)
+{
+	if (strncmp(value, "nats://", 7) && strncmp(value, "tls://", 6))
+		return braid_fail(-EINVAL, "'%s': expected nats://HOST:PORT or tls://HOST:PORT", value);
+	return conf_take_text(to, value);
+}
+
 static int conf_take_size(void *to, const char *value)
 {
 	if (!strcmp(value, "0")) {
@@ -107,8 +121,8 @@ static const struct conf_key {
 	{ "snapshots", "max-size", conf_take_size, offsetof(struct braid_conf, max_bytes) },
 	{ "snapshots", "max-age", conf_take_time, offsetof(struct braid_conf, max_age_ns) },
 	{ "snapshots", "apart", conf_take_time, offsetof(struct braid_conf, apart_ns) },
-	{ "fleet", "server", conf_take_text, offsetof(struct braid_conf, fleet.server) },
-	{ "fleet", "name", conf_take_text, offsetof(struct braid_conf, fleet.name) },
+	{ "fleet", "server", conf_take_server, offsetof(struct braid_conf, fleet.server) },
+	{ "fleet", "name", conf_take_name, offsetof(struct braid_conf, fleet.name) },
 	{ "fleet", "credentials", conf_take_path, offsetof(struct braid_conf, fleet.credentials) },
 	{ "fleet", "ca", conf_take_path, offsetof(struct braid_conf, fleet.ca) },
 	{ "fleet", "inbox", conf_take_text, offsetof(struct braid_conf, fleet.inbox) },

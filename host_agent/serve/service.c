@@ -489,7 +489,7 @@ static void service_tell(struct service *s)
 {
 	const struct braid_analyst_news news = {
 		.magic = BRAID_ANALYST_NEWS, .snapshots = s->snapshots,
-		.recorder = s->recorder.pid,
+		.recorder = s->recorder.pid, .fleet = s->fleet.pid,
 	};
 	u64 now_ns = braid_monotonic_ns();
 
