@@ -196,10 +196,15 @@ class Fleet:
     def __init__(self, folder, names, more=""):
         self.folder = folder
         self.server = Server(folder)
-        self.server.start()
-        self.hosts = {name: Host(folder, name, self.server, more) for name in names}
-        for host in self.hosts.values():
-            host.start()
+        self.hosts = {}
+        try:
+            self.server.start()
+            for name in names:
+                self.hosts[name] = Host(folder, name, self.server, more)
+                self.hosts[name].start()
+        except BaseException:
+            self.stop()
+            raise
 
     def command(self, words, user, ca="ca.pem"):
         """The words of `tracebraid fleet` as one of the server's users."""
@@ -237,6 +242,6 @@ class Fleet:
         """Ends all."""
         for host in self.hosts.values():
             host.stop()
-        if self.server.process.poll() is None:
+        if self.server.process and self.server.process.poll() is None:
             self.server.process.terminate()
             self.server.process.wait()
