@@ -52,9 +52,9 @@ static void a_captures_name_for_another_form(void)
 static void events_and_filters(void)
 {
 	synth_standard(capture);
-	REFUSED("use 'tracebraid report -F' for conditions", braid_cmd_record, "record", "-e",
+	REFUSED("'record -f' and 'report -F' take conditions", braid_cmd_record, "record", "-e",
 		"sched_switch: prev_state == 0");
-	REFUSED("use 'tracebraid report -F' for conditions", braid_cmd_report, "report", "-e",
+	REFUSED("'record -f' and 'report -F' take conditions", braid_cmd_report, "report", "-e",
 		"sched:sched_switch: prev_state==0", capture);
 	REFUSED("'test/tick: count > 3'", braid_cmd_report, "report", "-F", "test:tick: count > 3",
 		capture);
