@@ -20,6 +20,7 @@ const char *braid_clock_kind_name(enum braid_clock_kind kind)
 		[BRAID_CLOCK_WINDOWS] = "windows",
 		[BRAID_CLOCK_READS] = "reads",
 		[BRAID_CLOCK_TRACE_CMD] = "trace-cmd",
+		[BRAID_CLOCK_PEER] = "peer",
 	};
 
 	return kind < BRAID_CLOCK_KINDS ? names[kind] : "unknown";

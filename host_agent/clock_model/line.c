@@ -11,31 +11,19 @@
 #include <string.h>
 
 #include "host_agent/clock_model/model.h"
+#include "host_agent/clock_model/polygon.h"
 #include "host_agent/util/array.h"
 
-#define SLOPE_LIMIT	2e7	/* ns for a second: 2 % off the nominal frequency */
 #define ROUNDING_NS	1.0	/* of the host's clock; the counter has its step beside */
 #define MOST_SLACK_NS	512.0	/* samples that fit no line even with that begin a new epoch */
 #define MOST_JITTER_NS	1e6	/* the same of an emulated counter */
 #define TIGHT_NS	20000	/* a sample this narrow shows how far it jittery */
-#define MAX_CORNERS	256
 #define NS_PER_SECOND	1e9
 #define SIGHT_NS	3e8	/* without a sample of a guest that is only read: a gap */
 #define STEP_NS		1e6	/* smaller ones may be hidden in its wide samples */
 
 /* Small against every sample's width; keeps a set that is a mere line alive. */
 #define TOUCH_NS	1e-3
-
-struct braid_clock_line {
-	double offset_ns;
-	double slope;
-};
-
-/* A polygon being clipped, in order around its edge. */
-struct polygon {
-	u32 nr;
-	struct braid_clock_line corner[MAX_CORNERS];
-};
 
 /* An epoch while samples are added. */
 struct builder {
@@ -49,7 +37,7 @@ struct builder {
 	s64 first_nominal_ns;
 	u32 nr_samples;
 	bool gave_up;			/* it is not the last epoch, but no more are made */
-	struct polygon set;
+	struct braid_polygon set;
 	struct {			/* what each epoch of the track was made of */
 		size_t first, end;
 		double slack_ns;
@@ -71,68 +59,20 @@ static double seconds_since(const struct braid_clock *clock, u64 ref_counter, u6
 	return ns / NS_PER_SECOND;
 }
 
-static double value_at(const struct braid_clock_line *line, double x)
-{
-	return line->offset_ns + line->slope * x;
-}
-
-/* Only the corners that it has. */
-static void copy_polygon(struct polygon *to, const struct polygon *from)
-{
-	to->nr = from->nr;
-	memcpy(to->corner, from->corner, from->nr * sizeof(*from->corner));
-}
-
-/*
- * Keeps what has sign * (offset + slope * x - limit) <= 0. The new corners are on edges between two
- * known corners, so that nearly parallel cuts are harmless.
- * Return: false when the set would be empty; @p is then unchanged.
- */
-static bool clip(struct polygon *p, double x, double limit, double sign)
-{
-	struct polygon out;
-	u32 k;
-
-	for (k = 0; k < p->nr && sign * (value_at(&p->corner[k], x) - limit) <= 0; k++)
-		;
-	if (p->nr && k == p->nr)	/* as with most samples: no corner is cut off */
-		return true;
-	out.nr = 0;
-	for (k = 0; k < p->nr; k++) {
-		const struct braid_clock_line *a = &p->corner[k], *b = &p->corner[(k + 1) % p->nr];
-		double da = sign * (value_at(a, x) - limit), db = sign * (value_at(b, x) - limit);
-
-		if (out.nr + 2 > MAX_CORNERS)
-			return true;	/* skip the cut: the set stays larger, so the bound stays
-					   valid */
-		if (da <= 0)
-			out.corner[out.nr++] = *a;
-		if ((da < 0 && db > 0) || (da > 0 && db < 0)) {
-			double t = da / (da - db);
-
-			out.corner[out.nr].offset_ns = a->offset_ns + t * (b->offset_ns - a->offset_ns);
-			out.corner[out.nr++].slope = a->slope + t * (b->slope - a->slope);
-		}
-	}
-	if (!out.nr)
-		return false;
-	copy_polygon(p, &out);
-	return true;
-}
-
 static bool cut_by_sample(struct builder *b, const struct braid_clock_sample *s)
 {
-	struct polygon before;
+	struct braid_polygon before;
 	double x = seconds_since(b->clock, b->first.counter, s->counter);
 	s64 nominal = (s64)((u64)braid_clock_to_ns(&b->clock->nominal, s->counter) -
 			    (u64)b->first_nominal_ns);
 	double low = (double)(s64)(s->h1_ns - b->first_ns - nominal) - b->slack_ns;
 	double high = (double)(s64)(s->h2_ns - b->first_ns - nominal) + b->slack_ns;
 
-	copy_polygon(&before, &b->set);
-	if (clip(&b->set, x, low - TOUCH_NS, -1) && clip(&b->set, x, high + TOUCH_NS, 1))
+	braid_polygon_copy(&before, &b->set);
+	if (braid_polygon_clip(&b->set, x, low - TOUCH_NS, -1) &&
+	    braid_polygon_clip(&b->set, x, high + TOUCH_NS, 1))
 		return true;
-	copy_polygon(&b->set, &before);
+	braid_polygon_copy(&b->set, &before);
 	return false;
 }
 
@@ -142,13 +82,7 @@ static void begin_set(struct builder *b, double slack_ns)
 	double width = (double)(b->first.h2_ns - b->first.h1_ns) + slack_ns;
 
 	b->slack_ns = slack_ns;
-	b->set = (struct polygon){
-		.nr = 4,
-		.corner = {
-			{ -slack_ns, -SLOPE_LIMIT }, { -slack_ns, SLOPE_LIMIT },
-			{ width, SLOPE_LIMIT }, { width, -SLOPE_LIMIT },
-		},
-	};
+	braid_polygon_box(&b->set, -slack_ns, width, BRAID_SLOPE_LIMIT);
 }
 
 /* Makes a sample the reference of all others. */
@@ -176,7 +110,7 @@ static void begin_epoch(struct builder *b, size_t index, const struct braid_cloc
  */
 static bool loosen(struct builder *b, size_t index)
 {
-	struct polygon before = b->set;
+	struct braid_polygon before = b->set;
 	double most = b->clock->jittery ? MOST_JITTER_NS : MOST_SLACK_NS;
 	double slack_before = b->slack_ns, slack;
 	size_t k;
@@ -195,24 +129,11 @@ static bool loosen(struct builder *b, size_t index)
 	return false;
 }
 
-/* Least and greatest value of the set's lines at x. */
-static void range_at(const struct polygon *p, double x, double *low, double *high)
-{
-	u32 k;
-
-	*low = INFINITY;
-	*high = -INFINITY;
-	for (k = 0; k < p->nr; k++) {
-		*low = fmin(*low, value_at(&p->corner[k], x));
-		*high = fmax(*high, value_at(&p->corner[k], x));
-	}
-}
-
 /*
  * Where the nominal rate is possible, it is the best estimate: a short or noisy interval determines
  * the slope poorly. Return: false when it is not in the set.
  */
-static bool at_nominal(const struct polygon *p, struct braid_clock_line *line)
+static bool at_nominal(const struct braid_polygon *p, struct braid_clock_line *line)
 {
 	double low = INFINITY, high = -INFINITY, offset;
 	u32 k;
@@ -242,15 +163,15 @@ static struct braid_clock_line middle(const struct builder *b)
 
 	if (at_nominal(&b->set, &line))
 		return line;
-	range_at(&b->set, 0, &low, &high);
+	braid_polygon_range(&b->set, 0, &low, &high);
 	line.offset_ns = (low + high) / 2;
 	if (x < 1e-6)
 		return line;		/* one moment does not determine the slope */
-	range_at(&b->set, x, &low, &high);
+	braid_polygon_range(&b->set, x, &low, &high);
 	end = (low + high) / 2;
 	line.slope = (end - line.offset_ns) / x;
 	/* A short interval determines it poorly; the bound includes that. */
-	line.slope = fmax(-SLOPE_LIMIT, fmin(SLOPE_LIMIT, line.slope));
+	line.slope = fmax(-BRAID_SLOPE_LIMIT, fmin(BRAID_SLOPE_LIMIT, line.slope));
 	return line;
 }
 
@@ -426,9 +347,9 @@ static bool was_unseen(const struct builder *b, const struct braid_clock_sample 
 
 	if ((x - last) * NS_PER_SECOND < SIGHT_NS)
 		return false;
-	range_at(&b->set, last, &low, &high);
+	braid_polygon_range(&b->set, last, &low, &high);
 	wide = high - low;
-	range_at(&b->set, x, &low, &high);
+	braid_polygon_range(&b->set, x, &low, &high);
 	*found = (struct braid_clock_mark){
 		.kind = BRAID_MARK_UNSEEN,
 		.from_ns = b->stretch.samples[b->stretch.end - 1].s.h1_ns, .to_ns = s->h2_ns,
@@ -504,9 +425,9 @@ static u64 bound_at(const struct braid_clock *clock, const struct braid_clock_ep
 			(u64)e->ref_nominal_ns);
 	x = nominal / NS_PER_SECOND;
 	residual = (double)(s64)((u64)ns - (u64)e->base_ns - (u64)nominal);
-	low = high = value_at(&e->lines[0], x);
+	low = high = braid_line_at(&e->lines[0], x);
 	for (k = 1; k < e->nr_lines; k++) {
-		double value = value_at(&e->lines[k], x);
+		double value = braid_line_at(&e->lines[k], x);
 
 		low = value < low ? value : low;
 		high = value > high ? value : high;

@@ -55,6 +55,12 @@ struct braid_clock_model {
 
 extern const struct braid_clock_model braid_model_line;		/* line.c */
 extern const struct braid_clock_model braid_model_emulated;	/* emulated.c */
+extern const struct braid_clock_model braid_model_chords;	/* chords.c: by breakpoints */
+
+#define BRAID_MOST_NS	9e17		/* a bound this large is meaningless */
+
+/* Host ns for each of the clock's, from a breakpoint to the next. */
+double braid_chord_slope(const struct braid_clock_breakpoint *k);
 
 /* convert.c: makes tracks of a clock, without epochs; 0 or -ENOMEM. Frees tracks and epochs. */
 int braid_clock_make_tracks(struct braid_clock *clock, u32 nr);

@@ -18,109 +18,8 @@
 #define LONG_NS		2000000000ULL	/* an unobserved gap this long can hide any rate */
 #define MOST_SLEW	0.112		/* of host time: 1 / 0.9, by adjtimex()'s tick, and some more */
 #define AROUND		2		/* chords before and after that give the rates */
-#define MOST_NS		9e17		/* a bound this large is meaningless */
 #define ROUNDING_NS	2
 #define NS_HZ		1000000000ULL
-
-/* Host ns for each of the clock's, from a breakpoint to the next. */
-static double slope(const struct braid_clock_breakpoint *k)
-{
-	return (double)(k[1].ns - k[0].ns) / (double)(k[1].value - k[0].value);
-}
-
-/* Converting ----------------------------------------------------------------------------------- */
-
-/* The last breakpoint that is not after @at, a value or a host time; the first one if all are. */
-static size_t slewed_find(const struct braid_clock_epoch *e, bool by_value, u64 at)
-{
-	size_t low = 0, high = e->nr_breakpoints;
-
-	while (high - low > 1) {
-		size_t middle = low + (high - low) / 2;
-		const struct braid_clock_breakpoint *k = &e->breakpoints[middle];
-
-		if (by_value ? k->value <= at : k->ns <= (s64)at)
-			low = middle;
-		else
-			high = middle;
-	}
-	return low;
-}
-
-/* The slope that holds at a breakpoint's side that no chord covers. */
-static double slope_near(const struct braid_clock_epoch *e, size_t at)
-{
-	if (e->nr_breakpoints == 1)
-		return 1;
-	return slope(&e->breakpoints[at + 1 < e->nr_breakpoints ? at : at - 1]);
-}
-
-/* The bound at a distance from breakpoint @at, in ns of either clock: in its chord, or outside. */
-static u64 bound_at(const struct braid_clock_epoch *e, size_t at, bool within, double distance)
-{
-	const struct braid_clock_breakpoint *k = &e->breakpoints[at];
-	double bound;
-
-	if (within)
-		bound = (k[0].error_ns > k[1].error_ns ? k[0].error_ns : k[1].error_ns) + k->bend_ns;
-	else
-		bound = k->error_ns + fabs(distance) * (MOST_SLEW + fabs(slope_near(e, at) - 1));
-	return bound < MOST_NS ? (u64)bound + 1 : BRAID_BOUND_UNKNOWN;
-}
-
-static struct braid_clock_time slewed_to_host(const struct braid_clock *clock,
-					      const struct braid_clock_epoch *e, u64 value)
-{
-	size_t at = slewed_find(e, true, value);
-	const struct braid_clock_breakpoint *k = &e->breakpoints[at];
-	double distance = (double)(s64)(value - k->value);
-	struct braid_clock_time t = { 0 };
-
-	(void)clock;
-	t.ns = (s64)((u64)k->ns + (u64)(s64)llrint(distance * slope_near(e, at)));
-	t.bound_ns = bound_at(e, at, distance >= 0 && at + 1 < e->nr_breakpoints, distance);
-	return t;
-}
-
-static struct braid_clock_reading to_guest(const struct braid_clock *clock,
-					   const struct braid_clock_epoch *e, s64 ns)
-{
-	size_t at = slewed_find(e, false, (u64)ns);
-	const struct braid_clock_breakpoint *k = &e->breakpoints[at];
-	double distance = (double)(s64)((u64)ns - (u64)k->ns), by_slope = slope_near(e, at);
-	struct braid_clock_reading r;
-
-	(void)clock;
-	r.value = k->value + (u64)(s64)llrint(by_slope > 0.5 ? distance / by_slope : distance);
-	r.bound_ns = bound_at(e, at, distance >= 0 && at + 1 < e->nr_breakpoints, distance);
-	return r;
-}
-
-/* The largest up to a host time; 0: between the breakpoints. */
-static u64 slewed_bound_of(const struct braid_clock *clock, const struct braid_clock_epoch *e,
-			   u64 end_ns)
-{
-	u64 worst = e->breakpoints[0].error_ns, bound;
-	size_t k;
-
-	(void)clock;
-	for (k = 0; k + 1 < e->nr_breakpoints; k++) {
-		bound = bound_at(e, k, true, 0);
-		worst = bound > worst ? bound : worst;
-	}
-	if (end_ns && !(end_ns >> 62) && (s64)end_ns > e->breakpoints[e->nr_breakpoints - 1].ns) {
-		bound = bound_at(e, e->nr_breakpoints - 1, false,
-				 (double)((s64)end_ns - e->breakpoints[e->nr_breakpoints - 1].ns));
-		worst = bound > worst ? bound : worst;
-	}
-	return worst < MOST_NS ? worst : BRAID_BOUND_UNKNOWN;
-}
-
-static const struct braid_clock_model model = {
-	.to_host = slewed_to_host,
-	.to_guest = to_guest,
-	.bound = slewed_bound_of,
-};
 
 /* Building --------------------------------------------------------------------------------- */
 
@@ -165,8 +64,8 @@ static u64 bend(const struct braid_clock_epoch *e, size_t at)
 		double noise = (e->breakpoints[k].error_ns + e->breakpoints[k + 1].error_ns) /
 			       (double)(e->breakpoints[k + 1].value - e->breakpoints[k].value);
 
-		low = fmin(low, slope(&e->breakpoints[k]) - noise);
-		high = fmax(high, slope(&e->breakpoints[k]) + noise);
+		low = fmin(low, braid_chord_slope(&e->breakpoints[k]) - noise);
+		high = fmax(high, braid_chord_slope(&e->breakpoints[k]) + noise);
 	}
 	if (value > LONG_NS || e->nr_breakpoints == 2) {
 		low = fmin(low, 1 - MOST_SLEW);
@@ -176,7 +75,7 @@ static u64 bend(const struct braid_clock_epoch *e, size_t at)
 	 * All of it: a small step within the chord looks like a rate, with an error of that size.
 	 */
 	most = (high - low) * value;
-	return (u64)fmin(most, MOST_NS) + 1;
+	return (u64)fmin(most, BRAID_MOST_NS) + 1;
 }
 
 static void set_bends(struct braid_clock_track *track)
@@ -191,7 +90,8 @@ static void set_bends(struct braid_clock_track *track)
 static struct braid_clock_epoch first_epoch(const struct braid_clock_breakpoint *first)
 {
 	return (struct braid_clock_epoch){
-		.model = &model,
+		.model = &braid_model_chords,
+		.edge_rate = MOST_SLEW,
 		.cause = BRAID_EPOCH_FIRST,
 		.from_ns = INT64_MIN,
 		.begun_ns = INT64_MIN,
@@ -233,7 +133,7 @@ static int put_breakpoint(struct braid_clock *clock, size_t *capacity,
 	if (!e || !follows(&e->breakpoints[e->nr_breakpoints - 1], breakpoint)) {
 		if (track->nr_epochs == BRAID_MAX_EPOCHS) {
 			clock->nr_refused++;	/* clocks are not set that often */
-			e->breakpoints[e->nr_breakpoints - 1].error_ns = MOST_NS;
+			e->breakpoints[e->nr_breakpoints - 1].error_ns = BRAID_MOST_NS;
 			return 0;
 		}
 		next = e ? next_epoch(e, breakpoint) : first_epoch(breakpoint);

@@ -36,6 +36,7 @@ enum braid_clock_kind {
 	BRAID_CLOCK_WINDOWS = 5,	/* by the exchange, and by kvm_entry and kvm_exit */
 	BRAID_CLOCK_READS = 6,		/* by what looks at the guest's memory show */
 	BRAID_CLOCK_TRACE_CMD = 7,	/* by trace-cmd's file; there is no model of it */
+	BRAID_CLOCK_PEER = 8,		/* of another host: by what crossed between both */
 	BRAID_CLOCK_KINDS
 };
 
@@ -149,9 +150,11 @@ struct braid_clock_epoch {
 	u64 most_gain;			/* from one to the next */
 	ssize_t first_narrow, last_narrow;	/* of gains; all are wide: -1 and ->nr_gains */
 
-	/* The model of a slewed clock: straight lines from breakpoint to breakpoint. */
+	/* The model of a slewed clock, or another host's: straight lines between breakpoints. */
 	struct braid_clock_breakpoint *breakpoints;	/* NULL: another model */
 	size_t nr_breakpoints;
+	double edge_rate;		/* before and after them it runs fast or slow by no more;
+					   0: not known */
 };
 
 /* The epochs of one vCPU, or of all. */
@@ -256,6 +259,31 @@ int braid_clock_by_offset(struct braid_clock *clock, const struct braid_clock_in
  * Return: 0, -ENODATA when there is no usable sample, or -ENOMEM.
  */
 int braid_clock_slewed(struct braid_clock *clock, const struct braid_clock_inputs *in);
+
+/* What crossed between two hosts: one inequality. */
+struct braid_clock_crossing {
+	u64 value;			/* of the clock, in ns, when it was sent or received */
+	s64 ns;				/* of the timeline's host, when it was received or sent */
+	bool later;			/* value's moment is not before ns's; else not after */
+};
+
+#define BRAID_WANDER_DEFAULT	30000	/* ns in a second */
+
+/**
+ * braid_clock_wander - build the clock of another host, by what crossed between the two
+ * @clock: filled on success; braid_clock_free() it
+ * @crossings: in any order; sorted
+ * @nr: how many
+ * @wander: ns in a second: within 20 s of a moment the clock's rate differs by no more from a
+ *	constant. The bound holds if this does
+ *
+ * No crossing for 20 s begins an epoch; nothing is known later than 10 s after one.
+ *
+ * Return: 0; -ENODATA with clock->reason: they do not limit the clock on both sides; -EBADMSG with
+ * clock->reason: they contradict each other; or -ENOMEM.
+ */
+int braid_clock_wander(struct braid_clock *clock, struct braid_clock_crossing *crossings, size_t nr,
+		       double wander);
 
 /** braid_clock_name_slewed - whether the host's clock of that name is adjusted under way, as by NTP */
 bool braid_clock_name_slewed(const char *name);
