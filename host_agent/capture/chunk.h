@@ -20,13 +20,14 @@
 #define BRAID_CHUNK_MAGIC	0x4b435242u	/* the bytes "BRCK" */
 #define BRAID_CHUNK_MAX_BYTES	(16u << 20)	/* of payload */
 #define BRAID_CAPTURE_MAJOR	1
-#define BRAID_CAPTURE_MINOR	8	/* 1: BUFFER; pages have the type of their stamps. 2:
+#define BRAID_CAPTURE_MINOR	9	/* 1: BUFFER; pages have the type of their stamps. 2:
 					   CLOCK_*, VCPUS. 3: WINDOW, and its counts in RING_END;
 					   VCPU_THREADS; flags of a CLOCK_PAIR. 4: CLOCK_VM,
 					   BRAID_MARK_DISRUPTED. 5: COMPLETE, INDEX, INDEX_BLOCKS.
 					   6: numbers of a host's events in INDEX. 7: TYPES,
 					   BRAID_STREAM_VM, BRAID_END_DRIVER, BRAID_CLOCK_READ. 8:
-					   CGROUPS, THROTTLED, HOST_STEAL, BRAID_MARK_UNSEEN */
+					   CGROUPS, THROTTLED, HOST_STEAL, BRAID_MARK_UNSEEN. 9:
+					   HOST, PEER */
 
 enum braid_chunk_type {
 	BRAID_CHUNK_FILE = 1,		/* struct braid_chunk_file */
@@ -68,6 +69,9 @@ enum braid_chunk_type {
 	BRAID_CHUNK_CGROUPS = 31,	/* struct braid_cgroup[]: of a guest's vCPUs */
 	BRAID_CHUNK_THROTTLED = 32,	/* struct braid_throttled[]: of a guest's */
 	BRAID_CHUNK_HOST_STEAL = 33,	/* struct braid_host_steal; of a host: at its start, and end */
+	BRAID_CHUNK_HOST = 34,		/* struct braid_chunk_host; of stream 0, the second chunk */
+	BRAID_CHUNK_PEER = 35,		/* struct braid_chunk_peer, then braid_peer_crossing[];
+					   of stream 0 */
 };
 
 struct braid_chunk {
@@ -99,6 +103,31 @@ struct braid_chunk_file {
 	char kernel_release[64];
 	char machine[32];
 	char agent_version[32];
+};
+
+#define BRAID_HOST_ID_BYTES	16
+
+/* What the file's clock is of: times of files with the same id are of one clock. */
+struct braid_chunk_host {
+	u8 id[BRAID_HOST_ID_BYTES];	/* of a boot of a machine; not all 0 */
+};
+
+/* What crossed between this host and another one, whose recorder had a nonce. */
+struct braid_chunk_peer {
+	u8 id[BRAID_HOST_ID_BYTES];	/* the other host's, as in its own files */
+	u64 nonce;
+	char name[64];			/* where it was reached */
+};
+
+#define BRAID_CROSSING_TO	(1u << 0)	/* sent by this host; else by the other one */
+
+/* A message: it was sent before it was received, each by the clock of its host. */
+struct braid_peer_crossing {
+	u64 own_ns;			/* of the file's clock: not later than sent, or not earlier
+					   than received */
+	u64 peer_ns;			/* of the other host's clock, likewise */
+	u32 flags;			/* BRAID_CROSSING_* */
+	u32 reserved0;
 };
 
 enum braid_stream_kind {
@@ -384,6 +413,8 @@ struct braid_chunk_complete {
 
 static_assert(sizeof(struct braid_chunk) == 32, "chunk");
 static_assert(sizeof(struct braid_chunk_file) == 248, "file");
+static_assert(sizeof(struct braid_chunk_peer) == 88, "peer");
+static_assert(sizeof(struct braid_peer_crossing) == 24, "crossing");
 static_assert(sizeof(struct braid_chunk_stream) == 88, "stream");
 static_assert(sizeof(struct braid_chunk_vm) == 16, "vm");
 static_assert(sizeof(struct braid_chunk_buffer) == 104, "buffer");

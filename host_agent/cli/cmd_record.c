@@ -101,6 +101,16 @@ static int cmd_record_take_rotation(const struct braid_option *o, void *to, cons
 	return *end ? braid_take_duration(o, &rotate->seconds, end + 1) : 0;
 }
 
+/* Without a value: the usual port, of any address. */
+static int cmd_record_take_listen(const struct braid_option *o, void *to, const char *value)
+{
+	struct record_command *r = to;
+
+	(void)o;
+	r->o.peers.listen = value ? value : BRAID_PEER_PORT;
+	return 0;
+}
+
 #define RECORD		struct record_command
 #define EVENTS(member)	BRAID_TAKE(cmd_record_take_events, struct braid_record_patterns, \
 				   RECORD, member)
@@ -160,6 +170,14 @@ static const struct braid_option options[] = {
 	  "the trace clock of the host's events, as named in tracefs; their times are converted. "
 	  "Default: the timeline's own, mono_raw",
 	  .values = "mono_raw mono boot tai x86-tsc local global perf" },
+	{ 0, "peer", "HOST[:PORT]", BRAID_LIST(RECORD, o.peers.hosts),
+	  "exchange times with the recorder of another host, which has --peer-listen, over UDP, so "
+	  "that captures of both can be merged; may be repeated" },
+	{ 0, "peer-listen", "[=[ADDRESS:]PORT]", .take = cmd_record_take_listen, .help =
+	  "answer recorders of other hosts that ask with --peer. Default: port " BRAID_PEER_PORT
+	  " of all addresses" },
+	{ 0, "peer-rate", "NUMBER", BRAID_COUNT(RECORD, o.peers.rate),
+	  "how often each --peer is asked in a second. Default: 10", .least = 1, .most = 1000 },
 	{ 't', "time", "SECONDS", BRAID_DURATION(RECORD, o.seconds),
 	  "stop after this time; also accepts 500ms, 10s, 2m and 1h" },
 	{ 0, "backlog", NULL, BRAID_FLAG(RECORD, o.backlog),
@@ -290,6 +308,9 @@ static int explain_word(const char *before, const char *word)
 	if (!strcmp(before, "--host") || !strcmp(before, "--try-host"))
 		return braid_fail(-EINVAL, "record: '%s': the host's events need a '=': %s=%s", word,
 				  before, word);
+	if (!strcmp(before, "--peer-listen"))
+		return braid_fail(-EINVAL, "record: '%s': an address needs a '=': %s=%s", word,
+				  before, word);
 	return braid_fail(-EINVAL, "record: '%s': unexpected argument; a guest is named by -r %s, a libvirt domain by -d %s; to record while a command runs: tracebraid record ... -- %s ...",
 			  word, word, word, word);
 }
@@ -373,7 +394,8 @@ static int conclude(struct record_command *r, const struct braid_record_result *
 int braid_cmd_record(int argc, char **argv)
 {
 	struct record_command r = {
-		.o = { .file = usual_file, .flight = { .most = 10, .hold_off = 10 } },
+		.o = { .file = usual_file, .flight = { .most = 10, .hold_off = 10 },
+		       .peers.rate = 10 },
 	};
 	struct braid_record_result result = { 0 };
 	int err = parse_options(&r, argc, argv), code;

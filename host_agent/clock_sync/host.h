@@ -6,6 +6,9 @@
 #ifndef BRAID_CLOCK_SYNC_HOST_H
 #define BRAID_CLOCK_SYNC_HOST_H
 
+#include <stdbool.h>
+
+#include "host_agent/capture/chunk.h"
 #include "host_agent/util/monotonic.h"
 
 /**
@@ -24,6 +27,14 @@ static inline u64 braid_host_clock_ns(void)
  * @realtime_ns: set; the two are less than a microsecond apart on a calm machine
  */
 void braid_host_clock_pair(u64 *host_ns, u64 *realtime_ns);
+
+/**
+ * braid_host_id - what tells this host's clock from those of other hosts, and of its other boots
+ * @id: filled: a hash of machine id, boot id, and the time namespace's offset of the clock
+ *
+ * Return: false: it can't be told; @id is all 0.
+ */
+bool braid_host_id(u8 id[BRAID_HOST_ID_BYTES]);
 
 /** braid_sleep_ns - sleep for about @ns nanoseconds, less after a signal */
 void braid_sleep_ns(u64 ns);

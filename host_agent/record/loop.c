@@ -123,6 +123,8 @@ static int poll_all(struct braid_recording *r)
 	if (!ret)
 		ret = braid_sampler_turn(r->sampler, r->sink.capture, false);
 	if (!ret)
+		ret = braid_peers_turn(r->peers, r->sink.capture, false);
+	if (!ret)
 		ret = braid_record_mark_complete(r);
 	if (ret)
 		return ret;
@@ -442,7 +444,9 @@ static int loop_finish(struct braid_recording *r)
 	if (!err)
 		err = braid_record_finish_vms(r);
 	/* After the last event, so that no clock must be extrapolated there. */
-	return err ? err : braid_sampler_turn(r->sampler, r->sink.capture, true);
+	if (!err)
+		err = braid_sampler_turn(r->sampler, r->sink.capture, true);
+	return err ? err : braid_peers_turn(r->peers, r->sink.capture, true);
 }
 
 int braid_record_run(struct braid_recording *r)

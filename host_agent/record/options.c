@@ -87,6 +87,7 @@ int braid_record_add_domain(struct braid_record_options *o, const char *name)
 
 void braid_record_options_free(struct braid_record_options *o)
 {
+	free(o->peers.hosts.items);
 	free(o->given);
 	free(o->pids);
 	free(o->domains.names);

@@ -78,6 +78,9 @@ static inline struct braid_capture_writer *braid_record_out(const struct braid_r
 	return r->rotation.out ? r->rotation.out : r->sink.capture;
 }
 
+/* setup.c: says in a file that begins whose times it has. 0 or -errno with braid_fail(). */
+int braid_record_put_host(const struct braid_recording *r, struct braid_capture_writer *out);
+
 /* loop.c: from the first event to the last. 0 or -errno with braid_fail(). */
 int braid_record_run(struct braid_recording *r);
 

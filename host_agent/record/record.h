@@ -18,6 +18,7 @@
 #define BRAID_RECORD_RECORD_H
 
 #include "host_agent/capture/flusher.h"
+#include "host_agent/clock_sync/peer.h"
 #include "host_agent/clock_sync/sampler.h"
 #include "host_agent/discover/guest_agent.h"
 #include "host_agent/discover/libvirt.h"
@@ -29,6 +30,7 @@
 #include "host_agent/record/wait.h"
 #include "host_agent/transport/request.h"
 #include "host_agent/util/confine.h"
+#include "host_agent/util/option.h"
 
 #define BRAID_GUEST_EVENTS	"sched,irq"	/* by default */
 
@@ -83,6 +85,13 @@ struct braid_record_rotate_options {
 	u64 keep;		/* the newest files; 0: all */
 };
 
+/* Other hosts, with which times are exchanged. */
+struct braid_record_peer_options {
+	struct braid_option_list hosts;	/* HOST[:PORT], that are asked */
+	const char *listen;		/* [ADDRESS:]PORT, where others ask; NULL: they may not */
+	u64 rate;			/* questions in a second */
+};
+
 /* A separate process that prints events as they are recorded. */
 struct braid_record_live_options {
 	bool wanted;
@@ -117,6 +126,7 @@ struct braid_record_options {
 	struct braid_record_flight_options flight;
 	struct braid_record_rotate_options rotate;
 	struct braid_record_live_options live;
+	struct braid_record_peer_options peers;
 };
 
 /* 0 or -errno with braid_fail(). REGION[,name=NAME]; SYSTEM[:EVENT],...; a name or UUID. */
@@ -280,6 +290,8 @@ struct braid_recording {
 	struct braid_tracefs_source *host_source;
 	struct braid_vm_sources *vms;	/* NULL: not noted */
 	struct braid_sampler *sampler;
+	struct braid_peers *peers;	/* NULL: none */
+	u8 host_id[BRAID_HOST_ID_BYTES];	/* all 0: not known */
 	int signal_fd;
 	struct braid_wait wait;
 	u64 start_ns;		/* 0: not yet */

@@ -106,7 +106,7 @@ static int rotate_create(struct braid_recording *r)
 	x->stop_ns = 0;
 	x->asked = x->counted = false;
 	r->ops->capture_head(&head);
-	return braid_capture_create(&x->out, x->path, &head);
+	return braid_capture_create(&x->out, x->path, &head) ?: braid_record_put_host(r, x->out);
 }
 
 /* The first one: its streams begin by themselves. */

@@ -8,6 +8,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "host_agent/clock_sync/host.h"
 #include "host_agent/record/private.h"
 #include "host_agent/transport/endpoint.h"
 #include "host_agent/util/error.h"
@@ -49,6 +50,7 @@ static int close_all(struct braid_recording *r, int err)
 		braid_region_source_close(r->guests[k].source);
 		braid_endpoint_close(r->guests[k].endpoint);
 	}
+	braid_peers_close(r->peers);
 	braid_sampler_close(r->sampler);	/* it may hold a file of the instance that is to go */
 	braid_tracefs_source_close(r->host_source);
 	braid_tracefs_quota_stop(&r->quota);
@@ -167,6 +169,8 @@ static int open_all(struct braid_recording *r)
 		err = braid_record_open_file(r);
 	if (!err)
 		err = braid_record_open_host(r);
+	if (!err)
+		err = braid_peers_start(r->peers);
 	return err ? err : braid_record_open_vms(r);
 }
 
@@ -186,6 +190,7 @@ int braid_record_session(struct braid_record_options *o, const struct braid_reco
 	char why[1024];
 	sigset_t before;
 
+	braid_host_id(r.host_id);
 	err = open_signals(&r, &before);
 	if (!err)
 		err = session_begin(&r);

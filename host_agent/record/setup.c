@@ -308,6 +308,10 @@ int braid_record_confine(struct braid_recording *r)
 	const pid_t children[BRAID_CONFINE_CHILDREN] = {
 		r->command.pid, r->watch.pid, r->agents.process.pid, r->viewer.pid,
 	};
+	const struct braid_peers_options peers = {
+		.hosts = r->o.peers.hosts.items, .nr_hosts = r->o.peers.hosts.nr,
+		.listen = r->o.peers.listen, .rate = r->o.peers.rate,
+	};
 	size_t k;
 	int err = 0;
 
@@ -319,6 +323,8 @@ int braid_record_confine(struct braid_recording *r)
 		err = braid_record_open_flight(r);
 	if (!err)
 		err = braid_record_open_rotation(r);
+	if (!err)
+		err = braid_peers_open(&r->peers, &peers);
 	if (!err)
 		err = allow_writing(r);
 	return err ? err : r->ops->confine(BRAID_CONFINE_RECORD, children);
@@ -490,6 +496,32 @@ int braid_record_start_flusher(struct braid_recording *r)
 				   r->ops->confine_writer);
 }
 
+int braid_record_put_host(const struct braid_recording *r, struct braid_capture_writer *out)
+{
+	static const u8 unknown[BRAID_HOST_ID_BYTES];
+
+	if (!memcmp(r->host_id, unknown, sizeof(unknown)))
+		return 0;
+	return braid_capture_put(out, BRAID_CHUNK_HOST, 0, r->host_id, sizeof(r->host_id), NULL, 0);
+}
+
+static int open_one_file(struct braid_recording *r, const struct braid_chunk_file *head)
+{
+	int err;
+
+	if (r->viewer.in_memory || r->o.fd)
+		return braid_capture_create_at(&r->sink.capture,
+					       fcntl(r->o.fd ? r->o.fd : r->viewer.memory_fd,
+						     F_DUPFD_CLOEXEC, 0),
+					       braid_record_path(r), head);
+	err = braid_capture_create_queued(&r->sink.capture, r->o.file, head, r->flusher);
+	if (!err)
+		braid_capture_sync_at_end(r->sink.capture);
+	if (!err && r->o.keep_former)
+		braid_capture_keep_former(r->sink.capture);
+	return err;
+}
+
 int braid_record_open_file(struct braid_recording *r)
 {
 	struct braid_chunk_file head;
@@ -504,15 +536,6 @@ int braid_record_open_file(struct braid_recording *r)
 	r->sink.prompt = r->o.live.wanted || r->o.prompt;
 	if (r->o.rotate.bytes)
 		return braid_record_begin_rotation(r);
-	if (r->viewer.in_memory || r->o.fd)
-		return braid_capture_create_at(&r->sink.capture,
-					       fcntl(r->o.fd ? r->o.fd : r->viewer.memory_fd,
-						     F_DUPFD_CLOEXEC, 0),
-					       braid_record_path(r), &head);
-	err = braid_capture_create_queued(&r->sink.capture, r->o.file, &head, r->flusher);
-	if (!err)
-		braid_capture_sync_at_end(r->sink.capture);
-	if (!err && r->o.keep_former)
-		braid_capture_keep_former(r->sink.capture);
-	return err;
+	err = open_one_file(r, &head);
+	return err ? err : braid_record_put_host(r, r->sink.capture);
 }

@@ -110,6 +110,7 @@ static int snapshot_begin(struct braid_recording *r, int fd)
 			braid_capture_create(&f->out, f->path, &head);
 	if (err)
 		return err;
+	braid_record_put_host(r, f->out);	/* if it fails, so does what follows */
 	braid_capture_tee(r->sink.capture, f->out);
 	f->events_before = events_so_far(r);
 	f->deadline_ns = braid_host_clock_ns() + CLOCK_LIMIT_NS;

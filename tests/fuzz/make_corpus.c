@@ -591,6 +591,7 @@ int main(int argc, char **argv)
 	make_operations("ring", 12);
 	make_operations("hostile", 12);
 	make_operations("beacons", 16);
+	make_operations("peer", 16);
 	make_extents();
 	make_vm("silent", 0);
 	make_vm("usual", 0x20);

@@ -175,7 +175,8 @@ static bool takes_any_text(const struct braid_cli_command *c, const struct braid
 {
 	static const char *const names[] = {
 		"output", "stream", "buffer", "comm", "connect", "domain", "filter", "from",
-		"against", "host-clock", "listen", "snapshots", "exec", "config", "guests",
+		"against", "host-clock", "peer", "peer-listen", "listen", "snapshots", "exec",
+		"config", "guests",
 	};
 	size_t k;
 
@@ -297,6 +298,8 @@ static void record_words(void)
 
 	CHECK_EQ(RUN_COMMAND(braid_cmd_record, "record", "sleep", "5"), EXIT_FAILURE);
 	CHECK(strstr(printed, "tracebraid record ... -- sleep"));
+	CHECK_EQ(RUN_COMMAND(braid_cmd_record, "record", "--peer-listen", "7000"), EXIT_FAILURE);
+	CHECK(strstr(printed, "--peer-listen=7000"));
 	NEED(mkdtemp(dir) && !chdir(dir) && !close(creat("tracebraid.braid", 0600)));
 	CHECK_EQ(RUN_COMMAND(braid_cmd_record, "record", "-r", "/nonexistent"), EXIT_FAILURE);
 	CHECK(!strstr(printed, ".old") && !unlink("tracebraid.braid"));	/* nothing is recorded: it stays */
