@@ -25,7 +25,7 @@ static u32 cpus_count(const struct braid_source *source, bool all)
 
 	for (k = 0; k < source->nr_streams; k++) {
 		stream = source->streams[k];
-		if (stream->kind != BRAID_STREAM_HOST)
+		if (!braid_stream_is_first_host(stream))
 			continue;
 		for (n = 0; n < stream->nr_rings; n++)
 			if (stream->rings[n]->cpu < BRAID_STATES_MAX_CPUS)
@@ -57,7 +57,7 @@ static void find_switches(struct braid_states *s)
 
 	for (k = 0; k < s->source->nr_streams; k++) {
 		stream = s->source->streams[k];
-		if (stream->kind != BRAID_STREAM_HOST ||
+		if (!braid_stream_is_first_host(stream) ||
 		    !braid_stream_has_event(stream, "sched_switch"))
 			continue;
 		for (n = 0; n < stream->nr_rings; n++)
@@ -117,7 +117,8 @@ const struct braid_cpu_sums *braid_states_cpu(const struct braid_states *s, u32 
 	const struct braid_guest_state *guest = &s->guests[stream];
 
 	if (s->source->streams[stream]->kind == BRAID_STREAM_HOST)
-		return cpu < s->nr_cpus ? &s->cpus[cpu].sums : NULL;
+		return cpu < s->nr_cpus && braid_stream_is_first_host(s->source->streams[stream]) ?
+		       &s->cpus[cpu].sums : NULL;
 	return cpu < guest->nr_vcpus ? &s->vcpus[guest->first_vcpu + cpu].sums : NULL;
 }
 

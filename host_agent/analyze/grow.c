@@ -30,12 +30,13 @@ static int take_next(struct braid_states *s, const struct braid_ring *ring)
 {
 	const struct braid_guest_state *guest = &s->guests[ring->stream->number];
 	const struct braid_item *next = &ring->item;
-	bool host = ring->stream->kind == BRAID_STREAM_HOST;
+	bool host = braid_stream_is_first_host(ring->stream);
 
 	if (!ring->merging || next->host_ns <= s->paused_ns || next->kind == BRAID_ITEM_NOTE ||
 	    s->begin_ns == INT64_MAX)
 		return 0;
-	if (!host && ring->cpu < guest->nr_vcpus && s->vcpus[guest->first_vcpu + ring->cpu].in_gap)
+	if (braid_stream_is_guest(ring->stream) && ring->cpu < guest->nr_vcpus &&
+	    s->vcpus[guest->first_vcpu + ring->cpu].in_gap)
 		return 0;
 	if (next->lost_before)
 		return braid_losses_open_gap(s, ring, s->paused_ns);

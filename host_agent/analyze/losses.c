@@ -7,7 +7,8 @@ int braid_losses_open_gap(struct braid_states *s, const struct braid_ring *ring,
 	struct braid_guest_state *guest = &s->guests[ring->stream->number];
 
 	if (ring->stream->kind == BRAID_STREAM_HOST) {
-		if (ring->cpu >= s->nr_cpus || s->cpus[ring->cpu].in_gap)
+		if (ring->cpu >= s->nr_cpus || !braid_stream_is_first_host(ring->stream) ||
+		    s->cpus[ring->cpu].in_gap)
 			return 0;
 		braid_list_touch_cpu(s, ring->cpu);
 		braid_cpu_settle(s, &s->cpus[ring->cpu], ns);
@@ -36,7 +37,8 @@ static int close_gap(struct braid_states *s, const struct braid_ring *ring, s64 
 	struct braid_guest_state *guest = &s->guests[ring->stream->number];
 
 	if (ring->stream->kind == BRAID_STREAM_HOST) {
-		if (ring->cpu >= s->nr_cpus || !s->cpus[ring->cpu].in_gap)
+		if (ring->cpu >= s->nr_cpus || !braid_stream_is_first_host(ring->stream) ||
+		    !s->cpus[ring->cpu].in_gap)
 			return 0;
 		s->cpus[ring->cpu].in_gap = false;
 		s->open_gaps--;
@@ -62,7 +64,7 @@ int braid_losses_look_ahead(struct braid_states *s)
 		return 0;
 	if (next->lost_before)
 		return braid_losses_open_gap(s, s->last, s->last_ns);
-	return next->kind != BRAID_ITEM_EVENT || next->stream->kind != BRAID_STREAM_HOST ||
+	return next->kind != BRAID_ITEM_EVENT || !braid_stream_is_first_host(next->stream) ||
 	       s->last->cpu >= s->nr_cpus ? 0 : braid_gaps_check(s, next, s->last_ns);
 }
 

@@ -79,7 +79,7 @@ static u32 host_of(const struct braid_states *s)
 	size_t k;
 
 	for (k = 0; k < s->source->nr_streams; k++)
-		if (s->source->streams[k]->kind == BRAID_STREAM_HOST)
+		if (braid_stream_is_first_host(s->source->streams[k]))
 			return k;
 	return 0;
 }

@@ -155,7 +155,7 @@ static int find_hosts(const struct braid_source *source, bool *known)
 			hosts[nr++] = source->windows[k].host;
 	qsort(hosts, nr, sizeof(*hosts), by_stream);
 	for (k = 0; k < source->nr_streams; k++)
-		if (source->streams[k]->kind == BRAID_STREAM_HOST &&
+		if (braid_stream_is_first_host(source->streams[k]) &&
 		    !bsearch(&source->streams[k], hosts, nr, sizeof(*hosts), by_stream))
 			*known = false;
 	free(hosts);
@@ -189,7 +189,8 @@ static int observe_take_host(struct sets *sets)
 		s->starts[n].until_ns = sets->some[n].stop_ns;
 	}
 	for (k = 0; k < source->nr_streams; k++)
-		if (source->streams[k]->kind == BRAID_STREAM_HOST && source->streams[k]->nr_buffers)
+		if (braid_stream_is_first_host(source->streams[k]) &&
+		    source->streams[k]->nr_buffers)
 			s->nr_starts = 0;
 	return known ? add_stops(sets, BRAID_EDGE_HOST_STOPS, 0) : 0;
 }

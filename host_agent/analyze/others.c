@@ -14,7 +14,7 @@ int braid_vcpu_add_other(struct braid_states *s, const struct braid_item *item,
 	int err;
 
 	*out = NULL;
-	if (!s->whole_host || tid <= 0 || braid_vcpu_map_find(&s->threads, tid, item->host_ns))
+	if (!s->whole_host || tid <= 0 || braid_vcpu_map_find(&s->threads, 0, tid, item->host_ns))
 		return 0;
 	err = braid_hash_reserve(&s->others, BRAID_STATES_MAX_OTHERS);
 	if (err)

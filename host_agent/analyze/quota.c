@@ -69,7 +69,7 @@ int braid_quota_begin(struct braid_states *s)
 	for (k = 0; k < s->source->nr_streams; k++) {
 		const struct braid_stream *of = s->source->streams[k];
 
-		for (n = 0; of->kind == BRAID_STREAM_HOST && n < of->nr_formats; n++) {
+		for (n = 0; braid_stream_is_first_host(of) && n < of->nr_formats; n++) {
 			bool is_moment = !strncmp(of->formats[n].system, BRAID_QUOTA_SYSTEM,
 						  strlen(BRAID_QUOTA_SYSTEM));
 

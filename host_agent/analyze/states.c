@@ -400,8 +400,9 @@ int braid_states_event(struct braid_states *s, const struct braid_item *item,
 	s->last_ns = item->host_ns;
 	s->last_seq = item->seq;
 	s->last_payload = item->payload;
-	return item->stream->kind == BRAID_STREAM_HOST ? states_take_host(s, item, role) :
-							 states_take_guest(s, item, role);
+	if (item->stream->kind != BRAID_STREAM_HOST)
+		return states_take_guest(s, item, role);
+	return braid_stream_is_first_host(item->stream) ? states_take_host(s, item, role) : 0;
 }
 
 int braid_states_begin(struct braid_states *s, struct braid_source *source,

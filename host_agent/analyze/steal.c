@@ -214,7 +214,7 @@ static s64 recorder_ns(const struct steal *x)
 	size_t k;
 
 	for (k = 0; k < x->s->source->nr_streams; k++)
-		known |= x->s->source->streams[k]->kind == BRAID_STREAM_HOST &&
+		known |= braid_stream_is_first_host(x->s->source->streams[k]) &&
 			 x->s->source->streams[k]->nr_others;
 	for (k = 0; k < x->sums.nr; k++)
 		if (braid_culprit_is_recorder(x->s, &x->sums.all[k]->key.culprit))

@@ -34,7 +34,7 @@ static struct braid_vcpu *other_of(const struct braid_states *s, s32 tid)
 struct braid_vcpu *braid_vcpu_of_thread(const struct braid_states *s, s64 tid, s64 ns)
 {
 	const struct braid_vcpu_span *span = tid > 0 && tid <= INT32_MAX ?
-					     braid_vcpu_map_find(&s->threads, tid, ns) : NULL;
+					     braid_vcpu_map_find(&s->threads, 0, tid, ns) : NULL;
 	const struct braid_guest_state *guest = span ? &s->guests[span->guest->number] : NULL;
 	u32 number = span && span->vcpu != BRAID_VCPU_ALL ? span->vcpu : 0;
 

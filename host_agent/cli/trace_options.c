@@ -54,6 +54,23 @@ static int take_clock_source(const struct braid_option *o, void *to, const char 
 	return braid_take_named(o, &named, value) ?: trace_options_add(&t->opening, o->name, value);
 }
 
+static int take_wander(const struct braid_option *o, void *to, const char *value)
+{
+	struct braid_trace_options *t = to;
+	u64 us;
+
+	return braid_take_count(o, &us, value) ?: trace_options_add(&t->opening, o->name, value);
+}
+
+static int take_unordered(const struct braid_option *o, void *to, const char *value)
+{
+	struct braid_trace_options *t = to;
+
+	(void)o;
+	(void)value;
+	return trace_options_add(&t->opening, "hosts", "unordered");
+}
+
 /* Two languages: -e has globs, -F expressions. */
 static int trace_options_take_event(const struct braid_option *o, void *to, const char *text)
 {
@@ -83,6 +100,13 @@ const struct braid_option braid_trace_common[] = {
 	  "convert guests' times only by SOURCE: kvm, exchange, pairs, nominal, windows (the "
 	  "exchange or reads, made tighter by the host's kvm_entry and kvm_exit events) or reads; "
 	  "auto (default) selects the best except windows", .values = BRAID_WORDS_SOURCE },
+	{ 0, "wander", "NUMBER", .take = take_wander, .help =
+	  "of captures of several hosts: within seconds, the rate of a host's clock changes by at "
+	  "most NUMBER µs in a second. Bounds between hosts hold if this is true. Default: 30",
+	  .least = 1, .most = BRAID_MOST_WANDER_US },
+	{ 0, "unordered", NULL, .take = take_unordered, .help =
+	  "place captures of hosts that exchanged no times by wall time, without a bound; without "
+	  "this option they are refused" },
 	BRAID_TRACE_OPTION("stream", braid_trace_take),
 	BRAID_TRACE_OPTION("cpu", braid_trace_take),
 	BRAID_TRACE_OPTION("buffer", braid_trace_take),

@@ -16,6 +16,7 @@ enum braid_library_use {
 
 #define BRAID_LIBRARY_LIMITS	16u	/* a further bit: limits which events there are */
 
+#define BRAID_MOST_WANDER_US	10000u	/* of hosts' clocks, in a second */
 #define BRAID_WORDS_SOURCE	"auto kvm exchange pairs nominal windows reads"	/* by enum braid_clock_kind */
 
 /**

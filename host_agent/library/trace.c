@@ -74,6 +74,8 @@ static void warn_of_fault(void *arg, const struct braid_stream *stream, const ch
 /* How to open captures. */
 struct opening {
 	unsigned int clock, all, quiet;		/* which of the words; the first one is the default */
+	unsigned int unordered;
+	u64 wander;				/* µs in a second; 0: as usual */
 };
 
 static const struct braid_option opening[] = {
@@ -83,6 +85,10 @@ static const struct braid_option opening[] = {
 	  .of = BRAID_LIBRARY_OPENING },
 	{ 0, "faults", "HOW", BRAID_WORD(struct opening, quiet), .values = "warn count",
 	  .of = BRAID_LIBRARY_OPENING },
+	{ 0, "hosts", "HOW", BRAID_WORD(struct opening, unordered), .values = "ordered unordered",
+	  .of = BRAID_LIBRARY_OPENING },
+	{ 0, "wander", "NUMBER", BRAID_COUNT(struct opening, wander), .least = 1,
+	  .most = BRAID_MOST_WANDER_US, .of = BRAID_LIBRARY_OPENING },
 	{ 0 },
 };
 
@@ -96,11 +102,13 @@ int braid_library_options(struct tracebraid_trace *trace, const char *const *wor
 	for (; words && *words && !err; words++) {
 		option = braid_library_find(opening, *words, BRAID_LIBRARY_OPENING);
 		err = option ? braid_library_take(option, &o, *words, braid_library_value(*words)) :
-		      braid_fail(-EINVAL, "'%.63s' is not an option: expected clock-source=, read= or faults=", *words);
+		      braid_fail(-EINVAL, "'%.63s' is not an option: expected clock-source=, "
+				 "read=, faults=, hosts= or wander=", *words);
 	}
 	*options = (struct braid_source_options){
 		.force_clock = o.clock > 0, .clock = o.clock, .fault = o.quiet ? NULL : warn_of_fault,
 		.fault_arg = trace, .say = warn_of, .say_arg = trace, .by_index = !o.all,
+		.unordered = o.unordered, .wander = o.wander * 1e3,
 	};
 	trace->clock = o.clock;
 	return err;
@@ -296,6 +304,13 @@ const char *tracebraid_stream_clock(const struct tracebraid_stream *stream)
 const char *tracebraid_stream_end(const struct tracebraid_stream *stream)
 {
 	return braid_end_reason_name(trace_inner(stream)) ?: "";
+}
+
+const char *tracebraid_stream_host(const struct tracebraid_stream *stream)
+{
+	const struct braid_host *host = trace_inner(stream)->host;
+
+	return host ? host->name : "";
 }
 
 int tracebraid_stream_is_host(const struct tracebraid_stream *stream)

@@ -169,7 +169,8 @@ const struct tracebraid_stream *tracebraid_vcpu(const struct tracebraid_walk *w,
 
 	if (pid <= 0 || item->stream->kind != BRAID_STREAM_HOST)
 		return NULL;
-	span = braid_vcpu_map_find(&w->vcpus, pid, item->host_ns);
+	span = braid_vcpu_map_find(&w->vcpus, braid_stream_host_number(item->stream), pid,
+				   item->host_ns);
 	if (!span)
 		return NULL;
 	*vcpu = span->vcpu == BRAID_VCPU_ALL ? UINT32_MAX : span->vcpu;

@@ -9,8 +9,8 @@
 
 #define COST	1e8	/* of a pass, beside the walks of other tables */
 
-enum from { FROM, TO, DURATION, BOUND, STREAM, STREAM_ID, VCPU, PID, COMM, STATE, CULPRIT, REASON,
-	    CALL, LEVEL, IP, WAKER, NS };
+enum from { FROM, TO, DURATION, BOUND, STREAM, STREAM_ID, HOST, VCPU, PID, COMM, STATE, CULPRIT,
+	    REASON, CALL, LEVEL, IP, WAKER, NS };
 
 struct column {
 	const char *declaration;
@@ -25,6 +25,7 @@ static const struct column states[] = {
 	{ "pid INTEGER", PID, NULL }, { "comm TEXT", COMM, NULL },
 	{ "culprit TEXT", CULPRIT, NULL }, { "reason TEXT", REASON, NULL },
 	{ "bound_ns INTEGER", BOUND, NULL }, { "stream_id INTEGER HIDDEN", STREAM_ID, NULL },
+	{ "host TEXT HIDDEN", HOST, NULL },
 	{ NULL, 0, NULL },
 };
 
@@ -35,6 +36,7 @@ static const struct column tasks[] = {
 	{ "pid INTEGER", PID, NULL }, { "comm TEXT", COMM, NULL }, { "state TEXT", STATE, NULL },
 	{ "vcpu INTEGER", VCPU, NULL }, { "culprit TEXT", CULPRIT, NULL },
 	{ "bound_ns INTEGER", BOUND, NULL }, { "stream_id INTEGER HIDDEN", STREAM_ID, NULL },
+	{ "host TEXT HIDDEN", HOST, NULL },
 	{ NULL, 0, NULL },
 };
 
@@ -50,7 +52,8 @@ static const struct column exits[] = {
 	{ "blocked_ns INTEGER", NS, "blocked" }, { "stopped_ns INTEGER", NS, "stopped" },
 	{ "offline_ns INTEGER", NS, "offline" },
 	{ "unknown_ns INTEGER", NS, "unknown" },
-	{ "stream_id INTEGER HIDDEN", STREAM_ID, NULL }, { NULL, 0, NULL },
+	{ "stream_id INTEGER HIDDEN", STREAM_ID, NULL },
+	{ "host TEXT HIDDEN", HOST, NULL }, { NULL, 0, NULL },
 };
 
 static const struct column wakeups[] = {
@@ -64,7 +67,8 @@ static const struct column wakeups[] = {
 	{ "sleeping_ns INTEGER", NS, "sleeping" }, { "stopped_ns INTEGER", NS, "stopped" },
 	{ "offline_ns INTEGER", NS, "offline" },
 	{ "unknown_ns INTEGER", NS, "unknown" }, { "bound_ns INTEGER", BOUND, NULL },
-	{ "stream_id INTEGER HIDDEN", STREAM_ID, NULL }, { NULL, 0, NULL },
+	{ "stream_id INTEGER HIDDEN", STREAM_ID, NULL },
+	{ "host TEXT HIDDEN", HOST, NULL }, { NULL, 0, NULL },
 };
 
 static const struct table {
@@ -296,6 +300,9 @@ static int put_column(sqlite3_vtab_cursor *cursor, sqlite3_context *to, int numb
 	switch (column->from) {
 	case STREAM:
 		sqlite3_result_text(to, tracebraid_stream_name(f->guest), -1, SQLITE_STATIC);
+		break;
+	case HOST:
+		facts_put_text(to, tracebraid_stream_host(f->guest));
 		break;
 	case COMM:
 		facts_put_text(to, f->comm);

@@ -19,7 +19,7 @@ enum braid_sql_from {
 	BRAID_SQL_NS, BRAID_SQL_BOUND, BRAID_SQL_UNCERTAIN, BRAID_SQL_STREAM, BRAID_SQL_STREAM_ID,
 	BRAID_SQL_BUFFER, BRAID_SQL_CPU, BRAID_SQL_SEQ, BRAID_SQL_PID, BRAID_SQL_COMM,
 	BRAID_SQL_SYSTEM, BRAID_SQL_NAME, BRAID_SQL_GUEST, BRAID_SQL_VCPU, BRAID_SQL_FIELDS,
-	BRAID_SQL_TEXT, BRAID_SQL_LOST, BRAID_SQL_FIELD,
+	BRAID_SQL_TEXT, BRAID_SQL_LOST, BRAID_SQL_HOST, BRAID_SQL_FIELD,
 };
 
 struct braid_sql_column {
@@ -88,7 +88,7 @@ void braid_sql_close_traces(struct braid_sql *sql);
 int braid_sql_add_own_tables(struct braid_sql *sql);	/* 0, or -ENOMEM with an error */
 extern const sqlite3_module braid_sql_walk_module;
 extern const struct braid_sql_column braid_sql_type_columns[];
-#define BRAID_SQL_NR_TYPE_COLUMNS	12u
+#define BRAID_SQL_NR_TYPE_COLUMNS	13u
 
 /* types.c: a table for each type of the trace. Return: 0, or -errno with an error */
 int braid_sql_add_types(struct braid_sql *sql);

@@ -26,6 +26,7 @@ static const struct braid_sql_column event_columns[] = {
 	{ "fields", "TEXT", BRAID_SQL_FIELDS, false, NULL },
 	{ "text", "TEXT", BRAID_SQL_TEXT, false, NULL },
 	{ "stream_id", "INTEGER", BRAID_SQL_STREAM_ID, true, NULL },
+	{ "host", "TEXT", BRAID_SQL_HOST, true, NULL },
 };
 
 /* Before the fields of the type, and hidden. */
@@ -37,6 +38,7 @@ const struct braid_sql_column braid_sql_type_columns[] = {
 	{ "pid", "INTEGER", BRAID_SQL_PID, false, NULL },
 	{ "comm", "TEXT", BRAID_SQL_COMM, false, NULL },
 	{ "stream_id", "INTEGER", BRAID_SQL_STREAM_ID, true, NULL },
+	{ "host", "TEXT", BRAID_SQL_HOST, true, NULL },
 	{ "buffer", "TEXT", BRAID_SQL_BUFFER, true, NULL },
 	{ "seq", "INTEGER", BRAID_SQL_SEQ, true, NULL },
 	{ "guest", "TEXT", BRAID_SQL_GUEST, true, NULL },
@@ -52,6 +54,7 @@ static const struct braid_sql_column loss_columns[] = {
 	{ "cpu", "INTEGER", BRAID_SQL_CPU, false, NULL },
 	{ "lost", "INTEGER", BRAID_SQL_LOST, false, NULL },
 	{ "stream_id", "INTEGER", BRAID_SQL_STREAM_ID, true, NULL },
+	{ "host", "TEXT", BRAID_SQL_HOST, true, NULL },
 };
 
 static const struct braid_sql_column note_columns[] = {
@@ -59,6 +62,7 @@ static const struct braid_sql_column note_columns[] = {
 	{ "stream", "TEXT", BRAID_SQL_STREAM, false, NULL },
 	{ "text", "TEXT", BRAID_SQL_TEXT, false, NULL },
 	{ "stream_id", "INTEGER", BRAID_SQL_STREAM_ID, true, NULL },
+	{ "host", "TEXT", BRAID_SQL_HOST, true, NULL },
 };
 
 _Static_assert(NR(braid_sql_type_columns) == BRAID_SQL_NR_TYPE_COLUMNS, "its number");

@@ -88,6 +88,10 @@ static void value_rest(struct braid_sql_cursor *c, struct braid_sql_value *value
 		return;
 	case BRAID_SQL_STREAM_ID:
 		return value_number(value, tracebraid_stream_number(stream));
+	case BRAID_SQL_HOST:
+		value_text(value, tracebraid_stream_host(stream));
+		value->stays = true;
+		return;
 	case BRAID_SQL_BUFFER:
 		return value_text(value, tracebraid_buffer(c->walk));
 	case BRAID_SQL_PID:

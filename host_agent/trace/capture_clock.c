@@ -157,6 +157,8 @@ int braid_capture_take_clock(struct braid_capture_stream *s, const struct braid_
 
 int braid_capture_take_host_clock(struct braid_capture_source *cs, const struct braid_chunk_view *v)
 {
+	struct braid_capture_host *host = braid_capture_host_now(cs);
+	struct braid_host_clocks *clocks = braid_capture_clocks(cs, host->host.number);
 	struct braid_chunk_host_clock head;
 	struct braid_host_round_trips *to;
 	char *name = NULL;
@@ -166,15 +168,15 @@ int braid_capture_take_host_clock(struct braid_capture_source *cs, const struct 
 	    head.kind >= BRAID_HOST_CLOCK_KINDS)
 		return 0;
 	if (head.kind == BRAID_HOST_CLOCK_COUNTER)
-		name = cs->source.clocks.counter_name;
+		name = clocks->counter_name;
 	else if (head.kind == BRAID_HOST_CLOCK_TRACE)
-		name = cs->source.clocks.trace_name;
+		name = clocks->trace_name;
 	if (name) {
 		memcpy(name, head.name, sizeof(head.name));
 		name[sizeof(head.name) - 1] = 0;
 		braid_text_clean(name);
 	}
-	to = &cs->host_round_trips[head.kind];
+	to = &host->round_trips[head.kind];
 	return take_samples(&to->items, &to->nr, &to->capacity, v, at, 0);
 }
 
@@ -202,10 +204,10 @@ static int by_counter(const void *a, const void *b)
 
 /* The host ------------------------------------------------------------------------------------ */
 
-static int fit_host_clock(struct braid_capture_source *cs, enum braid_host_clock_kind kind,
+static int fit_host_clock(struct braid_capture_host *host, enum braid_host_clock_kind kind,
 			  const char *name, u64 hz, struct braid_clock *clock)
 {
-	struct braid_host_round_trips *c = &cs->host_round_trips[kind];
+	struct braid_host_round_trips *c = &host->round_trips[kind];
 	struct braid_clock_inputs in = {
 		.counter_hz = hz,
 		.counter_type = BRAID_COUNTER_TSC,
@@ -224,10 +226,10 @@ static int fit_host_clock(struct braid_capture_source *cs, enum braid_host_clock
 }
 
 /* The head's own pair is used for captures without others. */
-static int add_head_pair(struct braid_capture_source *cs)
+static int add_head_pair(struct braid_capture_host *host)
 {
-	struct braid_host_round_trips *c = &cs->host_round_trips[BRAID_HOST_CLOCK_REALTIME];
-	const struct braid_chunk_file *head = &cs->source.head;
+	struct braid_host_round_trips *c = &host->round_trips[BRAID_HOST_CLOCK_REALTIME];
+	const struct braid_chunk_file *head = &host->head;
 	struct braid_round_trip pair = {
 		.s = { head->start_host_ns, head->start_realtime_ns, head->start_host_ns },
 	};
@@ -237,21 +239,30 @@ static int add_head_pair(struct braid_capture_source *cs)
 	return braid_array_push(c->items, c->nr, c->capacity, pair);
 }
 
-int braid_capture_fit_host(struct braid_capture_source *cs)
+static int fit_clocks(struct braid_capture_host *host, struct braid_host_clocks *clocks)
 {
-	struct braid_host_clocks *clocks = &cs->source.clocks;
 	bool cycles = !strcmp(clocks->trace_name, "x86-tsc");
-	int err = add_head_pair(cs);
+	int err = add_head_pair(host);
 
 	if (!err)
-		err = fit_host_clock(cs, BRAID_HOST_CLOCK_COUNTER, clocks->counter_name, 0,
+		err = fit_host_clock(host, BRAID_HOST_CLOCK_COUNTER, clocks->counter_name, 0,
 				     &clocks->counter);
 	if (!err)
-		err = fit_host_clock(cs, BRAID_HOST_CLOCK_REALTIME, "realtime", 1000000000,
+		err = fit_host_clock(host, BRAID_HOST_CLOCK_REALTIME, "realtime", 1000000000,
 				     &clocks->realtime);
 	if (!err)
-		err = fit_host_clock(cs, BRAID_HOST_CLOCK_TRACE, clocks->trace_name,
+		err = fit_host_clock(host, BRAID_HOST_CLOCK_TRACE, clocks->trace_name,
 				     cycles ? 0 : 1000000000, &clocks->trace);
+	return err;
+}
+
+int braid_capture_fit_host(struct braid_capture_source *cs)
+{
+	int err = 0;
+	u32 k;
+
+	for (k = 0; k < cs->source.nr_hosts && !err; k++)
+		err = fit_clocks(braid_capture_host(cs, k), braid_capture_clocks(cs, k));
 	return err;
 }
 
@@ -287,7 +298,7 @@ static int capture_clock_walk(struct braid_capture_stream *s, s64 *room_ns)
  */
 static ssize_t pairs_to_round_trips(struct braid_capture_stream *s, struct braid_round_trip **out)
 {
-	const struct braid_clock *real = &s->source->source.clocks.realtime;
+	const struct braid_clock *real = &braid_capture_stream_clocks(s)->realtime;
 	struct braid_round_trip *c = calloc(s->nr_pairs, sizeof(*c));
 	size_t k, nr = 0;
 
@@ -331,7 +342,7 @@ static int place_by_pairs(struct braid_capture_stream *s)
 	int err;
 
 	snprintf(why, sizeof(why), "%s", clock->reason);
-	nr = s->nr_pairs && s->source->source.clocks.realtime.nr_tracks ?
+	nr = s->nr_pairs && braid_capture_stream_clocks(s)->realtime.nr_tracks ?
 	     pairs_to_round_trips(s, &round_trips) : 0;
 	if (nr < 0)
 		return nr;
@@ -424,7 +435,7 @@ static int place_taken(struct braid_capture_stream *s)
 /* A host's times are the file's, or the fitted trace clock's. */
 static void fit_host_stream(struct braid_capture_stream *s)
 {
-	const struct braid_clock *trace = &s->source->source.clocks.trace;
+	const struct braid_clock *trace = &braid_capture_stream_clocks(s)->trace;
 
 	if (*s->stream.trace_clock)
 		return;		/* a trace.dat's, placed already */
@@ -451,7 +462,7 @@ int braid_capture_fit_clock(struct braid_capture_stream *s)
 {
 	struct braid_capture_source *cs = s->source;
 	enum braid_clock_kind wanted = cs->force_clock ? cs->clock : BRAID_CLOCK_KINDS;
-	const struct braid_clock *counter = &cs->source.clocks.counter;
+	const struct braid_clock *counter = &braid_capture_stream_clocks(s)->counter;
 	struct braid_clock_inputs *in = &s->stream.clock_inputs;
 	int err;
 

@@ -157,11 +157,12 @@ static void forget_comms(struct braid_capture_stream *cs)
 
 static int fit_host(struct braid_capture_source *cs)
 {
+	struct braid_capture_host *host = braid_capture_host(cs, 0);
 	struct braid_host_clocks *clocks = &cs->source.clocks;
 	size_t k;
 
 	for (k = 0; k < BRAID_HOST_CLOCK_KINDS; k++)
-		keep_latest(cs->host_round_trips[k].items, cs->host_round_trips[k].nr,
+		keep_latest(host->round_trips[k].items, host->round_trips[k].nr,
 			    cs->keep_samples);
 	braid_clock_free(&clocks->counter);
 	braid_clock_free(&clocks->realtime);
@@ -328,6 +329,8 @@ int braid_source_follow(struct braid_source **out, const char *path,
 	err = cs->files ?
 	      braid_capture_follow(&cs->files[0].reader, path, &cs->source.head) :
 	      braid_out_of_memory();
+	if (!err)
+		err = braid_capture_find_host(cs, 0, path, &cs->source.head);
 	if (err) {
 		braid_source_free(&cs->source);
 		return err;

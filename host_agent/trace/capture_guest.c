@@ -31,7 +31,8 @@ struct guest_ring {
 	u64 dropped;			/* after the sub-buffer, by its writer's count */
 	u64 unreported;			/* lost, not reported with an event yet */
 	u64 unreported_damaged;
-	bool any;			/* item is of this ring: the next one is no earlier */
+	bool any;			/* item is of this ring: the next is no earlier than: */
+	s64 last_ns;
 	size_t part;			/* of base.parts: the first that ends after the event */
 	bool skipped;			/* what came before this sub-buffer */
 	bool adrift;			/* the counter jumped back: a later epoch holds, not known which */
@@ -320,13 +321,13 @@ static void fill_item(struct guest_ring *g, enum braid_item_kind kind, u64 count
 			       (unsigned long long)t.ns - g->page.host_ns);
 		shown = g->page.host_ns;
 	}
-	if (g->any && shown < item->host_ns)
-		shown = item->host_ns;		/* nor before its predecessor: two epochs overlap, or
+	if (g->any && shown < g->last_ns)
+		shown = g->last_ns;	/* nor before its predecessor: two epochs overlap, or
 						   the guest's time went back */
 	if (shown > t.ns && item->bound_ns != BRAID_BOUND_UNKNOWN)
 		item->bound_ns += (u64)shown - (u64)t.ns;
 	g->any = true;
-	item->host_ns = shown;
+	g->last_ns = item->host_ns = shown;
 	item->counter = counter;
 	item->lost_before = g->unreported;
 	item->damaged_before = g->unreported_damaged;
@@ -423,7 +424,7 @@ static int lost_alone(struct guest_ring *g)
 	ring->walk.first_seq = ring->report.first.first_seq;
 	ring->walk.next_seq = ring->walk.first_seq + lost;
 	item->kind = BRAID_ITEM_LOST;
-	item->host_ns = ring->stream->end_ns;
+	item->host_ns = ((const struct braid_capture_stream *)ring->stream)->own_end_ns;
 	item->bound_ns = BRAID_BOUND_UNKNOWN;
 	item->seq = ring->walk.next_seq;
 	item->lost_before = lost;
@@ -515,6 +516,7 @@ static bool guest_skip(struct braid_ring *ring, s64 ns)
 
 	if (g->adrift || braid_clock_epochs(&ring->stream->clock) > 1)
 		return false;
+	ns = braid_capture_own_ns(&g->base, ns);
 	moved = braid_capture_skip(&g->base, ns, false);
 	if (moved && !braid_extents_has_beginning(&g->base.extents, g->base.at)) {
 		g->base.at = at;

@@ -67,7 +67,9 @@ static const struct braid_clock *clock_of(const struct host_ring *h)
 {
 	static const struct braid_clock as_is;	/* of BRAID_CLOCK_HOST */
 
-	return !h->base.own_clock ? &h->base.source->source.clocks.trace :
+	const struct braid_capture_stream *s = (const void *)h->base.ring.stream;
+
+	return !h->base.own_clock ? &braid_capture_stream_clocks(s)->trace :
 	       h->base.clock ? h->base.clock : &as_is;
 }
 
@@ -289,7 +291,9 @@ static bool page_is_before(const struct braid_capture_ring *ring, const void *he
 
 bool braid_capture_host_can_skip(const struct braid_capture_ring *ring)
 {
-	return !ring->own_clock && !ring->source->source.clocks.trace.nr_tracks &&
+	const struct braid_capture_stream *s = (const void *)ring->ring.stream;
+
+	return !ring->own_clock && !braid_capture_stream_clocks(s)->trace.nr_tracks &&
 	       braid_capture_numbers_hosts(ring->source, ring->file);
 }
 
@@ -298,6 +302,7 @@ static bool host_skip(struct braid_ring *ring, s64 ns)
 	struct host_ring *h = host_ring(ring);
 	bool moved;
 
+	ns = braid_capture_own_ns(&h->base, ns);
 	if (!braid_capture_host_can_skip(&h->base))
 		return false;
 	moved = braid_capture_skip(&h->base, ns, true);

@@ -201,20 +201,19 @@ static int join_host(struct braid_capture_source *cs, size_t *at, const struct s
 	return 0;
 }
 
-int braid_capture_join_hosts(struct braid_capture_source *cs, char *const *paths)
+/* The captures of one host. */
+static int join_captures(struct braid_capture_source *cs, u32 host, char *const *paths)
 {
 	struct spans before = { 0 }, later = { 0 };
 	u32 file = 0;
 	size_t k, j;
 	int err = 0;
 
-	if (cs->nr_files < 2)
-		return 0;
 	for (k = 0; k < cs->source.nr_streams && !err; k++) {
 		const struct braid_capture_stream *s =
 			(struct braid_capture_stream *)cs->source.streams[k];
 
-		if (!is_host(s))
+		if (!is_host(s) || cs->files[s->file].host != host)
 			continue;
 		if (s->file != file) {
 			for (j = 0; j < later.nr && !err; j++)
@@ -229,5 +228,15 @@ int braid_capture_join_hosts(struct braid_capture_source *cs, char *const *paths
 	}
 	free(before.items);
 	free(later.items);
+	return err;
+}
+
+int braid_capture_join_hosts(struct braid_capture_source *cs, char *const *paths)
+{
+	int err = 0;
+	u32 k;
+
+	for (k = 0; k < cs->source.nr_hosts && cs->nr_files > 1 && !err; k++)
+		err = join_captures(cs, k, paths);
 	return err;
 }

@@ -184,7 +184,7 @@ static u32 take_changes(struct change *changes, const struct braid_clock *clock)
 int braid_capture_finish_notes(struct braid_capture_stream *s)
 {
 	const struct braid_clock *clock = s->stream.kind == BRAID_STREAM_HOST ?
-					  &s->source->source.clocks.trace : &s->stream.clock;
+					  &braid_capture_stream_clocks(s)->trace : &s->stream.clock;
 	struct change *changes = calloc(MAX_CHANGES, sizeof(*changes));
 	u32 nr = changes ? take_changes(changes, clock) : 0, k;
 	int err = changes ? 0 : -ENOMEM;
@@ -279,6 +279,7 @@ static int note_next(struct braid_ring *ring)
 	} else if (n->at < n->stream->nr_notes) {
 		note = &n->stream->notes[n->at++];
 		item->host_ns = note->host_ns;
+		item->bound_ns = note->bound_ns;
 		item->payload = (const u8 *)note->text;
 	} else {
 		return 0;

@@ -38,6 +38,8 @@ int braid_capture_take_chunk(struct braid_capture_source *cs, const struct braid
 		return braid_capture_take_host_clock(cs, v);
 	if (v->type == BRAID_CHUNK_WINDOW)
 		return braid_capture_take_window(cs, v);
+	if (v->type == BRAID_CHUNK_PEER)
+		return braid_capture_take_peer(cs, v);
 	if (v->type == BRAID_CHUNK_INDEX)
 		return braid_capture_take_index(cs, v);
 	if (v->type == BRAID_CHUNK_INDEX_BLOCKS)
@@ -155,24 +157,6 @@ static int index_file(struct braid_capture_source *cs, struct braid_capture_read
 	return ret;
 }
 
-/* Two captures share a timeline only if the host did not boot in between. */
-static int check_same_host(const struct braid_chunk_file *a, const struct braid_chunk_file *b,
-			   const char *path)
-{
-	u64 age = b->start_host_ns - a->start_host_ns;	/* below 0: @b is the earlier one */
-	s64 shift = (s64)(b->start_realtime_ns - a->start_realtime_ns - age);
-	s64 limit = 10000000000LL + (s64)(((s64)age < 0 ? -age : age) / 1000);
-
-	if (!a->start_realtime_ns || !b->start_realtime_ns)
-		return 0;	/* the head was damaged */
-	if (strcmp(a->host_name, b->host_name) || strcmp(a->clock, b->clock) ||
-	    shift > limit || shift < -limit)
-		return braid_fail(-EXDEV,
-				  "'%s' was recorded on another host or during another boot: its times cannot be merged with the others",
-				  path);
-	return 0;
-}
-
 /* One that can't be opened counts as a capture: the capture's reader reports why. */
 static bool is_trace_dat(const char *path)
 {
@@ -215,7 +199,7 @@ static int open_captures(struct braid_capture_source *cs, char *const *paths)
 		if (first)
 			cs->source.head = head;
 		first = false;
-		err = check_same_host(&cs->source.head, &head, paths[k]);
+		err = braid_capture_find_host(cs, k, paths[k], &head);
 		if (err)
 			return err;
 		cs->source.bytes += braid_capture_size(cs->files[k].reader);
@@ -330,6 +314,9 @@ static int capture_open_finish(struct braid_capture_source *cs, char *const *pat
 	}
 	if (braid_capture_tie_windows(cs) || braid_capture_note_windows(cs))
 		return braid_out_of_memory();
+	err = braid_capture_tie_hosts(cs);
+	if (err)
+		return err;
 	for (k = 0; k < source->nr_streams; k++) {
 		struct braid_capture_stream *s = capture_stream(source->streams[k]);
 
@@ -346,6 +333,7 @@ static int capture_open_finish(struct braid_capture_source *cs, char *const *pat
 		for (j = 0; j + 1 < s->stream.nr_rings; j++)
 			s->stream.rings[j]->order = order++;
 	}
+	braid_capture_place_hosts(cs);
 	return 0;
 }
 
@@ -361,11 +349,10 @@ static void free_captures(struct braid_source *source)
 		braid_trace_dat_close(cs->files[k].dat);
 		free(cs->files[k].by_number);
 	}
-	for (k = 0; k < BRAID_HOST_CLOCK_KINDS; k++)
-		free(cs->host_round_trips[k].items);
 	braid_clock_free(&source->clocks.counter);
 	braid_clock_free(&source->clocks.realtime);
 	braid_clock_free(&source->clocks.trace);
+	braid_capture_free_hosts(cs);
 	for (k = 0; k < source->nr_windows; k++)
 		free(source->windows[k].guests);
 	free(source->windows);
@@ -396,6 +383,8 @@ struct braid_capture_source *braid_capture_new(const struct braid_source_options
 		cs->clock = options->clock;
 		cs->may_trust = options->by_index;
 		cs->keep_samples = options->keep_samples;
+		cs->unordered = options->unordered;
+		cs->wander = options->wander;
 		cs->types = options->check_types ? calloc(1, sizeof(*cs->types)) : NULL;
 	}
 	return cs;

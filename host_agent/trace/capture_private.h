@@ -83,6 +83,7 @@ struct braid_capture_ring {
 
 struct braid_note {
 	u64 host_ns;
+	u64 bound_ns;			/* of another host's clock */
 	u32 order;
 	char *text;
 };
@@ -93,6 +94,7 @@ struct braid_capture_stream {
 	struct braid_capture_source *source;
 	struct braid_superblock superblock;	/* GUEST: checked */
 	u32 file;				/* of its STREAM chunk */
+	u64 own_end_ns;				/* stream.end_ns, by its host's clock */
 	u32 subbuf_bytes;			/* HOST */
 	struct braid_round_trip *round_trips;
 	size_t nr_round_trips, round_trips_capacity;
@@ -123,6 +125,25 @@ struct braid_capture_stream {
 	u64 text_start;				/* 0: unknown */
 };
 
+/* A host, as it is known while captures are opened. */
+struct braid_capture_host {
+	struct braid_host host;
+	u8 id[BRAID_HOST_ID_BYTES];	/* all 0: its captures do not tell */
+	struct braid_chunk_file head;	/* of its first capture */
+	struct braid_host_clocks clocks;	/* of all but the first host */
+	struct braid_host_round_trips {
+		struct braid_round_trip *items;
+		size_t nr, capacity;
+	} round_trips[BRAID_HOST_CLOCK_KINDS];	/* by enum braid_host_clock_kind */
+	struct braid_capture_peer {	/* what it says of messages to and from another one */
+		u8 id[BRAID_HOST_ID_BYTES];
+		struct braid_peer_crossing *items;
+		size_t nr, capacity;
+	} *peers;
+	size_t nr_peers, peers_capacity;
+	s64 first_ns, last_ns;		/* when it was recorded, by its clock */
+};
+
 struct braid_capture_source {
 	struct braid_source source;
 	void (*say)(void *arg, const char *line);	/* NULL: not reported */
@@ -140,6 +161,7 @@ struct braid_capture_source {
 		struct braid_trace_dat *dat;	/* NULL for a capture */
 		bool is_dat;
 		u16 minor;			/* of its version */
+		u32 host;			/* number of its host */
 		u64 device, inode;		/* what it is known by */
 		struct braid_capture_stream **by_number;	/* as the file numbers them */
 		size_t nr;
@@ -161,10 +183,9 @@ struct braid_capture_source {
 	enum braid_clock_kind clock;
 	bool may_trust;				/* files' indexes */
 	u32 keep_samples;		/* of each clock, while the source grows */
-	struct braid_host_round_trips {
-		struct braid_round_trip *items;
-		size_t nr, capacity;
-	} host_round_trips[BRAID_HOST_CLOCK_KINDS];	/* by enum braid_host_clock_kind */
+	bool unordered;
+	double wander;
+	size_t hosts_capacity;
 	size_t streams_capacity;
 	size_t nr_followed;			/* of a growing capture's streams: known to all */
 	u32 next_order;				/* likewise, of its rings */
@@ -309,6 +330,54 @@ int braid_capture_tie_windows(struct braid_capture_source *cs);
 int braid_capture_add_note(struct braid_capture_stream *s, u64 host_ns, const char *text,
 			   size_t bytes);
 
+/*
+ * capture_hosts.c: finds the host of a file whose reader is open, by its id or head: sets ->host.
+ * Return: 0, or -errno with braid_fail().
+ */
+int braid_capture_find_host(struct braid_capture_source *cs, u32 file, const char *path,
+			    const struct braid_chunk_file *head);
+
+/* Takes PEER. Return: 0 or -ENOMEM. */
+int braid_capture_take_peer(struct braid_capture_source *cs, const struct braid_chunk_view *v);
+
+/*
+ * Puts all hosts on the timeline: first finds their clocks on it; then, with all their own clocks
+ * fitted, changes what is known of their streams and windows to it. Return: 0 or -errno with
+ * braid_fail().
+ */
+int braid_capture_tie_hosts(struct braid_capture_source *cs);
+void braid_capture_place_hosts(struct braid_capture_source *cs);
+void braid_capture_free_hosts(struct braid_capture_source *cs);
+
+static inline struct braid_capture_host *braid_capture_host(const struct braid_capture_source *cs,
+							    u32 host)
+{
+	static_assert(offsetof(struct braid_capture_host, host) == 0, "cast");
+	return (struct braid_capture_host *)cs->source.hosts[host];
+}
+
+/* The host of the file that is being indexed, or that a stream is of; and its clocks. */
+static inline struct braid_capture_host *
+braid_capture_host_now(const struct braid_capture_source *cs)
+{
+	return braid_capture_host(cs, cs->files[cs->file].host);
+}
+
+static inline struct braid_host_clocks *braid_capture_clocks(struct braid_capture_source *cs,
+							     u32 host)
+{
+	return host ? &braid_capture_host(cs, host)->clocks : &cs->source.clocks;
+}
+
+static inline struct braid_host_clocks *
+braid_capture_stream_clocks(const struct braid_capture_stream *s)
+{
+	return braid_capture_clocks(s->source, s->source->files[s->file].host);
+}
+
+/* A time of the timeline by a ring's host's clock, or some before; INT64_MIN: not known. */
+s64 braid_capture_own_ns(const struct braid_capture_ring *ring, s64 ns);
+
 /* capture_clock.c: chunks with clock data. Return: 0 or -ENOMEM. */
 int braid_capture_take_clock(struct braid_capture_stream *s, const struct braid_chunk_view *v);
 int braid_capture_take_host_clock(struct braid_capture_source *cs, const struct braid_chunk_view *v);
@@ -319,7 +388,7 @@ int braid_capture_take_quota(struct braid_capture_stream *s, const struct braid_
 /* Sorts a stream's threads without vCPU, and its cgroups. */
 void braid_capture_sort_rows(struct braid_capture_stream *s);
 
-/* Fits the host's clocks, which must be first; and a stream's. Return: 0 or -ENOMEM. */
+/* Fits the hosts' clocks, which must be first; and a stream's. Return: 0 or -ENOMEM. */
 int braid_capture_fit_host(struct braid_capture_source *cs);
 int braid_capture_fit_clock(struct braid_capture_stream *s);
 void braid_capture_free_clock(struct braid_capture_stream *s);

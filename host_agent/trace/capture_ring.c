@@ -69,6 +69,7 @@ void braid_capture_rewind(struct braid_capture_ring *ring, void *cursor, size_t 
 	memset(&ring->at, 0, sizeof(ring->at));
 	ring->epoch = 0;
 	ring->ring.taken_ns = 0;
+	ring->ring.tied_ns = 0;
 	ring->ring.left_out = NULL;
 }
 

@@ -37,10 +37,11 @@ static int set_number(struct braid_capture_source *cs, u32 number, struct braid_
 	return 0;
 }
 
-static int by_incarnation(const struct braid_stream *s, enum braid_stream_kind kind,
-			  const struct braid_superblock *sb)
+static int by_incarnation(const struct braid_capture_source *cs, const struct braid_stream *s,
+			  enum braid_stream_kind kind, const struct braid_superblock *sb)
 {
-	return braid_compare(s->kind, kind) ?: braid_compare(s->incarnation, sb->incarnation) ?:
+	return braid_compare(s->host->number, cs->files[cs->file].host) ?:
+	       braid_compare(s->kind, kind) ?: braid_compare(s->incarnation, sb->incarnation) ?:
 	       memcmp(s->boot_id, sb->boot_id, sizeof(s->boot_id));
 }
 
@@ -50,8 +51,9 @@ static size_t find_guest(const struct braid_capture_source *cs, enum braid_strea
 {
 	size_t k;
 
-	braid_array_first(k, cs->nr_guests, by_incarnation(&cs->guests[k]->stream, kind, sb) >= 0);
-	*there = k < cs->nr_guests && !by_incarnation(&cs->guests[k]->stream, kind, sb);
+	braid_array_first(k, cs->nr_guests,
+			  by_incarnation(cs, &cs->guests[k]->stream, kind, sb) >= 0);
+	*there = k < cs->nr_guests && !by_incarnation(cs, &cs->guests[k]->stream, kind, sb);
 	return k;
 }
 
@@ -86,6 +88,7 @@ struct braid_capture_stream *braid_capture_add_stream(struct braid_capture_sourc
 		return NULL;
 	s->source = cs;
 	s->file = cs->file;
+	s->stream.host = cs->source.nr_hosts ? cs->source.hosts[cs->files[cs->file].host] : NULL;
 	s->stream.number = cs->source.nr_streams;
 	if (braid_array_push(cs->source.streams, cs->source.nr_streams, cs->streams_capacity,
 			     &s->stream)) {
@@ -231,10 +234,20 @@ static const char *check_stream(const struct braid_capture_source *cs,
 	return NULL;
 }
 
+/* Streams of several hosts may have one name. */
+static void name_host(struct braid_stream *stream)
+{
+	char name[sizeof(stream->name)];
+
+	memcpy(name, stream->name, sizeof(name));
+	snprintf(stream->name, sizeof(stream->name), "%.*s@%s",
+		 (int)(sizeof(name) - 2 - strlen(stream->host->name)), name, stream->host->name);
+}
+
 static void describe_stream(struct braid_capture_stream *s, const struct braid_chunk_view *v,
 			    const struct braid_chunk_stream *head)
 {
-	const struct braid_chunk_file *file = &s->source->source.head;
+	const struct braid_chunk_file *file = &braid_capture_host_now(s->source)->head;
 	struct braid_stream *stream = &s->stream;
 
 	s->subbuf_bytes = head->subbuf_bytes;
@@ -244,6 +257,8 @@ static void describe_stream(struct braid_capture_stream *s, const struct braid_c
 	copy_name(stream->name, sizeof(stream->name), head->name, sizeof(head->name));
 	if (!stream->name[0])
 		snprintf(stream->name, sizeof(stream->name), "stream%u", v->stream);
+	if (s->source->source.nr_hosts > 1)
+		name_host(stream);
 	if (head->kind == BRAID_STREAM_GUEST) {
 		describe_guest(s);
 		return;
@@ -310,7 +325,7 @@ void braid_capture_take_end(struct braid_capture_stream *s, const struct braid_c
 		return;
 	s->stream.end_reason = end.reason;
 	s->stream.unconfirmed |= end.flags & BRAID_END_UNCONFIRMED;
-	s->stream.end_ns = end.host_ns;
+	s->stream.end_ns = s->own_end_ns = end.host_ns;
 }
 
 /* Keeps a copy of bytes that strings point into, with a NUL after it. NULL: out of memory. */

@@ -47,11 +47,15 @@ int braid_capture_take_window(struct braid_capture_source *cs, const struct brai
 	return 0;
 }
 
-static int capture_window_note(struct braid_capture_source *cs, s64 ns, const char *text)
+/* In the first stream of the file's host. */
+static int capture_window_note(struct braid_capture_source *cs, u32 file, s64 ns, const char *text)
 {
-	struct braid_stream *first = cs->source.streams[0];
+	struct braid_stream **s = cs->source.streams, **end = s + cs->source.nr_streams;
 
-	return braid_capture_add_note((struct braid_capture_stream *)first, ns, text, strlen(text));
+	while (s < end && (!(*s)->host || (*s)->host->number != cs->files[file].host))
+		s++;
+	return s == end ? 0 :
+	       braid_capture_add_note((struct braid_capture_stream *)*s, ns, text, strlen(text));
 }
 
 s64 braid_capture_window_stop(struct braid_capture_source *cs, u32 file)
@@ -73,12 +77,13 @@ int braid_capture_note_windows(struct braid_capture_source *cs)
 		if (window->again)
 			continue;
 		if (!edges->noted_start && !window->went_on)
-			err = capture_window_note(cs, window->start_ns, "the recording starts");
+			err = capture_window_note(cs, edges->file, window->start_ns,
+						  "the recording starts");
 		edges->noted_start = true;
 		if (err || edges->noted_stop || window->goes_on || window->stop_ns == INT64_MAX)
 			continue;
 		edges->noted_stop = true;
-		err = capture_window_note(cs, window->stop_ns, "the recording stops");
+		err = capture_window_note(cs, edges->file, window->stop_ns, "the recording stops");
 	}
 	return err;
 }
@@ -194,7 +199,7 @@ int braid_capture_tie_windows(struct braid_capture_source *cs)
 		for (n = 0; n < cs->files[file].nr; n++) {
 			struct braid_capture_stream *s = cs->files[file].by_number[n];
 
-			if (s && s->stream.kind == BRAID_STREAM_HOST && !s->stream.nr_buffers)
+			if (s && braid_stream_is_first_host(&s->stream) && !s->stream.nr_buffers)
 				cs->source.windows[k].host = &s->stream;
 		}
 		if (tie_guests(&cs->files[file], &cs->source.windows[k]))

@@ -47,6 +47,8 @@ struct braid_item {
 	const struct braid_ring *ring;
 	s64 host_ns;
 	u64 bound_ns;		/* the truth is within; or BRAID_BOUND_UNKNOWN */
+	s64 own_ns;		/* if ring->tie: the same by its host's clock ... */
+	u64 own_bound_ns;	/* ... without the bound of the tie */
 	bool sure;		/* of its clock's epoch */
 	u64 counter;		/* the guest's; a host's: ns */
 	u64 seq;		/* in its ring */
@@ -110,6 +112,9 @@ struct braid_ring {
 	const struct braid_ring_ops *ops;
 	u64 taken_ns;		/* of a guest: when the agent read the cursor's current bytes */
 	bool merging;		/* a merge has its cursor */
+	const struct braid_clock *tie;	/* of another host's: its clock on the timeline; NULL: it is
+					   the timeline's, or of notes */
+	s64 tied_ns;		/* of the last item, by that */
 	/*
 	 * A bit for each id whose events are passed over quickly, but for the first one of each
 	 * page, and those that follow a loss; the stream's. NULL: none. See
@@ -140,9 +145,20 @@ struct braid_event_format {
 	const char *format;	/* text as tracefs has it; the guest's own, so beware */
 };
 
+/* A host of a trace. The first one's clock is the timeline. */
+struct braid_host {
+	u32 number;		/* in the source, from 0 */
+	char name[40];		/* unique in the source */
+	struct braid_clock tie;	/* its clock on the timeline; of the first one: HOST, the same. Its
+				   reason says what the bound depends on */
+	u64 bound_ns;		/* of that, the worst while it was recorded */
+	bool unordered;		/* placed by wall time, without a bound */
+};
+
 /* One incarnation of a guest's driver, or the host, or a VM while it has no driver. */
 struct braid_stream {
 	u32 number;		/* in the source, from 0 */
+	const struct braid_host *host;	/* where it was recorded; NULL: of no capture */
 	enum braid_stream_kind kind;
 	char name[64];		/* sanitized: no control characters */
 	char kernel_release[64];
@@ -203,7 +219,7 @@ struct braid_window {
 	s64 start_ns;		/* if ->went_on: where the former file's stopped */
 	s64 stop_ns;		/* INT64_MAX: the recording was killed or still runs */
 	s64 last_ns;		/* stop_ns INT64_MAX: what of it is known to be recorded is up to here */
-	const struct braid_stream *host;	/* traced from the start on; NULL: none */
+	const struct braid_stream *host;	/* the first, traced from the start; NULL: not */
 	const struct braid_stream **guests;	/* recorded as well, each once ... */
 	size_t nr_guests;	/* ... 0: none, or not known */
 	bool again;		/* a copy's: an earlier one has the same times */
@@ -216,6 +232,8 @@ struct braid_source {
 	struct braid_stream **streams;
 	size_t nr_streams;
 	struct braid_chunk_file head;	/* of the first capture */
+	struct braid_host **hosts;	/* the first one is that of the timeline */
+	size_t nr_hosts;		/* of captures */
 	struct braid_window *windows;	/* of captures that have one */
 	size_t nr_windows;
 	struct braid_host_clocks {
@@ -224,7 +242,7 @@ struct braid_source {
 		struct braid_clock trace;	/* likewise: the host's trace is of the file's clock */
 		char counter_name[24];
 		char trace_name[24];
-	} clocks;				/* of the host, each against the file's clock */
+	} clocks;				/* of the first host, each against its file's */
 	u64 bytes;			/* to read in all */
 	u64 bytes_read;			/* approximate position; for progress. Those of rings that are
 					   rewound alone count again */
@@ -247,6 +265,10 @@ struct braid_source_options {
 	bool by_index;			/* open captures by their index, if they have one: damaged
 					   pages are found only when they are read */
 	bool check_types;		/* that pages have the types that the index says */
+	bool unordered;			/* hosts without contact are placed by wall time, without a
+					   bound; else they are refused */
+	double wander;			/* of hosts' clocks, ns in a second; 0:
+					   BRAID_WANDER_DEFAULT */
 	u32 keep_samples;		/* of each clock of a followed capture, at least: the latest
 					   ones place the events that come. A fit costs some
 					   hundred ns for each. 0: 2048 */
@@ -270,10 +292,10 @@ struct braid_source_options {
  * For a capture without an index, memory grows by some bytes for each page. A guest incarnation
  * that is in several captures becomes one stream, and data that they share counts once. A file
  * given twice is read once. If several captures recorded the host at the same time, the first one's
- * events are used.
+ * events are used. Captures of several hosts are merged by what crossed between them.
  *
- * Return: 0, or -errno with braid_fail(); -EBADMSG: a file is not a capture, -EXDEV: files are not
- * of one host, one boot and clocks that are tied to each other.
+ * Return: 0, or -errno with braid_fail(); -EBADMSG: a file is not a capture, -EXDEV: files are of
+ * hosts, or boots, whose clocks are not tied to each other.
  */
 int braid_source_open_captures(struct braid_source **out, char *const *paths, size_t nr,
 			       const struct braid_source_options *options);
@@ -332,6 +354,23 @@ static inline bool braid_stream_is_guest(const struct braid_stream *stream)
 	return stream->kind != BRAID_STREAM_HOST;
 }
 
+/** braid_stream_host_number - of the host where it was recorded, in the source */
+static inline u32 braid_stream_host_number(const struct braid_stream *stream)
+{
+	return stream->host ? stream->host->number : 0;
+}
+
+/**
+ * braid_stream_is_first_host - whether it is of the host whose clock is the timeline
+ *
+ * States are those that this host's events show. A guest of another host has those of a guest whose
+ * host was not recorded.
+ */
+static inline bool braid_stream_is_first_host(const struct braid_stream *stream)
+{
+	return stream->kind == BRAID_STREAM_HOST && !braid_stream_host_number(stream);
+}
+
 /** braid_stream_has_event - whether events of this name were recorded: it has the format */
 static inline bool braid_stream_has_event(const struct braid_stream *stream, const char *name)
 {
@@ -365,6 +404,9 @@ void braid_source_free(struct braid_source *source);
 /** braid_source_rewind - every ring back to its start */
 void braid_source_rewind(struct braid_source *source);
 
+/** braid_ring_tie - put a ring's item, of another host, on the timeline */
+void braid_ring_tie(struct braid_ring *ring);
+
 /**
  * braid_ring_next - move a ring's cursor on
  * @ring: the ring; ring->item is filled when 1 is returned
@@ -373,7 +415,11 @@ void braid_source_rewind(struct braid_source *source);
  */
 static inline int braid_ring_next(struct braid_ring *ring)
 {
-	return ring->ops->next(ring);
+	int ret = ring->ops->next(ring);
+
+	if (ret > 0 && ring->tie)
+		braid_ring_tie(ring);
+	return ret;
 }
 
 /**

@@ -12,7 +12,9 @@ static int by_thread(const void *a, const void *b)
 {
 	const struct braid_vcpu_span *x = a, *y = b;
 
-	return braid_compare(x->tid, y->tid) ?:
+	return braid_compare(braid_stream_host_number(x->guest),
+			     braid_stream_host_number(y->guest)) ?:
+	       braid_compare(x->tid, y->tid) ?:
 	       braid_compare(x->from_ns, y->from_ns) ?:
 	       braid_compare(x->guest->number, y->guest->number) ?:
 	       braid_compare(x->vcpu, y->vcpu);
@@ -42,22 +44,32 @@ int braid_vcpu_map_make(struct braid_vcpu_map *map, const struct braid_source *s
 	return 0;
 }
 
-const struct braid_vcpu_span *braid_vcpu_map_find(const struct braid_vcpu_map *map, s32 tid,
-						  s64 ns)
+/* Order of a span's thread and one of a host. */
+static int by_key(const struct braid_vcpu_span *s, u32 host, s32 tid)
+{
+	return braid_compare(braid_stream_host_number(s->guest), host) ?:
+	       braid_compare(s->tid, tid);
+}
+
+const struct braid_vcpu_span *braid_vcpu_map_find(const struct braid_vcpu_map *map, u32 host,
+						  s32 tid, s64 ns)
 {
 	const struct braid_vcpu_span *s = map->spans;
 	size_t k;
 
-	braid_array_first(k, map->nr, s[k].tid > tid || (s[k].tid == tid && s[k].from_ns > ns));
-	if (k && s[k - 1].tid == tid)
+	braid_array_first(k, map->nr, by_key(&s[k], host, tid) > 0 ||
+				      (!by_key(&s[k], host, tid) && s[k].from_ns > ns));
+	if (k && !by_key(&s[k - 1], host, tid))
 		return &s[k - 1];
-	return k < map->nr && s[k].tid == tid ? &s[k] : NULL;
+	return k < map->nr && !by_key(&s[k], host, tid) ? &s[k] : NULL;
 }
 
 bool braid_vcpu_map_only(const struct braid_vcpu_map *map, const struct braid_vcpu_span *span)
 {
-	return (span == map->spans || span[-1].tid != span->tid) &&
-	       (span + 1 == map->spans + map->nr || span[1].tid != span->tid);
+	u32 host = braid_stream_host_number(span->guest);
+
+	return (span == map->spans || by_key(span - 1, host, span->tid)) &&
+	       (span + 1 == map->spans + map->nr || by_key(span + 1, host, span->tid));
 }
 
 #define SUFFIX	32	/* capacity: */
@@ -164,7 +176,8 @@ const struct braid_stream *braid_vcpu_owner(const struct braid_source *source, s
 	for (k = 0; k < source->nr_streams; k++) {
 		const struct braid_stream *s = source->streams[k];
 
-		if (s->nr_others && bsearch(&key, s->others, s->nr_others, sizeof(key), by_tid))
+		if (s->nr_others && !braid_stream_host_number(s) &&
+		    bsearch(&key, s->others, s->nr_others, sizeof(key), by_tid))
 			return s;
 	}
 	return NULL;

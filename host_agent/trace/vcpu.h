@@ -14,7 +14,7 @@ struct braid_vcpu_span {
 };
 
 struct braid_vcpu_map {
-	struct braid_vcpu_span *spans;		/* by tid, then from_ns */
+	struct braid_vcpu_span *spans;		/* by host, tid, then from_ns */
 	size_t nr;
 };
 
@@ -30,6 +30,7 @@ int braid_vcpu_map_make(struct braid_vcpu_map *map, const struct braid_source *s
 /**
  * braid_vcpu_map_find - the vCPU of a thread at a time
  * @map: the index
+ * @host: number of the host in the source
  * @tid: of the host
  * @ns: of the host's clock
  *
@@ -37,8 +38,8 @@ int braid_vcpu_map_make(struct braid_vcpu_map *map, const struct braid_source *s
  *
  * Return: NULL when it is not a guest's vCPU.
  */
-const struct braid_vcpu_span *braid_vcpu_map_find(const struct braid_vcpu_map *map, s32 tid,
-						  s64 ns);
+const struct braid_vcpu_span *braid_vcpu_map_find(const struct braid_vcpu_map *map, u32 host,
+						  s32 tid, s64 ns);
 
 /** braid_vcpu_map_only - whether a span's thread is this vCPU at all times */
 bool braid_vcpu_map_only(const struct braid_vcpu_map *map, const struct braid_vcpu_span *span);
@@ -93,7 +94,7 @@ void braid_vcpu_sort_others(struct braid_vcpu_thread *others, size_t nr);
 /**
  * braid_vcpu_owner - the stream whose VMM or recorder a thread of the host belongs to
  * @source: its streams
- * @tid: of a thread that is no vCPU
+ * @tid: of a thread of the first host that is no vCPU
  *
  * Return: a guest: its VMM's; a host: its recorder's; NULL: the trace does not say.
  */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Finds events whose order is uncertain, in constant time each. */
 #include "host_agent/walk/order.h"
+#include "shared/platform.h"
 
 /* The group whose events are ordered among themselves, whatever their bounds. */
 static u64 clock_of(const struct braid_item *item)
@@ -11,7 +12,7 @@ static u64 clock_of(const struct braid_item *item)
 	return ((u64)item->stream->number + 1) << 32 | vcpu;
 }
 
-static void take_in(struct braid_order *o, u64 clock, s64 latest_ns)
+static void take_in(struct braid_order_pair *o, u64 clock, s64 latest_ns)
 {
 	struct braid_order_reach *mine = clock == o->first.clock ? &o->first : &o->second, swap;
 
@@ -28,17 +29,42 @@ static void take_in(struct braid_order *o, u64 clock, s64 latest_ns)
 	}
 }
 
+/* Return: whether an earlier event of another clock reaches so far. */
+static bool order_pass(struct braid_order_pair *o, u64 clock, s64 ns, u64 bound_ns)
+{
+	const struct braid_order_reach *other = o->first.clock == clock ? &o->second : &o->first;
+	bool uncertain = other->clock && braid_clock_earliest(ns, bound_ns) <= other->latest_ns;
+
+	take_in(o, clock, braid_clock_latest(ns, bound_ns));
+	return uncertain;
+}
+
+/* With several hosts: an event by its own host's clock, and then by the timeline. */
+static noinline bool order_pass_hosts(struct braid_order *o, const struct braid_item *item,
+				      u64 clock)
+{
+	u32 host = braid_stream_host_number(item->stream);
+	bool tied = item->ring->tie, uncertain = false;
+
+	if (host < BRAID_ORDER_HOSTS) {
+		uncertain = order_pass(&o->hosts[host], clock, tied ? item->own_ns : item->host_ns,
+				       tied ? item->own_bound_ns : item->bound_ns);
+		clock = (u64)host + 1;
+	}
+	/* A stream's number + 1 is above that of any host. */
+	return order_pass(&o->across, clock, item->host_ns, item->bound_ns) || uncertain;
+}
+
 bool braid_order_next(struct braid_order *o, const struct braid_item *item)
 {
 	u64 clock = clock_of(item);
-	const struct braid_order_reach *other = o->first.clock == clock ? &o->second : &o->first;
 	s64 earliest_ns = braid_clock_earliest(item->host_ns, item->bound_ns);
-	bool uncertain = other->clock && earliest_ns <= other->latest_ns;
 
 	if (earliest_ns < o->earliest_ns)
 		o->earliest_ns = earliest_ns;
-	take_in(o, clock, braid_clock_latest(item->host_ns, item->bound_ns));
-	return uncertain;
+	if (o->several)
+		return order_pass_hosts(o, item, clock);
+	return order_pass(o->hosts, clock, item->host_ns, item->bound_ns);
 }
 
 static bool matters(const struct braid_order_reach *reach, s64 earliest_ns)
@@ -57,14 +83,14 @@ static bool same_reach(const struct braid_order_reach *a, const struct braid_ord
 bool braid_order_agrees(const struct braid_order *o, const struct braid_order *later,
 			s64 earliest_ns)
 {
-	return same_reach(&o->first, &later->first, earliest_ns) &&
-	       same_reach(&o->second, &later->second, earliest_ns);
+	return same_reach(&o->hosts->first, &later->hosts->first, earliest_ns) &&
+	       same_reach(&o->hosts->second, &later->hosts->second, earliest_ns);
 }
 
 void braid_order_join(struct braid_order *o, const struct braid_order *later)
 {
-	if (later->first.clock)
-		take_in(o, later->first.clock, later->first.latest_ns);
-	if (later->second.clock)
-		take_in(o, later->second.clock, later->second.latest_ns);
+	if (later->hosts->first.clock)
+		take_in(o->hosts, later->hosts->first.clock, later->hosts->first.latest_ns);
+	if (later->hosts->second.clock)
+		take_in(o->hosts, later->hosts->second.clock, later->hosts->second.latest_ns);
 }

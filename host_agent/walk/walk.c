@@ -424,6 +424,7 @@ int braid_walk_begin(struct braid_walk *w, struct braid_source *source,
 	w->options = options;
 	w->totals = totals;
 	w->latest_ns = INT64_MIN;
+	w->order.several = source->nr_hosts > 1;
 	if (options->realtime) {
 		if (!source->clocks.realtime.nr_tracks)
 			return braid_fail(-ENODATA, "the capture has no wall time: omit --clock");

@@ -170,6 +170,8 @@ const struct tracebraid_stream *tracebraid_stream(const struct tracebraid_trace 
 
 /** tracebraid_stream_name - the guest's name, or "host"; valid until the trace is closed, as all texts of a stream */
 const char *tracebraid_stream_name(const struct tracebraid_stream *stream);
+/** tracebraid_stream_host - the name of the host where it was recorded; "": not known */
+const char *tracebraid_stream_host(const struct tracebraid_stream *stream);
 /** tracebraid_stream_kernel - the release of its kernel; "": not known */
 const char *tracebraid_stream_kernel(const struct tracebraid_stream *stream);
 /** tracebraid_stream_machine - its machine, as uname -m prints it; "": not known */

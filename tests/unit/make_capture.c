@@ -156,6 +156,32 @@ struct braid_capture_writer *synth_capture(const char *path)
 	return w;
 }
 
+struct braid_capture_writer *synth_capture_of(const char *path, const char *host, u8 id,
+					      u64 start_ns)
+{
+	struct braid_chunk_file head = synth_head;
+	struct braid_capture_writer *w;
+	struct braid_chunk_host who;
+
+	head.start_host_ns = start_ns;
+	snprintf(head.host_name, sizeof(head.host_name), "%s", host);
+	memset(&who, id, sizeof(who));
+	NEED(!braid_capture_create(&w, path, &head));
+	NEED(!braid_capture_put(w, BRAID_CHUNK_HOST, 0, &who, sizeof(who), NULL, 0));
+	NEED(!braid_capture_publish(w));
+	return w;
+}
+
+void synth_peer(struct braid_capture_writer *w, u8 id, const struct braid_peer_crossing *crossings,
+		u32 nr)
+{
+	struct braid_chunk_peer head = { .nonce = 1, .name = "peer" };
+
+	memset(head.id, id, sizeof(head.id));
+	NEED(!braid_capture_put(w, BRAID_CHUNK_PEER, 0, &head, sizeof(head), crossings,
+				nr * sizeof(*crossings)));
+}
+
 static void put_events(struct braid_capture_writer *w, struct synth_guest *g)
 {
 	size_t room = 16 << 10;

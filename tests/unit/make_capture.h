@@ -65,6 +65,14 @@ struct braid_capture_writer *synth_capture(const char *path);
 /* The same, in an open file, which is closed with it. */
 struct braid_capture_writer *synth_capture_at(int fd);
 
+/* The same of a host that has an id of such bytes, and whose clock shows @start_ns at the start. */
+struct braid_capture_writer *synth_capture_of(const char *path, const char *host, u8 id,
+					      u64 start_ns);
+
+/* What crossed between the writer's host and one with such an id. */
+void synth_peer(struct braid_capture_writer *w, u8 id, const struct braid_peer_crossing *crossings,
+		u32 nr);
+
 /* STREAM and EVENTS, COMMS, SYMBOLS of a guest. */
 void synth_begin(struct braid_capture_writer *w, struct synth_guest *g, u32 stream);
 

@@ -123,7 +123,7 @@ static void threads(void)
 	synth_trace_dat(host_path, &host);
 	NEED(!braid_source_open_captures(&source, names, 2, NULL));
 	NEED(!braid_vcpu_map_make(&map, source));
-	span = braid_vcpu_map_find(&map, 502, 5);
+	span = braid_vcpu_map_find(&map, 0, 502, 5);
 	CHECK(span && span->vcpu == 1 && span->guest == source->streams[0]);
 	CHECK_EQ(source->streams[0]->kind, BRAID_STREAM_GUEST);
 	CHECK_EQ(source->streams[1]->kind, BRAID_STREAM_HOST);

@@ -95,6 +95,60 @@ static void against_all(void)
 	}
 }
 
+/* The same of several hosts: those of one are compared by its own clock. */
+static bool plainly_of_hosts(u32 at)
+{
+	const struct braid_item *b = &items[at];
+	u32 k;
+
+	for (k = 0; k < at; k++) {
+		const struct braid_item *a = &items[k];
+		bool own = a->stream->host == b->stream->host && b->ring->tie;
+		s64 from = own ? b->own_ns - (s64)b->own_bound_ns : b->host_ns - (s64)b->bound_ns;
+		s64 to = own ? a->own_ns + (s64)a->own_bound_ns : a->host_ns + (s64)a->bound_ns;
+
+		if (!same_clock(a, b) && from <= to)
+			return true;
+	}
+	return false;
+}
+
+static void of_several_hosts(void)
+{
+	static struct braid_host hosts[3] = { { .number = 0 }, { .number = 1 }, { .number = 2 } };
+	u32 found = 0, certain = 0, turn, k, n;
+
+	for (turn = 0; turn < 40; turn++) {
+		struct braid_order order = { .several = true };
+		u32 nr_hosts = 2 + turn % 2;
+		u64 tie = 1ULL << turn % 12;
+
+		for (k = 0; k < STREAMS; k++) {
+			streams[k].host = &hosts[k % nr_hosts];
+			streams[k].clock.nr_tracks = turn & 4 ? VCPUS : 1;
+			for (n = 0; n < VCPUS; n++)
+				rings[k][n].tie = k % nr_hosts ? &hosts[k % nr_hosts].tie : NULL;
+		}
+		make_items(1000000000, STREAMS, 1000);
+		for (k = 0; k < EVENTS; k++) {
+			bool uncertain;
+
+			items[k].own_ns = items[k].host_ns - 77000;
+			items[k].own_bound_ns = items[k].bound_ns;
+			items[k].bound_ns += items[k].ring->tie ? tie : 0;
+			uncertain = braid_order_next(&order, &items[k]);
+			CHECK(uncertain == plainly_of_hosts(k));
+			found += uncertain;
+			certain += !uncertain;
+		}
+	}
+	CHECK(found > 1000 && certain > 1000);
+	for (k = 0; k < STREAMS; k++) {
+		streams[k].host = NULL;
+		memset(rings[k], 0, sizeof(rings[k]));
+	}
+}
+
 /* Events of one clock with a certain epoch are never uncertain. */
 static void of_one_clock(void)
 {
@@ -168,6 +222,7 @@ int main(void)
 			rings[s][v].cpu = v;
 	}
 	RUN(against_all);
+	RUN(of_several_hosts);
 	RUN(of_one_clock);
 	RUN(reports);
 	unlink(path);

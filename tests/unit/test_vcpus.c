@@ -147,14 +147,14 @@ static void by_time(void)
 	struct braid_vcpu_map map;
 
 	NEED(!braid_vcpu_map_make(&map, &source));
-	CHECK(!braid_vcpu_map_find(&map, 69, 2000) && !braid_vcpu_map_find(&map, 72, 2000));
+	CHECK(!braid_vcpu_map_find(&map, 0, 69, 2000) && !braid_vcpu_map_find(&map, 0, 72, 2000));
 	/* Also before it was found. */
-	CHECK(braid_vcpu_map_find(&map, 70, 10)->guest == &a);
-	CHECK(braid_vcpu_map_find(&map, 70, 4999)->guest == &a);
-	CHECK(braid_vcpu_map_find(&map, 70, 5000)->guest == &b);
-	CHECK(!braid_vcpu_map_only(&map, braid_vcpu_map_find(&map, 70, 1)));
-	CHECK(braid_vcpu_map_only(&map, braid_vcpu_map_find(&map, 71, 1)));
-	braid_vcpu_label(braid_vcpu_map_find(&map, 70, 9000), label);
+	CHECK(braid_vcpu_map_find(&map, 0, 70, 10)->guest == &a);
+	CHECK(braid_vcpu_map_find(&map, 0, 70, 4999)->guest == &a);
+	CHECK(braid_vcpu_map_find(&map, 0, 70, 5000)->guest == &b);
+	CHECK(!braid_vcpu_map_only(&map, braid_vcpu_map_find(&map, 0, 70, 1)));
+	CHECK(braid_vcpu_map_only(&map, braid_vcpu_map_find(&map, 0, 71, 1)));
+	braid_vcpu_label(braid_vcpu_map_find(&map, 0, 70, 9000), label);
 	CHECK(!strcmp(label, "b/vCPU 3"));
 	braid_vcpu_map_free(&map);
 }

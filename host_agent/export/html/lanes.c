@@ -214,6 +214,8 @@ static int place_threads(struct braid_html_lanes *l, const struct braid_source *
 	for (k = 0; k < source->nr_streams; k++) {
 		const struct braid_stream *s = source->streams[k];
 
+		if (braid_stream_host_number(s) != braid_stream_host_number(l->groups[0].stream))
+			continue;
 		for (j = 0; j < s->nr_threads && !err; j++)
 			err = place_thread(l, 0, l->group_of[s->number], &s->threads[j]);
 	}

@@ -248,7 +248,9 @@ static u32 lane_of(const struct braid_html_states *x, u32 stream, u32 cpu)
 	const struct braid_guest_state *guest = &x->states.guests[stream];
 
 	if (x->states.source->streams[stream]->kind == BRAID_STREAM_HOST)
-		return cpu < x->states.nr_cpus ? x->host_lanes[cpu] : 0;
+		return cpu < x->states.nr_cpus &&
+		       braid_stream_is_first_host(x->states.source->streams[stream]) ?
+		       x->host_lanes[cpu] : 0;
 	return cpu < guest->nr_vcpus ? x->vcpus[guest->first_vcpu + cpu].lane : 0;
 }
 

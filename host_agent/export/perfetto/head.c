@@ -326,7 +326,8 @@ static int put_names(struct braid_perfetto_out *o, struct braid_perfetto_machine
 			continue;
 		snprintf(comm, sizeof(comm), "%.*s", (int)sizeof(c->comm), c->comm);
 		braid_text_clean(comm);
-		span = host ? braid_vcpu_map_find(map, c->pid, INT64_MAX) : NULL;
+		span = host ? braid_vcpu_map_find(map, braid_stream_host_number(s), c->pid,
+						  INT64_MAX) : NULL;
 		if (!span) {
 			err = perfetto_head_put_name(o, m, c->pid, comm);
 			continue;

@@ -278,7 +278,8 @@ static bool is_step(struct braid_perfetto_vcpus *x, const struct braid_item *ite
 	if (role->role != BRAID_ROLE_KVM_ENTRY && role->role != BRAID_ROLE_KVM_EXIT)
 		return false;
 	/* The vCPU of a thread at a time: a guest that returned has its thread twice. */
-	span = braid_vcpu_map_find(x->map, braid_format_pid(item), item->host_ns);
+	span = braid_vcpu_map_find(x->map, braid_stream_host_number(item->stream),
+				   braid_format_pid(item), item->host_ns);
 	if (!span)
 		return false;
 	step->kind = role->role == BRAID_ROLE_KVM_ENTRY ? STEP_ENTRY : STEP_EXIT;

@@ -135,7 +135,8 @@ const struct braid_vcpu_span *braid_columns_vcpu(const struct braid_columns *c,
 						 const struct braid_item *item, s32 pid)
 {
 	return item->stream->kind == BRAID_STREAM_HOST && pid ?
-	       braid_vcpu_map_find(&c->vcpus, pid, item->host_ns) : NULL;
+	       braid_vcpu_map_find(&c->vcpus, braid_stream_host_number(item->stream), pid,
+				   item->host_ns) : NULL;
 }
 
 bool braid_columns_vcpu_only(const struct braid_columns *c, const struct braid_vcpu_span *span)

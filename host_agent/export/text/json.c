@@ -338,6 +338,8 @@ static void json_put_stream(struct braid_line_export *x, const struct braid_stre
 	const char *why = braid_end_reason_name(s);
 
 	put_identity(t, s);
+	if (x->walk.source->nr_hosts > 1 && s->host)
+		braid_json_string(t, ",\"host\":", s->host->name);
 	if (s->kind == BRAID_STREAM_VM)
 		braid_json_vcpus(t, s);
 	else
@@ -346,6 +348,27 @@ static void json_put_stream(struct braid_line_export *x, const struct braid_stre
 	if (why)
 		braid_json_string(t, ",\"end\":", why);
 	braid_text_puts(t, "}\n");
+}
+
+/* Of a trace of several. */
+static void put_hosts(struct braid_line_export *x)
+{
+	const struct braid_source *source = x->walk.source;
+	struct braid_text *t = &x->out;
+	size_t k;
+
+	for (k = 0; k < source->nr_hosts && source->nr_hosts > 1; k++) {
+		const struct braid_host *host = source->hosts[k];
+
+		braid_json_string(t, "{\"type\":\"host\",\"host\":", host->name);
+		braid_json_string(t, ",\"clock\":", k ? host->tie.reason : "the timeline");
+		put_bound(t, host->bound_ns);
+		if (k && !host->unordered) {
+			braid_json_u64(t, ",\"messages\":", host->tie.nr_samples);
+			braid_text_printf(t, ",\"drift_ppm\":%.6f", braid_clock_drift(&host->tie));
+		}
+		braid_text_puts(t, "}\n");
+	}
 }
 
 void braid_json_head(struct braid_line_export *x)
@@ -363,6 +386,7 @@ void braid_json_head(struct braid_line_export *x)
 	braid_json_string(t, ",\"agent\":", x->walk.source->head.agent_version);
 	braid_json_windows(t, &x->walk);
 	braid_text_puts(t, "}\n");
+	put_hosts(x);
 	for (k = 0; k < x->walk.source->nr_streams; k++)
 		json_put_stream(x, x->walk.source->streams[k]);
 }

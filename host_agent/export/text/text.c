@@ -145,6 +145,29 @@ static void put_stream_heads(struct braid_line_export *x)
 	}
 }
 
+/* How the other hosts' clocks are known by the first one's. */
+static void put_hosts(struct braid_line_export *x)
+{
+	const struct braid_source *source = x->walk.source;
+	struct braid_text *t = &x->out;
+	size_t k;
+
+	for (k = 0; k < source->nr_hosts && source->nr_hosts > 1; k++) {
+		const struct braid_host *host = source->hosts[k];
+
+		if (!k) {
+			braid_text_printf(t, "# host %s: its clock is the timeline\n", host->name);
+			continue;
+		}
+		braid_text_printf(t, "# host %s: clock %s, ", host->name, host->tie.reason);
+		if (!host->unordered)
+			braid_text_printf(t, "%u messages, drift %+.3f ppm, ", host->tie.nr_samples,
+					  braid_clock_drift(&host->tie));
+		put_bound(t, host->bound_ns);
+		braid_text_putc(t, '\n');
+	}
+}
+
 static void put_header(struct braid_line_export *x)
 {
 	struct braid_text *t = &x->out;
@@ -159,6 +182,7 @@ static void put_header(struct braid_line_export *x)
 		return;
 	}
 	braid_line_put_windows(t, &x->walk);
+	put_hosts(x);
 	put_stream_heads(x);
 	if (x->walk.source->faults)
 		braid_text_printf(t, "# %llu fault%s found so far; 'tracebraid verify' explains %s\n",

@@ -445,6 +445,9 @@ static int add_files(struct braid_dat_out *d, const char *base,
 	size_t k;
 	int err;
 
+	if (d->source->nr_hosts > 1)
+		return braid_fail(-EXDEV, "a trace.dat has one host: "
+				  "export the captures of each host alone");
 	d->files = calloc(d->source->nr_streams + 1, sizeof(*d->files));
 	if (!d->files)
 		return braid_out_of_memory();

@@ -1,0 +1,501 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * The hosts of captures. Each file's times are of its host's clock; those of the first file's host
+ * are the timeline. Streams of other hosts keep their own times until all is known of them, and are
+ * then put on the timeline: tables at once, items by their rings' tie.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host_agent/trace/capture_private.h"
+#include "host_agent/util/array.h"
+#include "host_agent/util/error.h"
+#include "host_agent/util/text.h"
+
+#define UNORDERED(what)	"--unordered places " what " by wall time, without a bound"
+#define MARGIN_NS	1000	/* the inverse of a tie is exact to a few ns */
+
+static const u8 unknown_id[BRAID_HOST_ID_BYTES];
+
+/* Which host a file is of -------------------------------------------------------------------- */
+
+/* From the second chunk; all 0: it has none. */
+static void read_id(struct braid_capture_reader *r, u8 id[BRAID_HOST_ID_BYTES])
+{
+	struct braid_chunk_view view;
+
+	memset(id, 0, BRAID_HOST_ID_BYTES);
+	if (braid_capture_at(r, braid_chunk_bytes(sizeof(struct braid_chunk_file)), &view) > 0 &&
+	    view.type == BRAID_CHUNK_HOST && view.bytes >= BRAID_HOST_ID_BYTES)
+		memcpy(id, view.payload, BRAID_HOST_ID_BYTES);
+}
+
+/* Two captures without ids share a timeline only if the host did not boot in between. */
+static bool heads_agree(const struct braid_chunk_file *a, const struct braid_chunk_file *b)
+{
+	u64 age = b->start_host_ns - a->start_host_ns;	/* below 0: @b is the earlier one */
+	s64 shift = (s64)(b->start_realtime_ns - a->start_realtime_ns - age);
+	s64 limit = 10000000000LL + (s64)(((s64)age < 0 ? -age : age) / 1000);
+
+	if (!a->start_realtime_ns || !b->start_realtime_ns)
+		return true;	/* the head was damaged */
+	return !strcmp(a->host_name, b->host_name) && !strcmp(a->clock, b->clock) &&
+	       shift <= limit && shift >= -limit;
+}
+
+static bool is_id(const u8 id[BRAID_HOST_ID_BYTES])
+{
+	return memcmp(id, unknown_id, sizeof(unknown_id));
+}
+
+static bool is_host(const struct braid_capture_host *host, const u8 id[BRAID_HOST_ID_BYTES],
+		    const struct braid_chunk_file *head)
+{
+	return is_id(id) && is_id(host->id) ? !memcmp(host->id, id, sizeof(host->id)) :
+					      heads_agree(&host->head, head);
+}
+
+static bool has_name(const struct braid_capture_source *cs, const char *name)
+{
+	size_t k;
+
+	for (k = 0; k < cs->source.nr_hosts; k++)
+		if (!strcmp(cs->source.hosts[k]->name, name))
+			return true;
+	return false;
+}
+
+/* Two boots of a host have one name. */
+static void set_name(struct braid_capture_source *cs, struct braid_host *host, const char *name)
+{
+	u32 turn = 1;
+
+	snprintf(host->name, sizeof(host->name), "%.30s", *name ? name : "unnamed");
+	braid_text_clean(host->name);
+	while (has_name(cs, host->name)) {
+		snprintf(host->name, sizeof(host->name), "%.24s", *name ? name : "unnamed");
+		braid_text_clean(host->name);
+		snprintf(host->name + strlen(host->name), 12, "#%u", ++turn);
+	}
+}
+
+static int add_host(struct braid_capture_source *cs, const u8 id[BRAID_HOST_ID_BYTES],
+		    const struct braid_chunk_file *head)
+{
+	struct braid_capture_host *made = calloc(1, sizeof(*made));
+
+	if (!made)
+		return braid_out_of_memory();
+	memcpy(made->id, id, sizeof(made->id));
+	made->head = *head;
+	made->host.number = cs->source.nr_hosts;
+	set_name(cs, &made->host, head->host_name);
+	if (!braid_array_push(cs->source.hosts, cs->source.nr_hosts, cs->hosts_capacity,
+			      &made->host))
+		return 0;
+	free(made);
+	return braid_out_of_memory();
+}
+
+int braid_capture_find_host(struct braid_capture_source *cs, u32 file, const char *path,
+			    const struct braid_chunk_file *head)
+{
+	u8 id[BRAID_HOST_ID_BYTES];
+	size_t k;
+
+	read_id(cs->files[file].reader, id);
+	for (k = 0; k < cs->source.nr_hosts; k++) {
+		if (!is_host(braid_capture_host(cs, k), id, head))
+			continue;
+		cs->files[file].host = k;
+		return 0;
+	}
+	if (k && !cs->unordered && !(is_id(id) && is_id(braid_capture_host(cs, 0)->id)))
+		return braid_fail(-EXDEV,
+				  "'%s' was recorded on another host or during another boot: "
+				  "its times cannot be merged with the others; "
+				  UNORDERED("it"),
+				  path);
+	cs->files[file].host = k;
+	return add_host(cs, id, head);
+}
+
+/* Messages between hosts --------------------------------------------------------------------- */
+
+static struct braid_capture_peer *peer_of(struct braid_capture_host *host,
+					  const u8 id[BRAID_HOST_ID_BYTES])
+{
+	struct braid_capture_peer new = { .items = NULL };
+	size_t k;
+
+	for (k = 0; k < host->nr_peers; k++)
+		if (!memcmp(host->peers[k].id, id, sizeof(new.id)))
+			return &host->peers[k];
+	if (k == BRAID_MAX_FILES)
+		return NULL;
+	memcpy(new.id, id, sizeof(new.id));
+	return braid_array_push(host->peers, host->nr_peers, host->peers_capacity, new) ? NULL :
+	       &host->peers[k];
+}
+
+int braid_capture_take_peer(struct braid_capture_source *cs, const struct braid_chunk_view *v)
+{
+	struct braid_peer_crossing crossing;
+	struct braid_capture_peer *peer;
+	struct braid_chunk_peer head;
+	int err = 0;
+	u32 at = 0;
+
+	if (cs->source.grows || !braid_view_take(v, &at, &head, sizeof(head)))
+		return 0;	/* a capture that is followed is alone */
+	peer = peer_of(braid_capture_host_now(cs), head.id);
+	while (peer && !err && peer->nr < BRAID_MAX_TABLE &&
+	       braid_view_take(v, &at, &crossing, sizeof(crossing)))
+		err = braid_array_push(peer->items, peer->nr, peer->capacity, crossing);
+	return err;
+}
+
+/* What one host says of messages to and from the other one. NULL: nothing. */
+static const struct braid_capture_peer *said_of(const struct braid_capture_host *host,
+						const struct braid_capture_host *other)
+{
+	size_t k;
+
+	for (k = 0; k < host->nr_peers && is_id(other->id); k++)
+		if (!memcmp(host->peers[k].id, other->id, sizeof(other->id)))
+			return &host->peers[k];
+	return NULL;
+}
+
+/* Adds what @host says of the other one; @by: it is the one of the timeline. */
+static void add_crossings(struct braid_clock_crossing *to, size_t *nr,
+			  const struct braid_capture_peer *said, bool by)
+{
+	size_t k;
+
+	for (k = 0; said && k < said->nr; k++) {
+		const struct braid_peer_crossing *c = &said->items[k];
+		bool sent = c->flags & BRAID_CROSSING_TO;
+
+		to[(*nr)++] = (struct braid_clock_crossing){
+			.value = by ? c->peer_ns : c->own_ns,
+			.ns = (s64)(by ? c->own_ns : c->peer_ns),
+			.later = by == sent,	/* the timeline's host sent it */
+		};
+	}
+}
+
+/* Return: as braid_clock_wander(). */
+static int fit_tie(struct braid_capture_source *cs, struct braid_capture_host *host)
+{
+	const struct braid_capture_host *first = braid_capture_host(cs, 0);
+	const struct braid_capture_peer *ours = said_of(first, host), *its = said_of(host, first);
+	size_t all = (ours ? ours->nr : 0) + (its ? its->nr : 0), nr = 0;
+	struct braid_clock_crossing *crossings = calloc(all + 1, sizeof(*crossings));
+	double wander = cs->wander > 0 ? cs->wander : BRAID_WANDER_DEFAULT;
+	int err;
+
+	if (!crossings)
+		return -ENOMEM;
+	add_crossings(crossings, &nr, ours, true);
+	add_crossings(crossings, &nr, its, false);
+	err = braid_clock_wander(&host->host.tie, crossings, nr, wander);
+	free(crossings);
+	if (!err)
+		snprintf(host->host.tie.reason, sizeof(host->host.tie.reason),
+			 "proven given wander %.6g µs/s", wander / 1e3);
+	return err;
+}
+
+/* When a host was recorded, as its captures tell. */
+static void find_span(struct braid_capture_source *cs, struct braid_capture_host *host)
+{
+	size_t k;
+
+	host->first_ns = INT64_MAX;
+	host->last_ns = 0;
+	for (k = 0; k < cs->source.nr_windows; k++) {
+		const struct braid_window *w = &cs->source.windows[k];
+
+		if (cs->files[cs->edges[k].file].host != host->host.number)
+			continue;
+		if (w->start_ns < host->first_ns)
+			host->first_ns = w->start_ns;
+		if (w->stop_ns != INT64_MAX && w->stop_ns > host->last_ns)
+			host->last_ns = w->stop_ns;
+	}
+	if (host->first_ns == INT64_MAX)
+		host->first_ns = (s64)host->head.start_host_ns;
+	for (k = 0; k < cs->source.nr_streams && !host->last_ns; k++) {
+		const struct braid_capture_stream *s = (const void *)cs->source.streams[k];
+
+		if (s->stream.host == &host->host && (s64)s->own_end_ns > host->last_ns)
+			host->last_ns = (s64)s->own_end_ns;
+	}
+	if (host->last_ns < host->first_ns)
+		host->last_ns = host->first_ns;
+}
+
+static u64 tie_bound(const struct braid_capture_host *host, s64 own_ns)
+{
+	return braid_clock_convert(&host->host.tie, 0, (u64)own_ns, BRAID_TAKEN_UNKNOWN,
+				   0).bound_ns;
+}
+
+/*
+ * The part of a host's recording in which the first host was recorded, too, by its own clock: there
+ * the order matters. All of it, if they were recorded at different times.
+ */
+static void find_common(const struct braid_capture_host *host,
+			const struct braid_capture_host *first, s64 *from, s64 *to)
+{
+	const struct braid_clock *tie = &host->host.tie;
+	s64 begin = (s64)braid_clock_reading_at(tie, first->first_ns).value;
+	s64 end = (s64)braid_clock_reading_at(tie, first->last_ns).value;
+
+	*from = begin > host->first_ns ? begin : host->first_ns;
+	*to = end < host->last_ns ? end : host->last_ns;
+	if (*from <= *to)
+		return;
+	*from = host->first_ns;
+	*to = host->last_ns;
+}
+
+/* The largest bound from a time to another; BRAID_BOUND_UNKNOWN: no contact for a part of that. */
+static u64 worst_bound(const struct braid_capture_host *host, s64 from, s64 to)
+{
+	const struct braid_clock_track *track = host->host.tie.tracks;
+	u64 worst = tie_bound(host, from), bound = tie_bound(host, to);
+	size_t k, n;
+
+	worst = bound > worst ? bound : worst;
+	for (k = 0; k < track->nr_epochs; k++) {
+		const struct braid_clock_epoch *e = &track->epochs[k];
+
+		for (n = 0; n < e->nr_breakpoints; n++) {
+			s64 at = (s64)e->breakpoints[n].value;
+
+			if (at >= from && at <= to && e->breakpoints[n].error_ns > worst)
+				worst = e->breakpoints[n].error_ns;
+			/* Between two epochs nothing is known. */
+			if (k && !n && at > from &&
+			    (s64)e[-1].breakpoints[e[-1].nr_breakpoints - 1].value < to)
+				return BRAID_BOUND_UNKNOWN;
+		}
+	}
+	return worst;
+}
+
+/* Sets the bound of a tie, and what its reason has to say. */
+static void judge_tie(struct braid_capture_host *host, const struct braid_capture_host *first)
+{
+	char *reason = host->host.tie.reason;
+	size_t used = strlen(reason), room = sizeof(host->host.tie.reason);
+	s64 from, to;
+
+	find_common(host, first, &from, &to);
+	host->host.bound_ns = worst_bound(host, from, to);
+	if (worst_bound(host, host->first_ns, host->last_ns) == BRAID_BOUND_UNKNOWN)
+		snprintf(reason + used, room - used, ", unknown before or after the messages");
+}
+
+/* By wall time, which can be set to anything. Return: 0 or -ENOMEM. */
+static int place_unordered(struct braid_capture_source *cs, struct braid_capture_host *host)
+{
+	const struct braid_chunk_file *own = &host->head, *first = &cs->source.head;
+	s64 ns = (s64)(first->start_host_ns + own->start_realtime_ns - first->start_realtime_ns);
+	int err;
+
+	braid_clock_free(&host->host.tie);
+	err = braid_clock_nominal(&host->host.tie, 1000000000, own->start_host_ns, ns);
+	host->host.unordered = true;
+	host->host.bound_ns = BRAID_BOUND_UNKNOWN;
+	snprintf(host->host.tie.reason, sizeof(host->host.tie.reason), "unordered: by wall time");
+	return err;
+}
+
+static int refuse_host(const struct braid_capture_source *cs, const struct braid_capture_host *host,
+		       int err)
+{
+	const struct braid_host *first = cs->source.hosts[0];
+	char why[sizeof(host->host.tie.reason)];
+
+	snprintf(why, sizeof(why), "%s", host->host.tie.reason);
+	if (err == -EBADMSG)
+		return braid_fail(-EXDEV, "%s cannot be merged with %s: %s; " UNORDERED("it"),
+				  host->host.name, first->name, why);
+	if (err == -ENODATA)
+		return braid_fail(-EXDEV, "%s cannot be merged with %s: they exchanged no times; "
+				  "record with --peer; " UNORDERED("it"),
+				  host->host.name, first->name);
+	return braid_fail(-EXDEV, "%s cannot be merged with %s: they exchanged no times for a part "
+			  "of the time in which both were recorded; " UNORDERED("it"),
+			  host->host.name, first->name);
+}
+
+int braid_capture_tie_hosts(struct braid_capture_source *cs)
+{
+	struct braid_capture_host *host;
+	size_t k;
+	int err;
+
+	for (k = 0; k < cs->source.nr_hosts && cs->source.nr_hosts > 1; k++) {
+		host = braid_capture_host(cs, k);
+		find_span(cs, host);
+		if (!k)
+			continue;
+		err = fit_tie(cs, host);
+		if (err == -ENOMEM)
+			return braid_out_of_memory();
+		if (!err)
+			judge_tie(host, braid_capture_host(cs, 0));
+		if (!err && host->host.bound_ns != BRAID_BOUND_UNKNOWN)
+			continue;
+		if (!cs->unordered)
+			return refuse_host(cs, host, err);
+		if (place_unordered(cs, host))
+			return braid_out_of_memory();
+	}
+	return 0;
+}
+
+/* On the timeline ---------------------------------------------------------------------------- */
+
+static struct braid_clock_time tied(const struct braid_clock *tie, s64 ns)
+{
+	return braid_clock_convert(tie, 0, (u64)ns, BRAID_TAKEN_UNKNOWN, 0);
+}
+
+static u64 placed(const struct braid_clock *tie, u64 ns)
+{
+	return ns && ns <= INT64_MAX ? (u64)tied(tie, (s64)ns).ns : ns;	/* 0: not known */
+}
+
+void braid_ring_tie(struct braid_ring *ring)
+{
+	struct braid_item *item = &ring->item;
+	struct braid_clock_time t = tied(ring->tie, item->host_ns), low = t, high = t;
+	s64 from, to;
+
+	item->own_ns = item->host_ns;
+	item->own_bound_ns = item->bound_ns;
+	if (item->bound_ns == BRAID_BOUND_UNKNOWN)
+		t.bound_ns = BRAID_BOUND_UNKNOWN;
+	else if (item->bound_ns) {
+		low = tied(ring->tie, braid_clock_earliest(item->host_ns, item->bound_ns));
+		high = tied(ring->tie, braid_clock_latest(item->host_ns, item->bound_ns));
+	}
+	from = braid_clock_earliest(low.ns, low.bound_ns);
+	to = braid_clock_latest(high.ns, high.bound_ns);
+	if (t.ns < ring->tied_ns)
+		t.ns = ring->tied_ns;	/* between two epochs: its order is known */
+	ring->tied_ns = t.ns;
+	item->host_ns = t.ns;
+	if (t.bound_ns == BRAID_BOUND_UNKNOWN || from == INT64_MIN || to == INT64_MAX)
+		item->bound_ns = BRAID_BOUND_UNKNOWN;
+	else
+		item->bound_ns = (u64)(to - t.ns > t.ns - from ? to - t.ns : t.ns - from);
+	item->sure &= t.sure;
+}
+
+s64 braid_capture_own_ns(const struct braid_capture_ring *ring, s64 ns)
+{
+	struct braid_clock_reading r;
+
+	if (!ring->ring.tie)
+		return ns;
+	r = braid_clock_reading_at(ring->ring.tie, ns);
+	return r.bound_ns == BRAID_BOUND_UNKNOWN ? INT64_MIN : (s64)r.value - MARGIN_NS;
+}
+
+static void place_tables(struct braid_capture_stream *s, const struct braid_clock *tie)
+{
+	struct braid_stream *to = &s->stream;
+	struct braid_clock_time t;
+	size_t k;
+
+	to->found_ns = placed(tie, to->found_ns);
+	to->end_ns = placed(tie, to->end_ns);
+	to->vmclock.host_ns = placed(tie, to->vmclock.host_ns);
+	to->steal_first.host_ns = placed(tie, to->steal_first.host_ns);
+	to->steal_last.host_ns = placed(tie, to->steal_last.host_ns);
+	for (k = 0; k < to->nr_threads; k++)
+		to->threads[k].from_ns = placed(tie, to->threads[k].from_ns);
+	for (k = 0; k < to->nr_others; k++)
+		to->others[k].from_ns = placed(tie, to->others[k].from_ns);
+	for (k = 0; k < to->nr_cgroups; k++)
+		to->cgroups[k].from_ns = placed(tie, to->cgroups[k].from_ns);
+	for (k = 0; k < to->nr_throttled; k++) {
+		to->throttled[k].from_ns = placed(tie, to->throttled[k].from_ns);
+		to->throttled[k].to_ns = placed(tie, to->throttled[k].to_ns);
+	}
+	for (k = 0; k < s->nr_notes; k++) {
+		t = tied(tie, (s64)s->notes[k].host_ns);
+		s->notes[k].host_ns = (u64)t.ns;
+		s->notes[k].bound_ns = t.bound_ns;
+	}
+}
+
+static void place_windows(struct braid_capture_source *cs)
+{
+	size_t k;
+
+	for (k = 0; k < cs->source.nr_windows; k++) {
+		const struct braid_host *host = cs->source.hosts[cs->files[cs->edges[k].file].host];
+		struct braid_window *w = &cs->source.windows[k];
+
+		if (!host->number)
+			continue;
+		w->start_ns = (s64)placed(&host->tie, (u64)w->start_ns);
+		if (w->stop_ns != INT64_MAX)
+			w->stop_ns = (s64)placed(&host->tie, (u64)w->stop_ns);
+		w->last_ns = (s64)placed(&host->tie, (u64)w->last_ns);
+	}
+}
+
+void braid_capture_place_hosts(struct braid_capture_source *cs)
+{
+	size_t k, n;
+
+	if (cs->source.nr_hosts < 2)
+		return;
+	place_windows(cs);
+	for (k = 0; k < cs->source.nr_streams; k++) {
+		struct braid_capture_stream *s = (void *)cs->source.streams[k];
+		const struct braid_host *host = s->stream.host;
+
+		if (!host || !host->number)
+			continue;
+		place_tables(s, &host->tie);
+		if (host->bound_ns == BRAID_BOUND_UNKNOWN)
+			s->stream.bound_ns = BRAID_BOUND_UNKNOWN;
+		else if (s->stream.bound_ns != BRAID_BOUND_UNKNOWN)
+			s->stream.bound_ns += host->bound_ns;
+		for (n = 0; n < s->stream.nr_rings; n++)
+			if (s->stream.rings[n]->cpu != BRAID_RING_NOTES)
+				s->stream.rings[n]->tie = &host->tie;
+	}
+}
+
+void braid_capture_free_hosts(struct braid_capture_source *cs)
+{
+	struct braid_capture_host *host;
+	size_t k, n;
+
+	for (k = 0; k < cs->source.nr_hosts; k++) {
+		host = braid_capture_host(cs, k);
+		braid_clock_free(&host->host.tie);
+		braid_clock_free(&host->clocks.counter);
+		braid_clock_free(&host->clocks.realtime);
+		braid_clock_free(&host->clocks.trace);
+		for (n = 0; n < BRAID_HOST_CLOCK_KINDS; n++)
+			free(host->round_trips[n].items);
+		for (n = 0; n < host->nr_peers; n++)
+			free(host->peers[n].items);
+		free(host->peers);
+		free(host);
+	}
+	free(cs->source.hosts);
+}

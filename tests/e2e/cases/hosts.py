@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Cases of several hosts: recorders whose clocks differ by a known time exchange times, and their captures are merged."""
+
+import heapq
+import json
+import os
+import pathlib
+import random
+import select
+import signal
+import socket
+import threading
+import time
+
+from harness import case
+from kit import NEEDS, events_of, load, storm
+from rig import boot_all
+
+AHEAD_S = 1000  # of the second host's clock, by a time namespace
+
+
+class Relay:
+    """A network between two recorders on this machine: messages are late, lost, repeated and out of order."""
+
+    def __init__(self, to_port):
+        self._in = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self._in.bind(("127.0.0.1", 0))
+        self._out = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self._out.connect(("127.0.0.1", to_port))
+        self.port = self._in.getsockname()[1]
+        self._from, self._late, self._random = None, [], random.Random(7)
+        self.sent = 0
+        self._ends = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def close(self):
+        """Ends it."""
+        self._ends.set()
+        self._thread.join()
+        self._in.close()
+        self._out.close()
+
+    def _delay(self, there):
+        """Asymmetric: 1 ms and more there, 200 µs and more back."""
+        return (0.001 if there else 0.0002) + self._random.expovariate(1000)
+
+    def _take(self, there):
+        try:
+            if there:
+                data, self._from = self._in.recvfrom(4096)
+            else:
+                data = self._out.recv(4096)
+        except ConnectionRefusedError:
+            return  # nobody listens yet
+        copies = self._random.choices((0, 1, 2), (10, 85, 5))[0]
+        for _ in range(copies):
+            heapq.heappush(self._late, (time.monotonic() + self._delay(there), self.sent, there, data))
+            self.sent += 1
+
+    def _run(self):
+        while not self._ends.is_set():
+            wait = max(0, self._late[0][0] - time.monotonic()) if self._late else 0.05
+            ready, _, _ = select.select([self._in, self._out], [], [], min(wait, 0.05))
+            for one in ready:
+                self._take(one is self._in)
+            while self._late and self._late[0][0] <= time.monotonic():
+                _, _, there, data = heapq.heappop(self._late)
+                try:
+                    if there:
+                        self._out.send(data)
+                    else:
+                        self._in.sendto(data, self._from)
+                except ConnectionRefusedError:
+                    pass
+
+
+def free_port():
+    """A UDP port of this machine that nothing uses now."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
+
+
+def start_other(ctx, name, ahead_s, *arguments):
+    """A recorder on a host whose clock is ahead."""
+    return ctx.start("unshare", "--time", "--monotonic", str(ahead_s), "--fork", "--kill-child", str(ctx.agent_path), "record",
+                     *map(str, arguments), name=name)
+
+
+def stop_other(other):
+    """Ctrl-C for the recorder, which unshare started."""
+    child, = pathlib.Path(f"/proc/{other.pid}/task/{other.pid}/children").read_text(encoding="utf-8").split()
+    os.kill(int(child), signal.SIGINT)
+    other.wait()
+
+
+def events_of_host(lines, stream):
+    """Events of a stream by place."""
+    return {(line["cpu"], line.get("buffer"), line["seq"]): line for line in lines
+            if line["type"] == "event" and line["stream"] == stream}
+
+
+def check_truth(ctx, alone, merged):
+    """Each event of the other host is where its clock, less what that is ahead, shows it: within the bound."""
+    ctx.equal(sorted(set(alone) ^ set(merged))[:3], [], "events that only one report has")
+    bounded = {place: line for place, line in merged.items() if line.get("bound_ns") is not None}
+    ctx.check(len(bounded) > 1000, f"{len(bounded)} events with a bound, of {len(merged)}")
+    for place, line in bounded.items():
+        off = abs(line["ns"] - (alone[place]["ns"] - AHEAD_S * 10**9))
+        ctx.check(off <= line["bound_ns"], f"{place} is {off} ns off, more than {line['bound_ns']}")
+
+
+@case("hosts", usual=("6.12",), needs=NEEDS)
+def hosts(ctx):
+    """Two hosts, one of whose clocks is ahead by a known time, over a bad network: each event is within its bound."""
+    if ctx.run("unshare", "--time", "--monotonic", "1", "true", status=None).returncode:
+        ctx.skip("this machine has no time namespaces for this user")
+    first, second = ctx.guest("first"), ctx.guest("second")
+    boot_all([first, second])
+    for guest in (first, second):
+        load(guest)
+    port = free_port()
+    relay = Relay(port)
+    ctx.defer(relay.close)
+    captures = [ctx.dir / name for name in ("first.braid", "second.braid")]
+    other = start_other(ctx, "other", AHEAD_S, "-r", f"{second.shm},name=web", f"--peer-listen=127.0.0.1:{port}",
+                        "-o", captures[1])
+    other.wait_line("^Recording", timeout=60)
+    agent = ctx.agent("record", "-r", f"{first.shm},name=web", "--peer", f"127.0.0.1:{relay.port}", "--peer-rate", "100", "-o",
+                      captures[0])
+    agent.wait_line("^Recording", timeout=60)
+    ctx.wait_until(lambda: relay.sent > 200, "messages between the recorders")
+    for guest in (first, second):
+        storm(guest, 2000)
+    before = relay.sent
+    ctx.wait_until(lambda: relay.sent > before + 200, "more messages")
+    stop_other(other)
+    agent.stop()
+    merged, alone = events_of(ctx, *captures), events_of(ctx, captures[1])
+    name, = {line["host"] for line in merged if line["type"] == "host" and line["clock"] != "the timeline"}
+    check_truth(ctx, events_of_host(alone, "web"), events_of_host(merged, f"web@{name}"))
+    # The same on the other host's clock.
+    turned = events_of(ctx, captures[1], captures[0])
+    ctx.equal(len([1 for line in turned if line["type"] == "event"]), len([1 for line in merged if line["type"] == "event"]),
+              "events on the other clock")
+    query = "SELECT count(DISTINCT host) AS hosts, count(*) AS events FROM events"
+    rows = json.loads(ctx.run_agent("sql", "--json", *captures, query).stdout)
+    ctx.equal(rows, {"hosts": 2, "events": len([1 for line in merged if line["type"] == "event"])}, "SQL's hosts and events")
+    # A third one had no contact.
+    third = start_other(ctx, "third", 2 * AHEAD_S, "-r", f"{second.shm},name=web", "-t", "1", "-o", ctx.dir / "third.braid")
+    third.wait()
+    done = ctx.run_agent("report", captures[0], ctx.dir / "third.braid", status=1)
+    ctx.check("they exchanged no times" in done.stderr, f"of a host without contact: {done.stderr}")
+    ctx.run_agent("report", "--unordered", captures[0], ctx.dir / "third.braid")
