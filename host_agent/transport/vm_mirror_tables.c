@@ -8,7 +8,7 @@
 #include "host_agent/util/cleanup.h"
 
 #define COMMS_NS	50000000ULL	/* the table of comms is large, and changes often */
-#define CELLS_NS	1000000000ULL	/* at rest; clock cells change oftener: at each poll */
+#define CELLS_NS	2000000000ULL	/* at rest; clock cells change oftener: at each poll */
 #define CELLS_SHARE	20		/* sooner: after that part of the time till now ... */
 #define NARROW_NS	50000000ULL	/* ... if the poll sample is not wider */
 #define ABSENT_NS	2000000000ULL	/* pages that are not in memory for longer won't return */

@@ -9,6 +9,8 @@
 #include "tests/unit/need.h"
 #include "tests/unit/vm_follower.h"
 
+#define DUE_US	2100000	/* after which clock cells are copied again */
+
 static char region_path[] = "/tmp/test_vm_moves.XXXXXX";
 
 /* Turns of a guest that stands still, step by step. */
@@ -29,7 +31,7 @@ static void limits_single_poll_samples(void)
 	/* Seen in the middle of the guest's turn: the sample is of the turn before. */
 	theirs = (void *)(f.g->base + f.sb.sections[BRAID_SECTION_CLOCK].offset);
 	box = (void *)(f.g->base + f.sb.sections[BRAID_SECTION_MAILBOX].offset);
-	usleep(1100000);	/* until the cells are due again */
+	usleep(DUE_US);	/* until the cells are due again */
 	before = theirs->poll_counter;
 	box->guest_heartbeat = fake_counter();
 	theirs->poll_seq += 2;
@@ -38,19 +40,19 @@ static void limits_single_poll_samples(void)
 	CHECK_EQ(cells->poll_host_ns, 0);
 
 	/* A saved state of the VM is restored: what it brings back is older than the last look. */
-	usleep(1100000);
+	usleep(DUE_US);
 	box->guest_heartbeat = before - 600000000;
 	theirs->poll_counter = before - 599990000;
 	theirs->poll_seq += 2;
 	braid_vm_mirror_pull(f.mirror);
 	CHECK_EQ(cells->poll_counter, theirs->poll_counter);
 	CHECK_EQ(cells->poll_host_ns, 0);
-	usleep(1100000);	/* and what is seen of the guest's next turn has a limit again */
+	usleep(DUE_US);	/* and what is seen of the guest's next turn has a limit again */
 	box->guest_heartbeat += 20000000;
 	braid_vm_mirror_pull(f.mirror);
 	theirs->poll_counter = box->guest_heartbeat + 1000;
 	theirs->poll_seq += 2;
-	usleep(1100000);
+	usleep(DUE_US);
 	braid_vm_mirror_pull(f.mirror);
 	CHECK_EQ(cells->poll_counter, theirs->poll_counter);
 	CHECK(cells->poll_host_ns);
