@@ -78,9 +78,6 @@ static inline struct braid_capture_writer *braid_record_out(const struct braid_r
 	return r->rotation.out ? r->rotation.out : r->sink.capture;
 }
 
-/* setup.c: says in a file that begins whose times it has. 0 or -errno with braid_fail(). */
-int braid_record_put_host(const struct braid_recording *r, struct braid_capture_writer *out);
-
 /* loop.c: from the first event to the last. 0 or -errno with braid_fail(). */
 int braid_record_run(struct braid_recording *r);
 
@@ -108,6 +105,9 @@ s64 braid_record_complete_ns(const struct braid_recording *r, u64 deadline_ns);
 
 /* Notes that in the capture, after all else of a turn. 0 or -errno with braid_fail(). */
 int braid_record_mark_complete(struct braid_recording *r);
+
+/* Says in a file that begins whose times it has. 0 or -errno with braid_fail(). */
+int braid_record_put_host(const struct braid_recording *r, struct braid_capture_writer *out);
 
 /* A line for the user, through ops. */
 void braid_record_say(const struct braid_recording *r, const char *name, const char *format, ...)

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What a recording says: lines to the session's caller; marks in the capture up to which time it
- * has all events, for programs that read it while it grows.
+ * What a recording says: lines to the session's caller; in the capture, whose host it is of, and
+ * marks up to which time it has all events, for programs that read it while it grows.
  */
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "host_agent/clock_sync/host.h"
 #include "host_agent/record/private.h"
@@ -64,6 +65,15 @@ int braid_record_mark_complete(struct braid_recording *r)
 	if (r->o.prompt && r->flusher)
 		braid_flusher_end_segment(r->flusher);
 	return err;
+}
+
+int braid_record_put_host(const struct braid_recording *r, struct braid_capture_writer *out)
+{
+	static const u8 unknown[BRAID_HOST_ID_BYTES];
+
+	if (!memcmp(r->host_id, unknown, sizeof(unknown)))
+		return 0;
+	return braid_capture_put(out, BRAID_CHUNK_HOST, 0, r->host_id, sizeof(r->host_id), NULL, 0);
 }
 
 void braid_record_say(const struct braid_recording *r, const char *name, const char *format, ...)

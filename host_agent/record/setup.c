@@ -496,15 +496,6 @@ int braid_record_start_flusher(struct braid_recording *r)
 				   r->ops->confine_writer);
 }
 
-int braid_record_put_host(const struct braid_recording *r, struct braid_capture_writer *out)
-{
-	static const u8 unknown[BRAID_HOST_ID_BYTES];
-
-	if (!memcmp(r->host_id, unknown, sizeof(unknown)))
-		return 0;
-	return braid_capture_put(out, BRAID_CHUNK_HOST, 0, r->host_id, sizeof(r->host_id), NULL, 0);
-}
-
 static int open_one_file(struct braid_recording *r, const struct braid_chunk_file *head)
 {
 	int err;
