@@ -121,7 +121,7 @@ static void fields_do_not_hide_columns(void)
 	CHECK_EQ(number("SELECT Pid_field FROM \"%w\"", "SELECT"), 0x02020202);
 	CHECK_EQ(number("SELECT ns_field + NS_field_field + ns_field_field_field FROM \"%w\"", "SELECT"),
 		 3 * 0x02020202);
-	CHECK_EQ(number("SELECT count(*) FROM pragma_table_xinfo(%Q)", "SELECT"), 12 + 6);
+	CHECK_EQ(number("SELECT count(*) FROM pragma_table_xinfo(%Q)", "SELECT"), 13 + 6);
 	CHECK_EQ(number("SELECT count(*) FROM streams WHERE stream = %Q", "gu\"est'"), 1);
 }
 
