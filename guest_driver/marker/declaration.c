@@ -169,7 +169,10 @@ static int braid_declaration_write_format(struct braid_marker_declaration *d)
 				    f->type, f->name, array,
 				    f->offset + sizeof(struct braid_record), f->bytes,
 				    f->is_signed);
-		args += scnprintf(values + args, room - args, ", REC->%s", f->name);
+		args += f->kind == BRAID_MARKER_ARRAY ?
+			scnprintf(values + args, room - args, ", __print_hex_str(REC->%s, %u)",
+				  f->name, f->bytes) :
+			scnprintf(values + args, room - args, ", REC->%s", f->name);
 	}
 	d->print_fmt[0] = '"';
 	length = 1;
@@ -179,11 +182,8 @@ static int braid_declaration_write_format(struct braid_marker_declaration *d)
 		/* A lone text needs no name. */
 		if (d->nr > 1 || f->kind != BRAID_MARKER_TAIL)
 			length += sprintf(d->print_fmt + length, "%s%s=", k ? " " : "", f->name);
-		length += f->kind == BRAID_MARKER_NUMBER ?
-			  sprintf(d->print_fmt + length, "%s", braid_declaration_conversion(f)) :
-			  f->kind == BRAID_MARKER_ARRAY ?
-			  sprintf(d->print_fmt + length, "%%%uphN", f->bytes) :
-			  sprintf(d->print_fmt + length, "%%s");
+		length += sprintf(d->print_fmt + length, "%s", f->kind == BRAID_MARKER_NUMBER ?
+				  braid_declaration_conversion(f) : "%s");
 	}
 	sprintf(d->print_fmt + length, "\"%s", args ? values : "");
 	kfree(values);
