@@ -26,18 +26,18 @@ static const struct braid_option options[] = {
 	{ 0, "seconds", "N", BRAID_COUNT(FLEET, seconds), "at most N seconds on each host. Default: 30",
 	  .least = 1, .most = 600 },
 	{ 0, "timeout", "SECONDS", BRAID_DURATION(FLEET, timeout),
-	  "a host that says nothing for so long does not answer. Default: 2" },
+	  "give a host up that has sent nothing for that time. Default: 2" },
 	{ 'j', "json", NULL, BRAID_FLAG(FLEET, json), "one JSON object per row and line" },
 	{ 0, "csv", NULL, BRAID_FLAG(FLEET, csv),
 	  "sql, analyze: comma-separated values; the first line names the columns" },
 	{ 0, "all", NULL, BRAID_FLAG(FLEET, all), "pull: all snapshots of each host, not only the last" },
 	{ 's', "server", "URL", BRAID_STRING(FLEET, server),
-	  "of the NATS server: nats://HOST:PORT, tls://HOST:PORT" },
+	  "the NATS server: nats://HOST:PORT or tls://HOST:PORT" },
 	{ 0, "credentials", "FILE", BRAID_STRING(FLEET, credentials),
 	  "a user and its password, or an NKey's public key and its seed" },
-	{ 0, "ca", "FILE", BRAID_STRING(FLEET, ca), "certificates that sign the server's" },
+	{ 0, "ca", "FILE", BRAID_STRING(FLEET, ca), "certificates of authorities, to verify the server's" },
 	{ 0, "inbox", "PREFIX", BRAID_STRING(FLEET, inbox),
-	  "of the subjects for answers, which only this user may read. Default: _INBOX" },
+	  "prefix of the subjects for answers; only this user should be permitted to read them. Default: _INBOX" },
 	{ 'c', "config", "FILE", BRAID_STRING(FLEET, file),
 	  "section [fleet] of FILE has what is not given here. Default: " BRAID_CONF_FILE },
 	{ 0 },
@@ -55,11 +55,11 @@ const struct braid_cli_command braid_command_fleet = {
 	"`analyze` shows the worst rows of an analysis, of all hosts. "
 	"`snapshot` has each host take a snapshot of its window now; `pull` fetches the last one of each "
 	"into DIRECTORY/HOST/SNAPSHOT, and verifies it.\n"
-	"A host that was named, or has answered at first, has a result, or a line on standard error "
-	"that says why it has none. docs/fleet.md has the statements that can be combined, the server's "
+	"Each host that is named, or has answered the first request, has a result, or a line on standard "
+	"error with the reason why it has none. docs/fleet.md has the statements that can be combined, the server's "
 	"configuration and its permissions.",
 	.options = options, .least = 1, .most = 2,
-	.status = "0 if all hosts have answered, 3 if some have not, 1 on error",
+	.status = "0 if all hosts have answered, 3 if some have not, 1 on error.",
 	.expected = "list, sql STATEMENT, analyze NAME, snapshot or pull DIRECTORY",
 	.operands = "list sql analyze snapshot pull",
 };

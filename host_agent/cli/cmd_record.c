@@ -148,8 +148,8 @@ static const struct braid_option options[] = {
 	  "each filter's account is printed: offered = filtered + written + lost" },
 	{ 'P', "pid", "PID", .take = cmd_record_take_pid, .help =
 	  "only events of this task of the guests, by its number in the guest's initial namespace; may be "
-	  "repeated. A switch concerns both tasks, a wake-up also the one that is woken. As -f, before it, "
-	  "and of all events of the guests" },
+	  "repeated. A switch concerns both tasks, a wake-up also the one that is woken. Applies to all "
+	  "events of the guests, before -f" },
 	{ 0, "comm", "GLOB", BRAID_STRING(RECORD, o.who.comm),
 	  "likewise, only events of tasks with such a name" },
 	{ 0, "cpus", "LIST", .take = cmd_record_take_cpus, .help =

@@ -101,8 +101,8 @@ const struct braid_option braid_trace_common[] = {
 	  "exchange or reads, made tighter by the host's kvm_entry and kvm_exit events) or reads; "
 	  "auto (default) selects the best except windows", .values = BRAID_WORDS_SOURCE },
 	{ 0, "wander", "NUMBER", .take = take_wander, .help =
-	  "of captures of several hosts: within seconds, the rate of a host's clock changes by at "
-	  "most NUMBER µs in a second. Bounds between hosts hold if this is true. Default: 30",
+	  "captures of several hosts: the largest wander between two hosts' clocks, in µs in a second; "
+	  "bounds between hosts hold if this is true. Default: 30",
 	  .least = 1, .most = BRAID_MOST_WANDER_US },
 	{ 0, "unordered", NULL, .take = take_unordered, .help =
 	  "place captures of hosts that exchanged no times by wall time, without a bound; without "

@@ -182,7 +182,7 @@ static bool agent_send_batch(struct agent *a, struct agent_request *r, size_t by
 	braid_text_put(&a->out, r->pending.data, bytes);
 	err = agent_send(a, r->reply);
 	if (err) {
-		agent_end(a, r, err == -EAGAIN ? "the server was away" : braid_failure());
+		agent_end(a, r, err == -EAGAIN ? "the connection to the server was lost" : braid_failure());
 		return false;
 	}
 	memmove(r->pending.data, r->pending.data + bytes, r->pending.bytes - bytes);
@@ -281,7 +281,7 @@ static void agent_turn_request(struct agent *a, struct agent_request *r, bool re
 	if (r->fd < 0 && r->ended && !r->pending.bytes)
 		return agent_end(a, r, r->failed ? r->line : "");
 	if (now_ns > r->end_ns)
-		return agent_end(a, r, "its rows were not taken in time");
+		return agent_end(a, r, "its rows were not read in time");
 	if (now_ns - r->said_ns < ALIVE_NS)
 		return;
 	r->said_ns = now_ns;
@@ -490,7 +490,7 @@ static void agent_look(struct agent *a)
 		snprintf(line, sizeof(line), "connected to the fleet's server %s as %s",
 			 a->o->conf->server, a->service.host);
 	else if (a->absent == AWAY_LOOKS)
-		snprintf(line, sizeof(line), "not connected to the fleet's server %s%s%s; it is tried again",
+		snprintf(line, sizeof(line), "cannot connect to the fleet's server %s%s%s; retrying",
 			 a->o->conf->server, *why ? ": " : "", why);
 	else
 		return;
@@ -528,7 +528,7 @@ static void agent_turn(struct agent *a)
 			agent_turn_request(a, &a->requests[k], fds[k].fd >= 0 && fds[k].revents);
 	agent_look(a);
 	if (braid_fleet_denied(a->link, denied) && braid_monotonic_ns() >= a->say_ns) {
-		snprintf(line, sizeof(line), "the fleet's server denies it: %s", denied);
+		snprintf(line, sizeof(line), "permission denied by the fleet's server: %s", denied);
 		agent_say(a, line);
 		a->say_ns = braid_monotonic_ns() + SAY_NS;
 	}

@@ -13,7 +13,7 @@
 #define BRAID_FLEET_LINE	512u
 #define BRAID_FLEET_ASKS	8u	/* at a time; further ones are refused */
 
-#define BRAID_FLEET_NO_FILE	"there is no such file, or it cannot be read"
+#define BRAID_FLEET_NO_FILE	"no such file, or it cannot be read"
 
 enum braid_fleet_kind {
 	BRAID_FLEET_SQL,	/* ->text: the statement */

@@ -83,7 +83,7 @@ static int client_denied(struct braid_fleet_client *c)
 	char line[BRAID_FLEET_SUBJECT];
 
 	return braid_fleet_denied(c->link, line) ?
-	       braid_fail(-EACCES, "the server denies it: %s", line) : 0;
+	       braid_fail(-EACCES, "permission denied by the server: %s", line) : 0;
 }
 
 /* Asks who is there. Those that were not named may be any number: their answers end by silence. */
@@ -330,7 +330,7 @@ static void client_check_dropped(struct braid_fleet_client *c)
 
 	for (k = 0; k < c->nr && dropped != c->dropped; k++)
 		if (c->hosts[k].state == BRAID_FLEET_ASKED)
-			braid_fleet_client_fail(c, &c->hosts[k], "messages came faster than they were taken");
+			braid_fleet_client_fail(c, &c->hosts[k], "messages came faster than they were read");
 	c->dropped = dropped;
 }
 

@@ -222,7 +222,7 @@ static void fleet_ask(struct braid_serve_fleet *f, struct braid_fleet_ask *ask, 
 	while (q < end && q->used)
 		q++;
 	if (q == end)
-		return braid_serve_fleet_ended(f, ask->number, "busy: too many questions");
+		return braid_serve_fleet_ended(f, ask->number, "busy: too many requests");
 	*q = (struct braid_serve_question){
 		.used = true, .number = ask->number, .seconds = ask->seconds,
 		.end_ns = braid_monotonic_ns() + ask->seconds * BRAID_SECOND_NS,
@@ -238,7 +238,7 @@ static void fleet_ask(struct braid_serve_fleet *f, struct braid_fleet_ask *ask, 
 		err = fleet_start_reader(f, q, ask, out);
 		break;
 	default:
-		err = braid_fail(-EINVAL, "unknown question");
+		err = braid_fail(-EINVAL, "unknown request");
 	}
 	if (err)
 		braid_serve_fleet_ended(f, ask->number, braid_failure());

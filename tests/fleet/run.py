@@ -391,7 +391,7 @@ def case_server_killed(fleet):
     status, _, errors = fleet.ask("list")
     must(status == 1 and "cannot connect" in errors, errors)
     log = fleet.hosts["rack1-a"].folder / "log"
-    wait_for("a line that says it", lambda: "not connected to the fleet's server" in log.read_text())
+    wait_for("a line that says it", lambda: "cannot connect to the fleet's server" in log.read_text())
     fleet.server.start()
     counts = {}
     for line in asks.stdout:
