@@ -98,7 +98,7 @@ add_module() {
 		touch -r "$1" "$work/module"
 		mv "$work/module" "$kept"
 	fi
-	cp "$kept" "$root/mod/"
+	cat "$kept" >"$root/mod/${1##*/}"	# another run may replace it now, which cp refuses
 }
 
 for file in "$@"; do
