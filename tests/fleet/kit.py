@@ -91,10 +91,11 @@ def nkey(path):
 def certify(folder):
     """Makes a certificate for 127.0.0.1, and what signs it."""
     for words in [
-            "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=test-ca -days 2 -keyout ca.key -out ca.pem",
+            "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=test-ca -days 2 -addext keyUsage=critical,keyCertSign "
+            "-keyout ca.key -out ca.pem",
             "req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=127.0.0.1 -keyout server.key -out server.csr",
             "x509 -req -in server.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 -extfile san -out server.pem"]:
-        (folder / "san").write_text("subjectAltName=IP:127.0.0.1\n")
+        (folder / "san").write_text("subjectAltName=IP:127.0.0.1\nauthorityKeyIdentifier=keyid\n")
         subprocess.run(["openssl", *words.split()], cwd=folder, check=True, capture_output=True)
 
 

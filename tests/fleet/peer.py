@@ -20,6 +20,7 @@ class Peer:
         while not line.endswith(b"\r\n"):       # INFO, before TLS
             line += plain.recv(1)
         context = ssl.create_default_context(cafile=server.folder / "ca.pem")
+        context.verify_flags |= ssl.VERIFY_X509_STRICT  # as by default from Python 3.13 on
         self.connection = context.wrap_socket(plain, server_hostname="127.0.0.1")
         self.lines = self.connection.makefile("rb")
         self.send("CONNECT " + json.dumps({"verbose": False, "pedantic": False, "user": user, "pass": password, "headers": True,
