@@ -62,9 +62,10 @@ pid_t recorder_watch(char *const *regions, int nr, const char *said)
 	return start("watch", regions, nr, "--", "stolen > 99%", said);
 }
 
+static char text[256 * 1024];	/* what a recorder has said */
+
 static bool has_said(const char *said, const char *word)
 {
-	static char text[256 * 1024];
 	int fd = open(said, O_RDONLY);
 	ssize_t n = fd < 0 ? 0 : read(fd, text, sizeof(text) - 1);
 
@@ -80,6 +81,8 @@ void recorder_await(const char *said)
 
 	for (k = 0; !has_said(said, "Recording") && k < NR_STEPS; k++)
 		sleep_ns(STEP_NS);
+	if (!has_said(said, "Recording"))
+		fprintf(stderr, "the recorder did not begin; it has said: %s\n", text);
 	NEED(has_said(said, "Recording"));
 }
 
