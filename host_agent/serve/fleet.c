@@ -136,7 +136,9 @@ static int fleet_start_program(struct braid_serve_fleet *f, struct braid_serve_q
 			       const struct braid_fleet_ask *ask, int out)
 {
 	const struct rlimit memory = { MOST_BYTES, MOST_BYTES };
-	const struct rlimit cpu = { ask->seconds, ask->seconds };
+	/* Its time is up before; this is for one whose service stands still. */
+	const rlim_t seconds = ask->seconds * sysconf(_SC_NPROCESSORS_ONLN) + 1;
+	const struct rlimit cpu = { seconds, seconds };
 	static char paths[MOST_FILES][PATH_MAX], text[BRAID_FLEET_TEXT + 2];
 	char since[48], top[32];
 	const char *words[WORDS] = { "tracebraid" };
