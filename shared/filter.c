@@ -70,7 +70,7 @@ int braid_filter_check(const struct braid_filter_program *p)
  * Whether a character is in the class after a '['. Return: the glob after its ']'; NULL: it does
  * not end, so the '[' is an ordinary character.
  */
-static const char *braid_filter_class(const char *glob, u8 c, bool *in)
+static const char *braid_filter_class(const char *glob, u8 c, bool *in, u32 *steps)
 {
 	bool inverted = *glob == '!', found = false;
 	const char *at = glob + inverted;
@@ -82,8 +82,9 @@ static const char *braid_filter_class(const char *glob, u8 c, bool *in)
 			high = at[1];
 			at += 2;
 		}
-		if (!low)
+		if (!low || !*steps)
 			return NULL;
+		--*steps;		/* a class can be as long as all texts */
 		found |= low <= c && c <= high;
 	} while (*at != ']');
 	*in = found != inverted;
@@ -91,7 +92,7 @@ static const char *braid_filter_class(const char *glob, u8 c, bool *in)
 }
 
 /* Whether the next element, which is no '*', matches a character. Return: what follows, or NULL. */
-static const char *braid_filter_element(const char *glob, u8 c)
+static const char *braid_filter_element(const char *glob, u8 c, u32 *steps)
 {
 	const char *after;
 	bool in;
@@ -99,7 +100,7 @@ static const char *braid_filter_element(const char *glob, u8 c)
 	if (*glob == '?')
 		return glob + 1;
 	if (*glob == '[') {
-		after = braid_filter_class(glob + 1, c, &in);
+		after = braid_filter_class(glob + 1, c, &in, steps);
 		if (after)
 			return in ? after : NULL;
 	}
@@ -122,7 +123,7 @@ bool braid_filter_glob(const char *glob, const char *text, u32 bytes, u32 *steps
 			again_at = k;
 			continue;
 		}
-		next = braid_filter_element(glob, text[k]);
+		next = braid_filter_element(glob, text[k], steps);
 		if (next) {
 			glob = next;
 			k++;

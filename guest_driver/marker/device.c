@@ -97,8 +97,9 @@ static void braid_device_remove(u32 at)
 {
 	struct marker_event *event = events[at];
 
-	braid_unregister_event(NULL, event->id);	/* nobody prints it any more */
+	/* First: printers of other events look at it, and unregistering waits for them. */
 	WRITE_ONCE(events[at], NULL);
+	braid_unregister_event(NULL, event->id);
 	braid_marker_forget(&event->declaration);
 	kfree(event);
 }
@@ -185,13 +186,13 @@ static int braid_device_write_text(char *text, size_t bytes)
 	return braid_record_event(NULL, event->id, bytes + 1, text);
 }
 
-static int braid_device_record(const struct marker_file *file, u8 *record, size_t bytes)
+/* @event: NULL: a text. @record has room for one more byte. */
+static int braid_device_record(const struct marker_event *event, u8 *record, size_t bytes)
 {
-	if (!file->event)
+	if (!event)
 		return braid_device_write_text((char *)record, bytes);
 	record[bytes] = 0;
-	return braid_record_event(NULL, file->event->id,
-				  bytes + file->event->declaration.has_tail, record);
+	return braid_record_event(NULL, event->id, bytes + event->declaration.has_tail, record);
 }
 
 /* An event that is off is no error, and one that the full ring drops is counted there. */
@@ -214,7 +215,7 @@ static ssize_t braid_device_write_iter(struct kiocb *iocb, struct iov_iter *from
 	if (!copy_from_iter_full(record, bytes, from))
 		err = -EFAULT;
 	else
-		err = braid_device_record(file, record, bytes);
+		err = braid_device_record(event, record, bytes);
 	if (record != local)
 		kfree(record);
 	return err && err != -EAGAIN && err != -ENOSPC ? err : bytes;

@@ -4,8 +4,8 @@
  *
  * Invariants:
  * - A record is copied from the program before room is reserved: a page fault meets no ring.
- * - An event stays registered until the driver is unloaded, or a program declares others fields by
- *   its name while nobody has it open: a program that ends and starts again continues its event.
+ * - An event stays registered until the driver is unloaded, or until a program declares other
+ *   fields under its name while no file has it open. So a program that is restarted keeps its event.
  */
 #ifndef BRAID_MARKER_MARKER_H
 #define BRAID_MARKER_MARKER_H

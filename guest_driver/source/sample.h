@@ -3,8 +3,8 @@
  * The event sample:cpu: what each vCPU executes, many times a second (docs/analyze.md, "profile").
  *
  * Invariants:
- * - While the event is on, each online CPU has a timer, pinned to it, that expires in hard
- *   interrupt context. While it is off, there is none.
+ * - Each online CPU has a timer while the event is on, and only then. It is pinned to the CPU, and
+ *   expires in hard interrupt context.
  * - A period in which the timer could not expire, because interrupts were off or the vCPU did not
  *   execute, is counted in the next sample's "missed".
  */

@@ -248,7 +248,7 @@ static void find_running(struct joint *j, u32 number)
 	braid_vcpu_set_thread(j->s, v, BRAID_THREAD_ON, number);
 }
 
-/* Those that exited, and of which nothing is known, do not take room for ever. */
+/* Not those that have exited or are unknown: the table would only grow. */
 static int join_task(struct joint *j, const struct braid_guest_task *former)
 {
 	u32 stream = j->streams[former->stream], *first;

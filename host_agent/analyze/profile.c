@@ -20,7 +20,7 @@
 /* Functions, by braid_function_of(), the innermost one first. */
 struct stack {
 	u32 nr;
-	bool off;		/* interrupts were off: the sample came late */
+	u32 off;		/* 1: interrupts were off, and the sample came late */
 	u64 functions[MOST_FRAMES];
 };
 
@@ -194,7 +194,7 @@ static int profile_take_event(void *state, const struct braid_item *item,
 	x->nr_samples++;
 	x->nr_missed += off;
 	err = profile_count(x, vcpu, &stack, 1, item->host_ns);
-	stack.off = true;
+	stack.off = 1;
 	return err || !off ? err : profile_count(x, vcpu, &stack, off, item->host_ns);
 }
 
@@ -450,6 +450,9 @@ static void profile_write(void *state, struct braid_text *out)
 	if (!table.failed)
 		profile_put_rows(x, &rows, &table);
 	braid_certainty_write(x->s, &x->o, out);
+	if (x->o.form == BRAID_TABLE_TEXT && x->nr_others)
+		braid_text_printf(out, "# %llu samples are not used: there are more than %u distinct stacks\n",
+				  (unsigned long long)x->nr_others, MOST_STACKS);
 	if (x->o.form == BRAID_TABLE_TEXT)
 		braid_text_printf(out, "# %llu sample%s, and %llu period%s without one while interrupts were off%s\n",
 				  (unsigned long long)x->nr_samples, x->nr_samples == 1 ? "" : "s",

@@ -13,7 +13,7 @@ void braid_polygon_box(struct braid_polygon *p, double low_ns, double high_ns, d
 	p->corner[3] = (struct braid_clock_line){ high_ns, -slope };
 }
 
-/* Whether a line is on the wrong side, or there is none; most points cut nothing off. */
+/* Whether a cut removes a corner, or the polygon is empty. Most cuts remove nothing. */
 static bool polygon_is_cut(const struct braid_polygon *p, double x, double limit, double sign)
 {
 	u32 k;

@@ -29,10 +29,10 @@ static inline u64 braid_host_clock_ns(void)
 void braid_host_clock_pair(u64 *host_ns, u64 *realtime_ns);
 
 /**
- * braid_host_id - what tells this host's clock from those of other hosts, and of its other boots
+ * braid_host_id - identify this host's clock, among other hosts and other boots of this one
  * @id: filled: a hash of machine id, boot id, and the time namespace's offset of the clock
  *
- * Return: false: it can't be told; @id is all 0.
+ * Return: false: it cannot be determined; @id is all 0.
  */
 bool braid_host_id(u8 id[BRAID_HOST_ID_BYTES]);
 

@@ -66,8 +66,8 @@ u32 braid_peer_link_take(struct braid_peer_link *l, const struct braid_peer_mess
 	l->last.number = m->number;
 	l->last.sent_ns = m->sent_ns;
 	l->last.received_ns = received_ns;
-	if (m->heard && m->heard != l->told && l->sent[sent].number == m->heard) {
-		l->told = m->heard;
+	if (m->heard && m->heard != l->acknowledged && l->sent[sent].number == m->heard) {
+		l->acknowledged = m->heard;
 		peer_link_put(crossings, &nr, l->sent[sent].ns, m->heard_ns, BRAID_CROSSING_TO);
 	}
 	return nr;

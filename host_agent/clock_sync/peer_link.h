@@ -53,9 +53,9 @@ struct braid_peer_link {
 	struct {
 		u64 number, ns;
 	} sent[BRAID_PEER_SENT];
-	u64 told;			/* our last message of which it said when it came */
+	u64 acknowledged;		/* number of our last message whose arrival it reported */
 	u64 heard, heard_ns;		/* its last message */
-	u64 stamped, stamped_ns;	/* of our messages, to be told */
+	u64 stamped, stamped_ns;	/* of our last message, to be sent */
 	struct {			/* its last message; it may yet state a better time */
 		u64 number, sent_ns, received_ns;
 	} last;

@@ -61,7 +61,7 @@ static bool renew_offset(struct braid_peer_socket *s)
 
 /*
  * The host's clock at a stamp, within [*low, *high]: CLOCK_REALTIME was slewed since by a share of
- * the stamp's age at most. Return: false: it can't be told.
+ * the stamp's age at most. Return: false: it is unknown.
  */
 static bool convert_stamp(const struct braid_peer_socket *s, s64 real_ns, u64 *low, u64 *high)
 {
