@@ -419,6 +419,19 @@ static void test_unjudged(void)
 	CHECK_EQ(steps, 0);
 }
 
+/* Each character of a class is a step, so that a long one cannot be had for one. */
+static void test_long_class(void)
+{
+	char glob[BRAID_FILTER_TEXTS] = "*[", text[400];
+	u32 steps = BRAID_FILTER_GLOB_STEPS;
+
+	memset(glob + 2, 'a', 400);
+	strcpy(glob + 402, "]x");
+	memset(text, 'b', sizeof(text));
+	CHECK(!braid_filter_glob(glob, text, sizeof(text), &steps));
+	CHECK_EQ(steps, 0);
+}
+
 int main(void)
 {
 	make_format();
@@ -430,5 +443,6 @@ int main(void)
 	RUN(test_random);
 	RUN(test_check);
 	RUN(test_unjudged);
+	RUN(test_long_class);
 	return VERDICT();
 }
