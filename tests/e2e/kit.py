@@ -109,6 +109,12 @@ def events_of(ctx, *captures, **options):
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
+def read_so_far(ctx, capture):
+    """The number of events in a capture that is still being recorded."""
+    text = ctx.run_agent("stat", "--json", capture, status=None).stdout
+    return sum(ring["found"] for ring in json.loads(text)["rings"]) if text.strip() else 0
+
+
 def check_order(ctx, lines):
     """Checks that no line's time is before its predecessor's."""
     times = [line["ns"] for line in lines if line["type"] == "event"]

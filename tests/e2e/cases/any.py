@@ -267,6 +267,7 @@ def any_hung(ctx):
     ctx.check("the guest is running" in running, f"recover of a running guest: {running}")
     kit.intact_storm(ctx, events_of(ctx, ctx.dir / "running.braid"), guest.name)
 
+    ctx.wait_until(lambda: kit.read_so_far(ctx, capture) >= offered, "the events to be proven and recorded")
     guest.run("echo 0 > /proc/sys/kernel/panic")
     guest.post("echo c > /proc/sysrq-trigger")
     agent.wait_line(f"{guest.name}: the guest has been silent", timeout=60)
@@ -298,6 +299,7 @@ def any_spin(ctx):
     capture = ctx.dir / "out.braid"
     agent = start_recorder(ctx, "-r", guest.name, "-o", capture, confirm=False)
     first = storm(guest, 2000)
+    ctx.wait_until(lambda: kit.read_so_far(ctx, capture) >= first, "the first events to be proven and recorded")
     hang(guest, 100)
     agent.wait_line(f"{guest.name}: the guest has been silent", timeout=60)
     stop_recorder(ctx, agent)

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Cases of the virtio device: the guest shares its own pages, and the agent implements the device."""
 
-import json
 import signal
 
 import host
@@ -9,7 +8,7 @@ import qemu
 import vhost
 from harness import case
 from kit import (STORM, SUSPENDING_KERNELS, check_accounts, check_order, check_storm, events_of, load, offered_by,
-                 start_recorder, stop_recorder, storm, suspend)
+                 read_so_far, start_recorder, stop_recorder, storm, suspend)
 from uml import UmlGuest
 
 NOT_GIVEN_BACK = "has not returned the memory"
@@ -40,12 +39,6 @@ def virtio_uml(ctx):
     check_order(ctx, lines)
     found = check_storm(ctx, lines, "uml", offered)
     ctx.check(all(found[context] for context in ("task", "hrtimer", "softirq")), f"contexts found: {found}")
-
-
-def read_so_far(ctx, capture):
-    """The number of events in a capture that is still being recorded."""
-    text = ctx.run_agent("stat", "--json", capture, status=None).stdout
-    return sum(ring["found"] for ring in json.loads(text)["rings"]) if text.strip() else 0
 
 
 def is_connected(guest):
