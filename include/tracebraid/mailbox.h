@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/* The mailbox: the section of the region where the host asks, and the guest answers. */
+#ifndef TRACEBRAID_MAILBOX_H
+#define TRACEBRAID_MAILBOX_H
+
+#include "tracebraid/filter.h"
+
+enum braid_command {
+	BRAID_CMD_NONE = 0,		/* no operation: the answer 0 shows that it lives */
+	BRAID_CMD_ENABLE = 1,		/* enable matching events for the host */
+	BRAID_CMD_DISABLE = 2,		/* disable matching events for the host */
+	BRAID_CMD_RECORD_ON = 3,	/* buffer[arg0] records (as record_enable) */
+	BRAID_CMD_RECORD_OFF = 4,	/* buffer[arg0] stops recording (as record_disable) */
+	BRAID_CMD_FILTER = 5,		/* matching events of buffer[arg0] get the program */
+	BRAID_CMD_ACCOUNT = 6,		/* the sums of the filters of those events */
+};
+
+#define BRAID_PATTERN_BYTES	64
+#define BRAID_CONFIRM_TABLES	1u	/* arg0 of NONE and DISABLE; earlier drivers ignore it */
+#define BRAID_CONFIRM_MS	1500u
+
+/*
+ * One command at a time. The host fills command, arg and patterns, then stores command_seq with
+ * release. The guest sees that command_seq differs from done_seq, makes a private copy, acts,
+ * stores result and matched, then done_seq = command_seq. The patterns are globs; an empty one
+ * matches all. BRAID_CONFIRM_TABLES: the guest acts at once, and stores these when directory and
+ * symbols have what the records before the command refer to, at most BRAID_CONFIRM_MS later.
+ *
+ * Wake. Where the transport has a doorbell, an agent that goes to sleep stores wake_permille and
+ * wake_doorbell, then increments wake_seq with release. When a writer opens a sub-buffer and at
+ * least that share of its ring is unread, it rings the doorbell, once per wake_seq and ring. While
+ * wake_doorbell is 0, no writer rings.
+ */
+struct braid_mailbox {
+	/* H */
+	u32 command_seq;
+	u32 command;			/* enum braid_command */
+	u64 arg0;
+	char system[BRAID_PATTERN_BYTES];
+	char event[BRAID_PATTERN_BYTES];
+	u64 agent_heartbeat;		/* incremented while an agent follows the region */
+	u64 agent_drained;		/* incarnation whose rings it has drained, after DOWN */
+	u32 agent_buffers_seq;		/* the last buffers_seq that the agent has processed:
+					   CLOSING buffers are drained, new ones are followed */
+	u32 wake_seq;			/* incremented for each new wake request */
+	u32 wake_permille;		/* full, unread sub-buffers of a ring; 1 to 1000 */
+	u32 wake_doorbell;		/* 0: no wake requested; ivshmem: the value for its Doorbell
+					   register; virtio: 1 */
+	u8 reserved0[1024 - 176];
+	/* G, at 1024 */
+	u32 done_seq;
+	s32 result;			/* 0 or -errno */
+	u32 matched;			/* events that matched */
+	u32 reserved1;
+	u64 guest_heartbeat;		/* the guest's counter at its last poll, read between
+					   command_seq and done_seq; see BRAID_POLL_MS */
+	struct braid_filter_account account;	/* ACCOUNT's answer */
+	u8 reserved2[1024 - 64];
+	struct braid_filter_program program;	/* H, at 2048, since minor 6: see filter.h */
+};
+
+static_assert(offsetof(struct braid_mailbox, wake_seq) == 164, "mailbox H part");
+static_assert(offsetof(struct braid_mailbox, done_seq) == 1024, "mailbox G part");
+static_assert(offsetof(struct braid_mailbox, program) == 2048, "mailbox H part");
+
+#endif /* TRACEBRAID_MAILBOX_H */
