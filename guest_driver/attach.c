@@ -14,6 +14,7 @@
 #include "guest_driver/core/symbol.h"
 #include "guest_driver/event/debugfs.h"
 #include "guest_driver/event/poll.h"
+#include "guest_driver/event/probe.h"
 #include "guest_driver/source/export.h"
 #include "guest_driver/source/tracefs.h"
 
@@ -305,6 +306,7 @@ static int braid_attach_locked(const struct braid_range *range)
 static void braid_attach_release(void)
 {
 	braid_poll_stop();
+	braid_probe_remove_all();
 	braid_export_stop();
 	braid_attach_stop();
 }

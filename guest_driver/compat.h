@@ -172,4 +172,56 @@ static inline void braid_vma_flags(struct vm_area_struct *vma, unsigned long set
 #define braid_kernel_ring_commit(ring, event)	ring_buffer_unlock_commit(ring, event)
 #endif
 
+/* A path as the guest's first process sees it: since 7.x kernel threads have a root of their own. */
+#include <linux/fs_struct.h>
+#include <linux/namei.h>
+
+static inline int braid_path(const char *name, struct path *path)
+{
+	int err = -ENOENT;
+
+#ifdef scoped_with_init_fs
+	scoped_with_init_fs()
+		err = kern_path(name, LOOKUP_FOLLOW, path);
+#else
+	err = kern_path(name, LOOKUP_FOLLOW, path);
+#endif
+	return err;
+}
+
+/* Probes of user code: since 6.12 a handle, and two steps to remove; handlers get a word more later. */
+#ifdef CONFIG_UPROBES
+#include <linux/err.h>
+#include <linux/uprobes.h>
+
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 13, 0)
+#define BRAID_UPROBE_DATA	, __u64 *data
+#else
+#define BRAID_UPROBE_DATA
+#endif
+
+static inline int braid_uprobe_register(struct inode *inode, loff_t offset,
+					struct uprobe_consumer *consumer, void **handle)
+{
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 12, 0)
+	*handle = uprobe_register(inode, offset, 0, consumer);
+	return PTR_ERR_OR_ZERO(*handle);
+#else
+	return uprobe_register(inode, offset, consumer);
+#endif
+}
+
+/* No handler runs on return. */
+static inline void braid_uprobe_unregister(struct inode *inode, loff_t offset,
+					   struct uprobe_consumer *consumer, void *handle)
+{
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 12, 0)
+	uprobe_unregister_nosync(handle, consumer);
+	uprobe_unregister_sync();
+#else
+	uprobe_unregister(inode, offset, consumer);
+#endif
+}
+#endif
+
 #endif /* BRAID_COMPAT_H */

@@ -7,6 +7,7 @@
 #include "guest_driver/event/filter.h"
 #include "guest_driver/event/mailbox.h"
 #include "guest_driver/event/online.h"
+#include "guest_driver/event/probe.h"
 
 struct command {
 	u32 code;
@@ -74,8 +75,23 @@ static int braid_mailbox_account(struct braid_mailbox *mailbox, const struct com
 	return 0;
 }
 
+static int braid_mailbox_probe(const struct braid_mailbox *mailbox, const struct command *cmd,
+			       struct braid_refusal *refusal)
+{
+	struct braid_probe *copy = kmalloc(sizeof(*copy), GFP_KERNEL);
+	int err;
+
+	if (!copy)
+		return -ENOMEM;
+	memcpy(copy, &mailbox->probe, sizeof(*copy));
+	braid_barrier();
+	err = braid_probe_set(cmd->system, cmd->event, copy, refusal);
+	kfree(copy);
+	return err;
+}
+
 static int braid_mailbox_carry_out(struct braid_mailbox *mailbox, const struct command *cmd,
-				   u32 *matched)
+				   u32 *matched, struct braid_refusal *refusal)
 {
 	int err;
 
@@ -101,6 +117,8 @@ static int braid_mailbox_carry_out(struct braid_mailbox *mailbox, const struct c
 		return braid_mailbox_filter(mailbox, cmd, matched);
 	case BRAID_CMD_ACCOUNT:
 		return braid_mailbox_account(mailbox, cmd, matched);
+	case BRAID_CMD_PROBE:
+		return braid_mailbox_probe(mailbox, cmd, refusal);
 	}
 	return -EOPNOTSUPP;
 }
@@ -109,6 +127,7 @@ static int braid_mailbox_carry_out(struct braid_mailbox *mailbox, const struct c
 static bool braid_mailbox_execute(struct braid_guest_region *region, u32 seq)
 {
 	struct braid_executed *executed = &region->executed;
+	struct braid_refusal refusal = { .text = "" };
 	struct command cmd;
 
 	if (executed->waits && executed->seq == seq)
@@ -116,7 +135,8 @@ static bool braid_mailbox_execute(struct braid_guest_region *region, u32 seq)
 	braid_mailbox_take_copy(region->mailbox, &cmd);
 	executed->seq = seq;
 	executed->result = braid_mailbox_carry_out(region->mailbox, &cmd,
-						   &executed->matched);
+						   &executed->matched, &refusal);
+	memcpy(executed->reason, refusal.text, sizeof(executed->reason));
 	executed->waits = (cmd.code == BRAID_CMD_NONE || cmd.code == BRAID_CMD_DISABLE) &&
 			  cmd.arg0 & BRAID_CONFIRM_TABLES;
 	executed->until = jiffies + msecs_to_jiffies(BRAID_CONFIRM_MS);
@@ -144,6 +164,7 @@ bool braid_mailbox_poll(struct braid_guest_region *region, bool (*settle)(bool f
 		executed->waits = false;
 		braid_store(&mailbox->result, executed->result);
 		braid_store(&mailbox->matched, executed->matched);
+		memcpy(mailbox->reason, executed->reason, sizeof(mailbox->reason));
 		braid_store_release(&mailbox->done_seq, seq);	/* (B2) */
 	}
 	return braid_region_agent_alive(region);

@@ -4,6 +4,7 @@
 #define TRACEBRAID_MAILBOX_H
 
 #include "tracebraid/filter.h"
+#include "tracebraid/probe.h"
 
 enum braid_command {
 	BRAID_CMD_NONE = 0,		/* no operation: the answer 0 shows that it lives */
@@ -13,9 +14,11 @@ enum braid_command {
 	BRAID_CMD_RECORD_OFF = 4,	/* buffer[arg0] stops recording (as record_disable) */
 	BRAID_CMD_FILTER = 5,		/* matching events of buffer[arg0] get the program */
 	BRAID_CMD_ACCOUNT = 6,		/* the sums of the filters of those events */
+	BRAID_CMD_PROBE = 7,		/* the event system:event is a probe */
 };
 
 #define BRAID_PATTERN_BYTES	64
+#define BRAID_REASON_BYTES	128
 #define BRAID_CONFIRM_TABLES	1u	/* arg0 of NONE and DISABLE; earlier drivers ignore it */
 #define BRAID_CONFIRM_MS	1500u
 
@@ -55,8 +58,12 @@ struct braid_mailbox {
 	u64 guest_heartbeat;		/* the guest's counter at its last poll, read between
 					   command_seq and done_seq; see BRAID_POLL_MS */
 	struct braid_filter_account account;	/* ACCOUNT's answer */
-	u8 reserved2[1024 - 64];
-	struct braid_filter_program program;	/* H, at 2048, since minor 6: see filter.h */
+	char reason[BRAID_REASON_BYTES];	/* why result is not 0, or "": since minor 7 */
+	u8 reserved2[1024 - 64 - BRAID_REASON_BYTES];
+	union {				/* H, at 2048: what the command has beside its words */
+		struct braid_filter_program program;	/* FILTER, since minor 6: see filter.h */
+		struct braid_probe probe;		/* PROBE, since minor 7: see probe.h */
+	};
 };
 
 static_assert(offsetof(struct braid_mailbox, wake_seq) == 164, "mailbox H part");

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The host's probes: events at instructions of the kernel and of programs.
+ *
+ * They are placed by the kernel's own registration, not by tracefs: the dynamic events of the
+ * guest's user are neither listed with them nor blocked by them. Only the poll thread, and attaching
+ * and detaching while that thread does not run, add or remove them.
+ */
+#ifndef BRAID_EVENT_PROBE_H
+#define BRAID_EVENT_PROBE_H
+
+#include "guest_driver/event/refusal.h"
+
+#ifdef CONFIG_KPROBES
+/**
+ * braid_probe_set - make an event of a probe, or remove all probes
+ * @system: of the event
+ * @name: likewise
+ * @probe: a private copy, not yet checked; of kind NONE: remove all
+ * @refusal: set on failure
+ *
+ * Context: may sleep, without locks. Return: 0 or -errno.
+ */
+int braid_probe_set(const char *system, const char *name, const struct braid_probe *probe,
+		    struct braid_refusal *refusal);
+
+/** braid_probe_remove_all - remove all; no handler of theirs runs on return. May sleep */
+void braid_probe_remove_all(void);
+
+/**
+ * braid_probe_poll - remove all when no agent has been present for long
+ * @agent: whether one is present
+ *
+ * Context: the poll thread, without locks.
+ */
+void braid_probe_poll(bool agent);
+
+#else
+static inline int braid_probe_set(const char *system, const char *name,
+				  const struct braid_probe *probe, struct braid_refusal *refusal)
+{
+	return probe->kind == BRAID_PROBE_NONE ? 0 :
+	       braid_refuse(refusal, -EOPNOTSUPP, "the guest's kernel has no kprobes");
+}
+
+static inline void braid_probe_remove_all(void)
+{
+}
+
+static inline void braid_probe_poll(bool agent)
+{
+}
+#endif
+
+#endif /* BRAID_EVENT_PROBE_H */

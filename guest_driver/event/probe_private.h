@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* What the files of probes share: probe.c keeps them, site.c places them, hit.c records their hits. */
+#ifndef BRAID_EVENT_PROBE_PRIVATE_H
+#define BRAID_EVENT_PROBE_PRIVATE_H
+
+#include <linux/kprobes.h>
+#include <linux/path.h>
+
+#include "guest_driver/compat.h"
+#include "guest_driver/event/event.h"
+#include "guest_driver/event/probe.h"
+#include "shared/probe.h"
+
+/* A function that sleeps returns later: so many calls at a time can be followed. */
+#define BRAID_PROBE_CALLS	512
+
+struct braid_probe_event {
+	struct list_head list;
+	struct braid_event ev;
+	struct braid_probe probe;	/* checked */
+	char system[BRAID_PATTERN_BYTES];
+	char name[BRAID_PATTERN_BYTES];
+	u16 offsets[BRAID_PROBE_ARGS];	/* of the arguments in a record */
+	u16 registers[BRAID_PROBE_ARGS];	/* in struct pt_regs */
+	u32 bytes;			/* of a record without its strings */
+	bool on;			/* hits are recorded */
+	union {
+		struct kretprobe kernel;	/* of KERNEL only its kp */
+#ifdef CONFIG_UPROBES
+		struct {
+			struct uprobe_consumer consumer;
+			struct path path;
+			struct inode *inode;
+			loff_t offset;
+			void *handle;
+		} user;
+#endif
+	};
+};
+
+/* hit.c ------------------------------------------------------------------------------------- */
+
+/**
+ * braid_probe_hit - record a hit
+ * @p: the probe
+ * @regs: of the code that was hit
+ * @ip: where; of a RETURN the function
+ * @ret_ip: of a RETURN, where it returns to
+ *
+ * Context: any; of a USER probe one that may fault.
+ */
+void braid_probe_hit(struct braid_probe_event *p, struct pt_regs *regs, unsigned long ip,
+		     unsigned long ret_ip);
+
+/** braid_probe_register - the offset of a register in struct pt_regs. Return: -EINVAL: none */
+int braid_probe_register(const char *name);
+
+/* site.c ------------------------------------------------------------------------------------ */
+
+/**
+ * braid_site_find - find and reserve the place of a probe; nothing is hit yet
+ * @p: its probe is checked
+ * @refusal: set on failure
+ *
+ * Context: may sleep. Return: 0 or -errno.
+ */
+int braid_site_find(struct braid_probe_event *p, struct braid_refusal *refusal);
+
+/** braid_site_release - undo braid_site_find(); it is disarmed. May sleep */
+void braid_site_release(struct braid_probe_event *p);
+
+/** braid_site_arm - from now on it is hit. May sleep. Return: 0 or -errno */
+int braid_site_arm(struct braid_probe_event *p);
+
+/** braid_site_disarm - the reverse; a handler of a KERNEL probe may still run. May sleep */
+void braid_site_disarm(struct braid_probe_event *p);
+
+/* elf.c ------------------------------------------------------------------------------------- */
+
+/**
+ * braid_elf_find - the offset of a symbol's code in a file
+ * @path: of the file
+ * @symbol: its name
+ * @offset: set on success
+ *
+ * Context: may sleep. Return: 0; -ENOENT; -ENOEXEC: not a usable ELF file; or another error.
+ */
+int braid_elf_find(const struct path *path, const char *symbol, u64 *offset);
+
+#endif /* BRAID_EVENT_PROBE_PRIVATE_H */

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Places probes: in the kernel by kprobes, in programs by uprobes. */
+#include <linux/dcache.h>
+#include <linux/fs.h>
+
+#include "guest_driver/event/probe_private.h"
+
+/* The kernel's code ------------------------------------------------------------------------- */
+
+static int braid_site_kernel_hit(struct kprobe *kp, struct pt_regs *regs)
+{
+	braid_probe_hit(container_of(kp, struct braid_probe_event, kernel.kp), regs,
+			(unsigned long)kp->addr, 0);
+	return 0;
+}
+
+static int braid_site_kernel_returned(struct kretprobe_instance *ri, struct pt_regs *regs)
+{
+	struct kretprobe *kernel = get_kretprobe(ri);
+
+	if (kernel)
+		braid_probe_hit(container_of(kernel, struct braid_probe_event, kernel), regs,
+				(unsigned long)kernel->kp.addr, get_kretprobe_retaddr(ri));
+	return 0;
+}
+
+static int braid_site_refuse_kernel(const struct braid_probe *probe, int err,
+				    struct braid_refusal *refusal)
+{
+	const char *why = err == -ENOENT ? "the guest's kernel has no such function" :
+			  err == -EINVAL ? "the guest's kernel does not allow a probe there: blacklisted, or not the start of an instruction" :
+			  err == -EILSEQ ? "not the start of an instruction" :
+			  "the guest's kernel places no probe there";
+
+	return braid_refuse(refusal, err, "%.60s: %s", probe->target, why);
+}
+
+/* Registered, but disabled: so the kernel has checked the place. */
+static int braid_site_find_kernel(struct braid_probe_event *p, struct braid_refusal *refusal)
+{
+	struct kprobe *kp = &p->kernel.kp;
+	int err;
+
+	kp->symbol_name = p->probe.target;
+	kp->offset = p->probe.offset;
+	kp->flags = KPROBE_FLAG_DISABLED;
+	if (p->probe.offset > INT_MAX)
+		return braid_site_refuse_kernel(&p->probe, -EINVAL, refusal);
+	if (p->probe.kind == BRAID_PROBE_KERNEL) {
+		kp->pre_handler = braid_site_kernel_hit;
+		err = register_kprobe(kp);
+	} else {
+		p->kernel.handler = braid_site_kernel_returned;
+		p->kernel.maxactive = BRAID_PROBE_CALLS;
+		err = register_kretprobe(&p->kernel);
+	}
+	return err ? braid_site_refuse_kernel(&p->probe, err, refusal) : 0;
+}
+
+/* Programs ---------------------------------------------------------------------------------- */
+
+#ifdef CONFIG_UPROBES
+static int braid_site_user_hit(struct uprobe_consumer *consumer, struct pt_regs *regs
+			       BRAID_UPROBE_DATA)
+{
+	braid_probe_hit(container_of(consumer, struct braid_probe_event, user.consumer), regs,
+			instruction_pointer(regs), 0);
+	return 0;
+}
+
+static int braid_site_user_returned(struct uprobe_consumer *consumer, unsigned long func,
+				    struct pt_regs *regs BRAID_UPROBE_DATA)
+{
+	braid_probe_hit(container_of(consumer, struct braid_probe_event, user.consumer), regs,
+			func, instruction_pointer(regs));
+	return 0;
+}
+
+static int braid_site_find_user(struct braid_probe_event *p, struct braid_refusal *refusal)
+{
+	u64 offset = 0;
+	int err = braid_path(p->probe.target, &p->user.path);
+
+	if (err)
+		return braid_refuse(refusal, err, "%.60s: not found in the guest (%d)",
+				    p->probe.target, err);
+	p->user.inode = d_real_inode(p->user.path.dentry);
+	if (!S_ISREG(p->user.inode->i_mode))
+		err = braid_refuse(refusal, -EINVAL, "%.60s: not a regular file", p->probe.target);
+	else if (*p->probe.symbol)
+		err = braid_elf_find(&p->user.path, p->probe.symbol, &offset);
+	if (err && !*refusal->text)
+		braid_refuse(refusal, err, err == -ENOENT ? "%.40s: no symbol %.40s in it" :
+			     "%.40s: its symbols cannot be read, so not %.40s; use an offset",
+			     p->probe.target, p->probe.symbol);
+	if (!err && offset + p->probe.offset >= i_size_read(p->user.inode))
+		err = braid_refuse(refusal, -EINVAL, "%.60s: 0x%llx is beyond its end",
+				   p->probe.target, offset + p->probe.offset);
+	if (err) {
+		path_put(&p->user.path);
+		return err;
+	}
+	p->user.offset = offset + p->probe.offset;
+	if (p->probe.kind == BRAID_PROBE_USER)
+		p->user.consumer.handler = braid_site_user_hit;
+	else
+		p->user.consumer.ret_handler = braid_site_user_returned;
+	return 0;
+}
+
+static void braid_site_release_user(struct braid_probe_event *p)
+{
+	path_put(&p->user.path);
+}
+
+static int braid_site_arm_user(struct braid_probe_event *p)
+{
+	return braid_uprobe_register(p->user.inode, p->user.offset, &p->user.consumer,
+				     &p->user.handle);
+}
+
+static void braid_site_disarm_user(struct braid_probe_event *p)
+{
+	braid_uprobe_unregister(p->user.inode, p->user.offset, &p->user.consumer, p->user.handle);
+}
+#else
+static int braid_site_find_user(struct braid_probe_event *p, struct braid_refusal *refusal)
+{
+	return braid_refuse(refusal, -EOPNOTSUPP, "the guest's kernel has no uprobes");
+}
+
+static void braid_site_release_user(struct braid_probe_event *p)
+{
+}
+
+static int braid_site_arm_user(struct braid_probe_event *p)
+{
+	return -EOPNOTSUPP;
+}
+
+static void braid_site_disarm_user(struct braid_probe_event *p)
+{
+}
+#endif
+
+/* ------------------------------------------------------------------------------------------- */
+
+int braid_site_find(struct braid_probe_event *p, struct braid_refusal *refusal)
+{
+	return braid_probe_is_user(&p->probe) ? braid_site_find_user(p, refusal) :
+						braid_site_find_kernel(p, refusal);
+}
+
+void braid_site_release(struct braid_probe_event *p)
+{
+	if (braid_probe_is_user(&p->probe))
+		braid_site_release_user(p);
+	else if (p->probe.kind == BRAID_PROBE_KERNEL)
+		unregister_kprobe(&p->kernel.kp);
+	else
+		unregister_kretprobe(&p->kernel);
+}
+
+int braid_site_arm(struct braid_probe_event *p)
+{
+	return braid_probe_is_user(&p->probe) ? braid_site_arm_user(p) :
+						enable_kprobe(&p->kernel.kp);
+}
+
+void braid_site_disarm(struct braid_probe_event *p)
+{
+	if (braid_probe_is_user(&p->probe))
+		braid_site_disarm_user(p);
+	else
+		disable_kprobe(&p->kernel.kp);
+}
