@@ -56,6 +56,14 @@ static int cmd_record_take_filter(const struct braid_option *o, void *list, cons
 	return braid_record_add_filter(list, value);
 }
 
+static int cmd_record_take_probe(const struct braid_option *o, void *to, const char *value)
+{
+	struct record_command *r = to;
+
+	return !strcmp(o->name, "kprobe") ? braid_record_add_kprobe(&r->o, value) :
+					    braid_record_add_uprobe(&r->o, value);
+}
+
 static int cmd_record_take_pid(const struct braid_option *o, void *to, const char *value)
 {
 	struct record_command *r = to;
@@ -146,6 +154,13 @@ static const struct braid_option options[] = {
 	  "glob); ! && || ( ); CPU and COMM are the CPU and the name of the current task. The last -e that matches an event "
 	  "decides. While the guest's user has the event enabled too, all are recorded. At the end "
 	  "each filter's account is printed: offered = filtered + written + lost" },
+	{ 0, "kprobe", "PROBE", .take = cmd_record_take_probe, .help =
+	  "an event at a function of the guests' kernel, as 'do_sys_openat2 file=+0(%si):string', in "
+	  "the syntax of tracefs' kprobe_events (docs/probes.md); 'r FUNCTION ret=$retval' is one when "
+	  "it returns. May be repeated, and followed by -f. Removed when the recording ends" },
+	{ 0, "uprobe", "PROBE", .take = cmd_record_take_probe, .help =
+	  "likewise, an event in a program of the guests, as "
+	  "'/usr/bin/bash:readline' or '/usr/bin/bash:0x4245 n=%di:s32', as of uprobe_events" },
 	{ 'P', "pid", "PID", .take = cmd_record_take_pid, .help =
 	  "only events of this task of the guests, by its number in the guest's initial namespace; may be "
 	  "repeated. A switch concerns both tasks, a wake-up also the one that is woken. Applies to all "

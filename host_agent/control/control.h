@@ -26,6 +26,7 @@ struct braid_pattern {
 	char system[BRAID_PATTERN_BYTES];
 	char event[BRAID_PATTERN_BYTES];
 	const char *filter;	/* records that pass it alone; NULL: all */
+	const struct braid_probe *probe;	/* the event is to be made of it; NULL: it exists */
 };
 
 /**
@@ -61,10 +62,11 @@ struct braid_control {
 	u64 arg0;
 	struct braid_pattern pattern;
 	/*
-	 * FILTER: set before the first poll, if the mailbox's section has the room for it; must
-	 * outlive the command.
+	 * FILTER, PROBE: set before the first poll, if the mailbox's section has the room for it;
+	 * must outlive the command.
 	 */
 	const struct braid_filter_program *program;
+	const struct braid_probe *probe;
 };
 
 /* What the guest answered. */
@@ -74,6 +76,7 @@ struct braid_control_answer {
 	struct braid_clock_sample sample;	/* wide, but valid: the guest's counter in
 						   between */
 	struct braid_filter_account account;	/* ACCOUNT */
+	char reason[BRAID_REASON_BYTES];	/* why result is not 0; sanitized; "": none given */
 };
 
 /**

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* The host's end of the mailbox: one command at a time, bounded waits. */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "host_agent/clock_sync/host.h"
 #include "host_agent/control/control.h"
 #include "host_agent/util/error.h"
+#include "host_agent/util/text.h"
 
 void braid_control_begin(struct braid_control *c, const struct braid_mapping *m,
 			 const struct braid_superblock *sb, u32 command, u64 arg0,
@@ -33,9 +35,24 @@ static void send_command(struct braid_control *c)
 	memcpy(box->event, c->pattern.event, sizeof(box->event));
 	if (c->program)
 		memcpy(&box->program, c->program, sizeof(box->program));
+	if (c->probe)
+		memcpy(&box->probe, c->probe, sizeof(box->probe));
 	c->sent_ns = braid_host_clock_ns();
 	braid_store_release(&box->command_seq, c->seq);	/* (B1) */
 	c->sent = true;
+}
+
+/* What the guest says, in its own words or the error's. */
+static void take_reason(struct braid_control_answer *answer, const struct braid_mailbox *box)
+{
+	memcpy(answer->reason, box->reason, sizeof(answer->reason));
+	braid_barrier();
+	answer->reason[sizeof(answer->reason) - 1] = 0;
+	braid_text_clean(answer->reason);
+	if (answer->result && !*answer->reason)
+		snprintf(answer->reason, sizeof(answer->reason), "%s",
+			 answer->result == -EOPNOTSUPP ? "its driver cannot do that; update it" :
+			 strerror(-answer->result));
 }
 
 int braid_control_poll(struct braid_control *c, struct braid_control_answer *answer)
@@ -53,6 +70,7 @@ int braid_control_poll(struct braid_control *c, struct braid_control_answer *ans
 		answer->result = result <= 0 && result >= -4095 ? result : -EPROTO;
 		answer->matched = matched;
 		memcpy(&answer->account, &box->account, sizeof(answer->account));
+		take_reason(answer, box);
 		answer->sample.h1_ns = c->sent_ns;
 		answer->sample.counter = braid_load(&box->guest_heartbeat);
 		braid_fence();		/* h2 is read after the counter */

@@ -27,6 +27,8 @@ struct braid_live_control {
 	bool disarming;
 	bool nothing_on;		/* when we began to: nothing is to be disabled */
 	u32 next_command;		/* of the list in region_control.c */
+	u32 nr_probes;			/* of the patterns */
+	bool probes_made;		/* their events are in the directory, unless refused */
 	bool stale_events;		/* a former agent left events on */
 	bool reported_timeout;
 	bool confirmed;			/* of this stream: all of our events */

@@ -15,14 +15,19 @@
 
 /*
  * The commands of a stream, in order: 0 disables the events of a dead agent (its lock is gone, so
- * it is dead). With filters, 1 removes those of a dead agent, and one for each filter sets it. Then
- * nr_patterns enable our events. The last one, sent when disarming, disables all, and waits for the
- * tables; after it, one for each event with a filter of its own reads its account, and one that of
- * all.
+ * it is dead). Then one for each probe makes its event. With filters, one removes those of a dead
+ * agent, and one for each filter sets it. Then nr_patterns enable our events. The last one, sent
+ * when disarming, disables all, and waits for the tables; after it, one for each event with a
+ * filter of its own reads its account, and one that of all; and with probes, one removes them.
  */
+static u32 after_probes(const struct braid_live_control *c)
+{
+	return 1 + c->nr_probes;
+}
+
 static u32 first_filter(const struct braid_live_control *c)
 {
-	return c->filters.nr ? 2 : 1;
+	return after_probes(c) + !!c->filters.nr;
 }
 
 static u32 first_enable(const struct braid_live_control *c)
@@ -46,7 +51,8 @@ static u32 end_command(const struct braid_live_control *c, const struct braid_li
 {
 	u32 last = last_command(c, s);
 
-	return !c->disarming ? last : last + 1 + (c->nothing_on ? 0 : nr_accounts(c));
+	return !c->disarming ? last :
+	       last + 1 + (c->nothing_on ? 0 : nr_accounts(c)) + !!c->nr_probes;
 }
 
 /* The filter that a command is about, or NULL. */
@@ -59,6 +65,19 @@ static struct braid_live_filter *filter_of(const struct braid_live_control *c,
 		return &c->filters.items[command - first_filter(c)];
 	return command > last && command - last <= c->filters.nr_own ?
 	       &c->filters.items[command - last - 1] : NULL;
+}
+
+/* The pattern whose probe a command makes, or NULL. */
+static const struct braid_pattern *probe_of(const struct braid_live_control *c,
+					    const struct braid_live_stream *s, u32 command)
+{
+	const struct braid_pattern *pattern = s->o.patterns;
+
+	if (!command || command >= after_probes(c))
+		return NULL;
+	for (; !pattern->probe || --command; pattern++)
+		;
+	return pattern;
 }
 
 /* Whether a former agent left events on. */
@@ -88,8 +107,18 @@ void braid_live_control_free(struct braid_live_control *c)
 	braid_live_filters_free(&c->filters);
 }
 
+/* No event is enabled unless all filters are there. Returns 0 or the capture's error. */
+static int refuse_filters(struct braid_live_control *c, struct braid_live_stream *s, int err)
+{
+	c->next_command = end_command(c, s);
+	c->unconfirmed = true;
+	return err == -ENOMEM ? s->fatal = err :
+	       braid_live_note(s, "no event is enabled: %s", braid_failure());
+}
+
 int braid_live_control_begin(struct braid_live_control *c, struct braid_live_stream *s)
 {
+	size_t k;
 	int err;
 
 	c->busy = false;
@@ -104,15 +133,27 @@ int braid_live_control_begin(struct braid_live_control *c, struct braid_live_str
 	c->wake_asked = false;
 	c->stale_events = find_stale_events(s);
 	c->next_command = c->stale_events ? 0 : 1;
-	err = s->mapping->one_way || s->o.dead_ns ? 0 : braid_live_filters_find(&c->filters, s);
+	for (c->nr_probes = k = 0; k < s->o.nr_patterns; k++)
+		c->nr_probes += !!s->o.patterns[k].probe;
+	c->probes_made = !c->nr_probes;
+	err = s->mapping->one_way || s->o.dead_ns || c->nr_probes ? 0 :
+	      braid_live_filters_find(&c->filters, s);
 	/* A new incarnation has no events enabled. */
-	if (c->disarming || s->mapping->one_way || err)
+	if (c->disarming || s->mapping->one_way)
 		c->next_command = end_command(c, s);
-	if (!err)
+	return err ? refuse_filters(c, s, err) : 0;
+}
+
+/* The probes' events are in the directory: what filters are for is known. As refuse_filters(). */
+static int find_filters_late(struct braid_live_control *c, struct braid_live_stream *s)
+{
+	int err;
+
+	if (c->probes_made || c->disarming || c->next_command != after_probes(c))
 		return 0;
-	c->unconfirmed = true;
-	return err == -ENOMEM ? s->fatal = err :
-	       braid_live_note(s, "no event is enabled: %s", braid_failure());
+	c->probes_made = true;
+	err = braid_live_filters_find(&c->filters, s);
+	return err ? refuse_filters(c, s, err) : 0;
 }
 
 void braid_live_control_disarm(struct braid_live_control *c, const struct braid_live_stream *s)
@@ -174,6 +215,9 @@ static u32 arming_command(const struct braid_live_control *c, const struct braid
 
 	if (!c->next_command)
 		return BRAID_CMD_DISABLE;
+	*pattern = probe_of(c, s, c->next_command);
+	if (*pattern)
+		return BRAID_CMD_PROBE;
 	if (c->next_command < first_filter(c))
 		return BRAID_CMD_FILTER;
 	if (filter) {
@@ -191,6 +235,8 @@ static u32 disarming_command(const struct braid_live_control *c, const struct br
 
 	if (filter)
 		*pattern = &filter->event;
+	if (c->nr_probes && c->next_command + 1 == end_command(c, s))
+		return BRAID_CMD_PROBE;
 	if (c->next_command > last_command(c, s))
 		return BRAID_CMD_ACCOUNT;
 	return c->nothing_on ? BRAID_CMD_NONE : BRAID_CMD_DISABLE;
@@ -199,6 +245,7 @@ static u32 disarming_command(const struct braid_live_control *c, const struct br
 static void region_control_begin(struct braid_live_control *c, struct braid_live_stream *s)
 {
 	static const struct braid_filter_program none;
+	static const struct braid_probe no_probe = { .version = BRAID_PROBE_VERSION };
 	const struct braid_live_filter *filter = filter_of(c, s, c->next_command);
 	const struct braid_pattern *pattern = NULL;
 	u32 command = c->disarming ? disarming_command(c, s, &pattern) :
@@ -213,6 +260,8 @@ static void region_control_begin(struct braid_live_control *c, struct braid_live
 			    BRAID_CONTROL_TIMEOUT_NS);
 	if (command == BRAID_CMD_FILTER)
 		c->control.program = filter ? &filter->program : &none;
+	if (command == BRAID_CMD_PROBE)
+		c->control.probe = pattern ? pattern->probe : &no_probe;
 	c->busy = true;
 }
 
@@ -224,7 +273,19 @@ static int filter_answered(struct braid_live_stream *s, struct braid_live_filter
 	filter->refused = true;
 	return braid_live_note(s, "%.63s:%.63s is recorded unfiltered: %s", filter->event.system,
 			       filter->event.event,
-			       strerror(answer->result ? -answer->result : ENOENT));
+			       answer->result ? answer->reason : strerror(ENOENT));
+}
+
+static int probe_answered(struct braid_live_control *c, struct braid_live_stream *s,
+			  const struct braid_control_answer *answer)
+{
+	const struct braid_pattern *p = &c->control.pattern;
+
+	if (!answer->result || c->disarming)
+		return 0;
+	c->was_unconfirmed = true;
+	return braid_live_note(s, "%s:%s is not recorded: %s", p->system, p->event,
+			       answer->reason);
 }
 
 static int note_account(struct braid_live_stream *s, const char *of,
@@ -285,8 +346,8 @@ static int enable_answered(struct braid_live_control *c, struct braid_live_strea
 		return err;
 	if (answer->result)
 		return braid_live_note(s, "the guest does not enable %s%s%s: %s", p->system, colon,
-				       p->event, strerror(-answer->result));
-	if (!answer->matched && !c->asked_again)
+				       p->event, answer->reason);
+	if (!answer->matched && !c->asked_again && !p->probe)
 		return braid_live_note(s, "no event of the guest matches %s%s%s", p->system, colon,
 				       p->event);
 	return 0;
@@ -304,6 +365,8 @@ static int answered(struct braid_live_control *c, struct braid_live_stream *s,
 	switch (c->control.command) {
 	case BRAID_CMD_FILTER:
 		return filter_answered(s, filter, answer);
+	case BRAID_CMD_PROBE:
+		return probe_answered(c, s, answer);
 	case BRAID_CMD_ENABLE:
 		return enable_answered(c, s, answer);
 	case BRAID_CMD_ACCOUNT:
@@ -324,7 +387,7 @@ static int ask_again(struct braid_live_control *c, struct braid_live_stream *s)
 	if (err)
 		return braid_live_note(s, "new events are not enabled: %s", braid_failure());
 	c->asked_again = true;
-	c->next_command = c->filters.nr ? first_filter(c) : 1;
+	c->next_command = first_filter(c);
 	return 0;
 }
 
@@ -339,6 +402,8 @@ int braid_live_control_poll(struct braid_live_control *c, struct braid_live_stre
 		if (c->more_events && !c->disarming && !s->mapping->one_way &&
 		    c->next_command == last_command(c, s))
 			err = ask_again(c, s);
+		if (!err)
+			err = find_filters_late(c, s);
 		if (err)
 			return err;
 		if (c->next_command >= end_command(c, s) || (!c->disarming && !clock_ready))

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "host_agent/control/compile.h"
+#include "host_agent/control/probe.h"
 #include "host_agent/discover/discover.h"
 #include "host_agent/record/record.h"
 #include "host_agent/util/array.h"
@@ -46,6 +47,42 @@ int braid_record_add_events(struct braid_record_patterns *list, const char *argu
 	return 0;
 }
 
+static int record_options_add_probe(struct braid_record_options *o, const char *argument, bool user)
+{
+	struct braid_record_patterns *list = &o->events;
+	struct braid_pattern pattern;
+	struct braid_probe *probe = malloc(sizeof(*probe));
+	size_t k;
+	int err;
+
+	if (!probe || braid_array_push(o->probes.items, o->probes.nr, o->probes.capacity, probe)) {
+		free(probe);
+		return braid_out_of_memory();
+	}
+	err = braid_probe_parse(probe, &pattern, argument, user);
+	for (k = 0; !err && k < list->nr; k++)
+		if (list->items[k].probe && !strcmp(list->items[k].system, pattern.system) &&
+		    !strcmp(list->items[k].event, pattern.event))
+			err = braid_fail(-EINVAL, "two probes are called %s:%s; name one, as 'p:%s/NAME ...'",
+					 pattern.system, pattern.event, pattern.system);
+	if (err)
+		return err;
+	pattern.probe = probe;
+	list->last = list->nr;
+	return braid_array_push(list->items, list->nr, list->capacity, pattern) ?
+	       braid_out_of_memory() : 0;
+}
+
+int braid_record_add_kprobe(struct braid_record_options *o, const char *argument)
+{
+	return record_options_add_probe(o, argument, false);
+}
+
+int braid_record_add_uprobe(struct braid_record_options *o, const char *argument)
+{
+	return record_options_add_probe(o, argument, true);
+}
+
 int braid_record_add_filter(struct braid_record_patterns *list, const char *argument)
 {
 	size_t k;
@@ -54,7 +91,7 @@ int braid_record_add_filter(struct braid_record_patterns *list, const char *argu
 	if (err)
 		return err;
 	if (!list->nr)
-		return braid_fail(-EINVAL, "a filter follows the -e whose events it is for");
+		return braid_fail(-EINVAL, "a filter follows the -e, --kprobe or --uprobe whose events it is for");
 	for (k = list->last; k < list->nr; k++) {
 		if (list->items[k].filter)
 			return braid_fail(-EINVAL, "these events have a filter; join the two by &&");
@@ -87,7 +124,12 @@ int braid_record_add_domain(struct braid_record_options *o, const char *name)
 
 void braid_record_options_free(struct braid_record_options *o)
 {
+	size_t k;
+
 	free(o->peers.hosts.items);
+	for (k = 0; k < o->probes.nr; k++)
+		free(o->probes.items[k]);
+	free(o->probes.items);
 	free(o->given);
 	free(o->pids);
 	free(o->domains.names);

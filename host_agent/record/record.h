@@ -50,6 +50,12 @@ struct braid_record_patterns {
 	size_t last;		/* the first one of the last -e */
 };
 
+/* Probes of guests; each has a pattern. */
+struct braid_record_probes {
+	struct braid_probe **items;
+	size_t nr, capacity;
+};
+
 /* A region by -r. */
 struct braid_record_given {
 	char path[256];
@@ -114,6 +120,7 @@ struct braid_record_options {
 	struct braid_record_patterns events;	/* none: BRAID_GUEST_EVENTS */
 	struct braid_record_patterns host_events;
 	bool host_events_given;
+	struct braid_record_probes probes;
 	struct braid_who who;	/* of the guests' events */
 	s32 *pids;		/* who.pids */
 	size_t pids_capacity;
@@ -134,6 +141,9 @@ int braid_record_add_guest(struct braid_record_options *o, const char *argument)
 int braid_record_add_events(struct braid_record_patterns *list, const char *argument);
 /* A task whose records alone are wanted. */
 int braid_record_add_pid(struct braid_record_options *o, const char *argument);
+/* Definitions as of braid_probe_parse(). */
+int braid_record_add_kprobe(struct braid_record_options *o, const char *argument);
+int braid_record_add_uprobe(struct braid_record_options *o, const char *argument);
 /* A filter of the last -e's events; the text must outlive the options. */
 int braid_record_add_filter(struct braid_record_patterns *list, const char *argument);
 int braid_record_add_domain(struct braid_record_options *o, const char *name);
