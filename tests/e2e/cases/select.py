@@ -1,14 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Cases of what a host selects in the guest: filters of events."""
 
-import collections
 import re
 
 import kit
 from harness import case
+from tracefs import INSTANCE, check_equal, trace_in_guest
 
-TRACING = "/sys/kernel/tracing"
-INSTANCE = f"{TRACING}/instances/select"
 # A task that has a name of its own.
 WORK = "for i in 1 2 3 4 5 6 7 8; do sh -c 'echo -n busy > /proc/self/comm; sleep 0.02; sleep 0.01'; done"
 # Numbers of both signs, bits, strings in arrays and elsewhere, the task's name; and, or, not.
@@ -19,44 +17,6 @@ FILTERS = {
     "raw_syscalls:sys_exit": 'COMM == "busy" && (ret < 0 || ret >= 2)',
 }
 ACCOUNT = re.compile(r"filter of (\S+): (\d+) offered = (\d+) filtered \+ (\d+) written \+ (\d+) lost$")
-
-
-def trace_in_guest(guest, filters):
-    """Has the guest's tracefs trace events with filters ("": none), in an instance of its own."""
-    guest.run(f"mkdir -p {INSTANCE} && echo 4096 > {INSTANCE}/buffer_size_kb")
-    for event, text in filters.items():
-        folder = f"{INSTANCE}/events/{event.replace(':', '/')}"
-        guest.run(f"echo '{text or 0}' > {folder}/filter && echo 1 > {folder}/enable")
-
-
-def traced_in_guest(guest):
-    """The events of that instance: {(cpu, event): texts in order}."""
-    found = collections.defaultdict(list)
-    for line in guest.run(f"cat {INSTANCE}/trace", timeout=60).splitlines():
-        match = re.match(r".{1,16}-\d+\s+\[(\d+)\] \S+\s+[\d.]+: (\w+): (.*)", line)
-        if match:
-            found[int(match[1]), match[2]].append(match[3].strip())
-    return found
-
-
-def text_of(line):
-    """An event's text as tracefs prints it, which does not know system calls by name there."""
-    fields = line["fields"]
-    return f"NR {fields['id']} = {fields['ret']}" if line["event"] == "sys_exit" else line["text"].strip()
-
-
-def check_equal(ctx, guest, lines, events):
-    """Checks that the events of a report are those of the instance, and returns them as traced_in_guest() does."""
-    ours, theirs = collections.defaultdict(list), traced_in_guest(guest)
-    for line in lines:
-        if line["type"] == "event" and line["stream"] == guest.name:
-            ours[line["cpu"], line["event"]].append(text_of(line))
-    for event in events:
-        name = event.split(":")[1]
-        ctx.check(any(key[1] == name for key in theirs), f"the guest's tracefs has no {event}")
-    for key in sorted({*ours, *theirs}):
-        ctx.equal(ours[key], theirs[key], f"events of CPU {key[0]}, {key[1]}: ours, and tracefs'")
-    return ours
 
 
 def accounts(lines):

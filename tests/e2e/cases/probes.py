@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Cases of probes that a host places in its guests."""
+
+import re
+import struct
+
+import host
+import kit
+import machines
+from harness import case
+from tracefs import INSTANCE, TRACING, check_equal
+
+KERNELS = ("6.1", "6.12", "6.12-rt", "newest")
+# Registers, memory of both kinds, nested reads, what cannot be read, the stack, names.
+ARGUMENTS = ("dfd=$arg1:s32 name=+0($arg2):ustring same=+0({1}):string how=+0($arg3):x32 mode=+8({2}):u16 "
+             "caller=$stack0:symbol comm=$comm bad=+0(\\8):string two=+u0(+0($stack)):x8 sp=$stack \\7:u8")
+REGISTERS = {"x86_64": ("%di", "%si", "%dx"), "aarch64": ("%x0", "%x1", "%x2")}
+WORK = ("for i in 1 2 3 4 5 6; do sh -c 'echo -n busy > /proc/self/comm; cat /proc/$$/comm > /dev/null; "
+        "echo x > /tmp/$0; : < /etc/passwd' $i; done")
+LISTS = ("kprobe_events", "uprobe_events", "dynamic_events")
+
+
+def registers(guest):
+    """The registers of the first arguments."""
+    return REGISTERS["x86_64" if guest.machine is machines.X86 else "aarch64"]
+
+
+def add_probe(guest, definition, text=""):
+    """Has the guest's tracefs trace a probe of its own, with a filter, in the instance."""
+    kind = "uprobe" if ":0x" in definition.split()[1] else "kprobe"
+    name = re.match(r"\w:(\S+)", definition)[1]
+    guest.run(f"mkdir -p {INSTANCE} && echo 4096 > {INSTANCE}/buffer_size_kb")
+    guest.run(f"cat >> {TRACING}/{kind}_events << 'EOF'\n{definition}\nEOF")
+    guest.run(f"echo '{text or 0}' > {INSTANCE}/events/{name}/filter && echo 1 > {INSTANCE}/events/{name}/enable")
+
+
+def lists_of(guest):
+    """The dynamic events of the guest's user."""
+    return guest.run("".join(f"cat {TRACING}/{name};" for name in LISTS))
+
+
+def remove_probes(ctx, guest):
+    """Removes the user's dynamic events, as is possible while the host's probes are in place."""
+    guest.run(f"for i in {INSTANCE}/events/*probes/*/enable; do echo 0 > $i; done")
+    guest.run("".join(f"echo > {TRACING}/{name};" for name in LISTS[:2]))
+    ctx.equal(lists_of(guest), "", "dynamic events of the guest's user")
+
+
+def placed(guest):
+    """The probes that the guest's kernel has: lines of the list of kprobes."""
+    return guest.run("cat /sys/kernel/debug/kprobes/list").splitlines()
+
+
+@case("select-kprobe", kernels=KERNELS, usual=("6.12",), needs=kit.NEEDS, arm64=True)
+def select_kprobe(ctx):
+    """Probes of the kernel record, event by event, what the guest's tracefs records for the same definitions."""
+    guest = kit.up(ctx, patches_code=True)
+    arguments = ARGUMENTS.format(*registers(guest))
+    probes = {"open": f"do_sys_openat2 {arguments}", "opened": "do_sys_openat2 ret=$retval:s64 $retval:x16"}
+    for name, text in probes.items():
+        add_probe(guest, f"{'r' if name == 'opened' else 'p'}:kprobes/{name} {text}", 'COMM == "busy"')
+    capture, before = ctx.dir / "x.braid", lists_of(guest)
+    guest.run(f"echo 0 > {INSTANCE}/tracing_on")
+    own = placed(guest)
+    agent = kit.start_recorder(ctx, "-r", guest.shm, "-B", "trace", "--kprobe", f"p:open {probes['open']}",
+                               "-f", 'COMM == "busy" && dfd < 0', "--kprobe", f"r:opened {probes['opened']}",
+                               "-f", 'COMM == "busy"', "-o", capture)
+    ctx.equal(lists_of(guest), before, "dynamic events of the guest's user while the host's are in place")
+    ctx.equal(len(placed(guest)), len(own) + 2, "probes in the kernel")
+    guest.run(f"echo > {INSTANCE}/trace; echo 1 > {INSTANCE}/tracing_on; {WORK}; echo 0 > {INSTANCE}/tracing_on", timeout=120)
+    # As `report` prints it: without sizes of functions; what cannot be read is a string as others.
+    # Of two probes of one function, the first to be placed cannot see where it returns to.
+    guest.run(f"sed 's,/0x[0-9a-f]*,,g; s,=(fault),=\"(fault)\",g; s,(.* <- ,(RETURN <- ,' {INSTANCE}/trace > /tmp/traced")
+    remove_probes(ctx, guest)
+    ctx.equal(len(placed(guest)), 2, "probes in the kernel after the user has removed the own ones")
+    kit.stop_recorder(ctx, agent)
+    ctx.equal(placed(guest), [], "probes in the kernel after the recording")
+    lines = kit.events_of(ctx, capture)
+    for line in lines:
+        if line.get("event") == "opened":
+            place, line["text"] = line["text"].split(" <- ", 1)
+            ctx.check("openat" in place or "trampoline" in place, f"returns to {place}")
+            line["text"] = f"(RETURN <- {line['text']}"
+    ours = check_equal(ctx, guest, lines, ["kprobes:open", "kprobes:opened"], "/tmp/traced")
+    for name in probes:
+        print(" ", name, next(iter(ours[key] for key in ours if key[1] == name))[:2])
+    kit.check_accounts(ctx, capture)
+
+
+def place_of(path, name):
+    """The offset of a function in an ELF file, found by other means than the driver's."""
+    data = path.read_bytes()
+    phoff, shoff = struct.unpack_from("<QQ", data, 32)
+    phnum, shnum = struct.unpack_from("<H2xH", data, 56)
+    sections = [struct.unpack_from("<IIQQQQII", data, shoff + 64 * k) for k in range(shnum)]
+    for _, kind, _, _, at, size, link, _ in sections:
+        if kind != 2:  # SHT_SYMTAB
+            continue
+        for k in range(at, at + size, 24):
+            text, _, _, _, value = struct.unpack_from("<IBBHQ", data, k)
+            if not data[sections[link][4] + text:].startswith(name.encode() + b"\0"):
+                continue
+            for i in range(phnum):
+                kind, flags, offset, address, _, bytes_ = struct.unpack_from("<IIQQQQ", data, phoff + 56 * i)
+                if kind == 1 and flags & 1 and address <= value < address + bytes_:
+                    return value - address + offset
+    raise ValueError(f"{path} has no {name}")
+
+
+@case("select-uprobe", kernels=KERNELS, usual=("6.12",), needs=kit.NEEDS, arm64=True)
+def select_uprobe(ctx):
+    """Probes of a program, by a symbol or an offset, record what the guest's tracefs records at the same places."""
+    program = host.build_program("probed", "-static", "-no-pie")
+    ctx.check(program, "tests/e2e/probed.c does not compile")
+    ctx.initrd(program)
+    guest = kit.up(ctx, patches_code=True)
+    first, second, _ = registers(guest)
+    path, place = guest.run("realpath $(command -v probed)").strip(), place_of(program, "probed")
+    values = {"call": f"number={first}:s32 text=+0({second}):string byte=+5({second}):u8 bad=+0(\\8):string $comm",
+              "back": "ret=$retval:s32"}
+    for name, text in values.items():
+        add_probe(guest, f"{'r' if name == 'back' else 'p'}:uprobes/{name} {path}:{place:#x} {text}")
+    before, capture = lists_of(guest), ctx.dir / "x.braid"
+    agent = kit.start_recorder(ctx, "-r", guest.shm, "-B", "trace", "--uprobe", f"p:call {path}:probed {values['call']}",
+                               "--uprobe", f"r:back {path}:{place:#x} {values['back']}", "-f", "ret & 1",
+                               "-o", capture)
+    ctx.equal(lists_of(guest), before, "dynamic events of the guest's user while the host's are in place")
+    guest.run(f"for i in {INSTANCE}/events/uprobes/back/filter; do echo 'ret & 1' > $i; done")
+    guest.run("for i in 1 2 3; do probed 50; done", timeout=120)
+    guest.run(f"sed 's,=(fault),=\"(fault)\",g' {INSTANCE}/trace > /tmp/traced")
+    remove_probes(ctx, guest)
+    guest.run("probed 5; probed 5")
+    kit.stop_recorder(ctx, agent)
+    guest.run("probed 5")
+    lines = kit.events_of(ctx, capture)
+    ours = [line for line in lines if line.get("event") in values]
+    late = [line for line in ours if line["event"] == "call"][150:]
+    ctx.equal([line["fields"]["number"] for line in late], [-1, 0, 1, 2, 3] * 2, "calls after the user has removed the own probes")
+    ctx.equal({line["fields"]["ret"] & 1 for line in ours if line["event"] == "back"}, {1}, "returned values that pass the filter")
+    check_equal(ctx, guest, [line for line in lines if line.get("ns", 0) < late[0]["ns"]], ["uprobes:call", "uprobes:back"], "/tmp/traced")
+    print(" ", ours[0]["text"], "|", ours[2]["text"])
+    kit.check_accounts(ctx, capture)
+
+
+@case("select-probe-refused", usual=("6.12",), needs=kit.NEEDS)
+def select_probe_refused(ctx):
+    """What cannot be probed is refused with the reason, and the rest is recorded; nothing is left when the agent dies."""
+    guest = kit.up(ctx, patches_code=True)
+    capture = ctx.dir / "x.braid"
+    refused = {
+        "no_such_function": "no_such_function: the guest's kernel has no such function",
+        "p:black exc_page_fault": "exc_page_fault: the guest's kernel does not allow a probe there",
+        "p:reg vfs_open %x9": "%x9: no such register",
+        "p:middle vfs_open+1": "vfs_open: not the start of an instruction",
+    }
+    refused_user = {
+        "p:none /no/such/file:0x10": "/no/such/file: not found in the guest",
+        "p:folder /tmp:0x10": "/tmp: not a regular file",
+        "p:symbol /bin/busybox:no_such": "no_such",
+        "p:end /bin/busybox:0x7fffffff": "/bin/busybox: 0x7fffffff is beyond its end",
+    }
+    options = [word for text in refused for word in ("--kprobe", text)]
+    options += [word for text in refused_user for word in ("--uprobe", text)]
+    options += ["--kprobe", "p:good vfs_open path=+0(+0(%di)):x64"]
+    agent = ctx.agent("record", "-r", guest.shm, *options, "-e", "storm", "-o", capture)
+    agent.wait_line(r"^Recording", timeout=60)
+    ctx.wait_until(lambda: len(placed(guest)) == 1, "the probe that is possible")
+    offered = kit.storm(guest, "100 4")
+    kit.stop_recorder(ctx, agent, status=3)
+    for line in (*refused.values(), *refused_user.values()):
+        ctx.check(re.search(rf"^tracebraid: {guest.name}: [ku]probes:\w+ is not recorded: .*{re.escape(line)}", agent.output(), re.MULTILINE),
+                  f"no refusal {line!r} in:\n{agent.output()}")
+    lines = kit.events_of(ctx, capture)
+    kit.check_storm(ctx, lines, guest.name, offered)
+    ctx.check(any(line.get("event") == "good" for line in lines), "the probe that is possible was not hit")
+
+    # An agent that dies: the guest removes its probes; so does the next agent, earlier.
+    for again in False, True:
+        agent = kit.start_recorder(ctx, "-r", guest.shm, "--kprobe", "p:good vfs_open", "-o", capture)
+        ctx.equal(len(placed(guest)), 1, "probes in the kernel")
+        agent.kill()
+        if again:
+            agent = kit.start_recorder(ctx, "-r", guest.shm, "--kprobe", "r:good vfs_open", "-o", capture)
+            ctx.check(all(" r " in line for line in placed(guest)), f"probes of the second recorder: {placed(guest)}")
+            kit.stop_recorder(ctx, agent)
+        ctx.wait_until(lambda: not placed(guest), "the guest to remove the probes of a dead agent", timeout=60)
