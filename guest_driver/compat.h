@@ -172,7 +172,7 @@ static inline void braid_vma_flags(struct vm_area_struct *vma, unsigned long set
 #define braid_kernel_ring_commit(ring, event)	ring_buffer_unlock_commit(ring, event)
 #endif
 
-/* A path as the guest's first process sees it: since 7.x kernel threads have a root of their own. */
+/* A path as the first process sees it: since 7.x kernel threads have a root of their own. */
 #include <linux/fs_struct.h>
 #include <linux/namei.h>
 
@@ -189,7 +189,7 @@ static inline int braid_path(const char *name, struct path *path)
 	return err;
 }
 
-/* Probes of user code: since 6.12 a handle, and two steps to remove; handlers get a word more later. */
+/* Probes of user code: since 6.12 by a handle, since 6.13 handlers get a word more. */
 #ifdef CONFIG_UPROBES
 #include <linux/err.h>
 #include <linux/uprobes.h>

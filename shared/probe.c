@@ -13,9 +13,12 @@ bool braid_probe_is_name(const char *text, u32 bytes)
 
 	if (!*text || !braid_probe_ends(text, bytes) || (*text >= '0' && *text <= '9'))
 		return false;
-	for (; *at; at++)
-		if (*at != '_' && (*at < '0' || *at > '9') && ((*at | 32) < 'a' || (*at | 32) > 'z'))
+	for (; *at; at++) {
+		bool letter = (*at | 32) >= 'a' && (*at | 32) <= 'z';
+
+		if (*at != '_' && (*at < '0' || *at > '9') && !letter)
 			return false;
+	}
 	return true;
 }
 

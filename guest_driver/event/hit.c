@@ -2,8 +2,8 @@
 /*
  * Records hits of probes: reads registers and memory, as the probe's arguments say.
  *
- * Strings are measured before the record is reserved, and copied into it after that. Other tasks may
- * change them in between, so a copy ends with a NUL where the measured length ends.
+ * Strings are measured before the record is reserved, and copied into it after that. Other tasks
+ * may change them in between, so a copy ends with a NUL where the measured length ends.
  */
 #include <linux/mm.h>
 #include <linux/ptrace.h>

@@ -3,8 +3,8 @@
  * The host's probes: events at instructions of the kernel and of programs.
  *
  * They are placed by the kernel's own registration, not by tracefs: the dynamic events of the
- * guest's user are neither listed with them nor blocked by them. Only the poll thread, and attaching
- * and detaching while that thread does not run, add or remove them.
+ * guest's user are neither listed with them nor blocked by them. Only the poll thread adds or
+ * removes them, and detaching, when that thread does not run.
  */
 #ifndef BRAID_EVENT_PROBE_H
 #define BRAID_EVENT_PROBE_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What the files of probes share: probe.c keeps them, site.c places them, hit.c records their hits. */
+/* What the files of probes share: probe.c keeps them, site.c places them, hit.c records hits. */
 #ifndef BRAID_EVENT_PROBE_PRIVATE_H
 #define BRAID_EVENT_PROBE_PRIVATE_H
 
