@@ -112,21 +112,84 @@ static inline bool braid_local_cas(u64 *p, u64 old, u64 new)
 #endif /* __KERNEL__ */
 
 /*
- * Adds 1 as seen by contexts of the same CPU that nest: an interrupt between load
- * and store finds its own increment kept only if this is one instruction.
+ * Changes of a word as seen by contexts of the same CPU that nest: an interrupt between load and
+ * store finds its own change kept only if this is one instruction.
  */
+#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__) && !defined(BRAID_NO_ASM)
 static inline void braid_local_inc(u32 *p)
 {
-#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__) && !defined(BRAID_NO_ASM)
 	__asm__ volatile("incl %0" : "+m"(*p) : : "memory", "cc");
-#elif defined(__KERNEL__)
-	u32 old = READ_ONCE(*p), seen;
-
-	while ((seen = cmpxchg_local(p, old, old + 1)) != old)
-		old = seen;
-#else
-	__atomic_fetch_add(p, 1, __ATOMIC_RELAXED);
-#endif
 }
+
+/* Returns whether 0 is left. */
+static inline bool braid_local_dec(u32 *p)
+{
+	bool zero;
+
+	__asm__ volatile("decl %0" : "+m"(*p), "=@ccz"(zero) : : "memory");
+	return zero;
+}
+
+static inline void braid_local_or(u32 *p, u32 bits)
+{
+	__asm__ volatile("orl %1, %0" : "+m"(*p) : "ri"(bits) : "memory", "cc");
+}
+
+static inline void braid_local_and(u32 *p, u32 bits)
+{
+	__asm__ volatile("andl %1, %0" : "+m"(*p) : "ri"(bits) : "memory", "cc");
+}
+#else
+#ifdef __KERNEL__
+#define braid_local_update(p, old, new)						\
+	do {									\
+		u32 seen = READ_ONCE(*(p));					\
+										\
+		do {								\
+			old = seen;						\
+		} while ((seen = cmpxchg_local(p, old, new)) != old);		\
+	} while (0)
+#else
+#define braid_local_update(p, old, new)						\
+	do {									\
+		old = braid_load(p);						\
+		braid_barrier();						\
+		while (!__atomic_compare_exchange_n(p, &old, new, false,	\
+						    __ATOMIC_RELAXED,		\
+						    __ATOMIC_RELAXED))		\
+			;							\
+		braid_barrier();						\
+	} while (0)
+#endif
+
+static inline void braid_local_inc(u32 *p)
+{
+	u32 old;
+
+	braid_local_update(p, old, old + 1);
+}
+
+static inline bool braid_local_dec(u32 *p)
+{
+	u32 old;
+
+	braid_local_update(p, old, old - 1);
+	return old == 1;
+}
+
+static inline void braid_local_or(u32 *p, u32 bits)
+{
+	u32 old;
+
+	braid_local_update(p, old, old | bits);
+}
+
+static inline void braid_local_and(u32 *p, u32 bits)
+{
+	u32 old;
+
+	braid_local_update(p, old, old & bits);
+}
+#endif
 
 #endif /* BRAID_SHARED_PLATFORM_H */

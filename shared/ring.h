@@ -20,133 +20,22 @@
 #include "shared/clock.h"
 #include "shared/page.h"
 #include "shared/platform.h"
+#include "shared/ring_map.h"
 #include "tracebraid/abi.h"
-
-/* Words ------------------------------------------------------------------------ */
-
-static inline u64 braid_slot_word(u64 position, u32 state, u32 id)
-{
-	return (position & BRAID_POS_MASK) << BRAID_SLOT_POS_SHIFT |
-	       (u64)state << BRAID_SLOT_STATE_SHIFT | id;
-}
-
-static inline u64 braid_slot_position(u64 word)
-{
-	return word >> BRAID_SLOT_POS_SHIFT & BRAID_POS_MASK;
-}
-
-static inline u32 braid_slot_state(u64 word)
-{
-	return word >> BRAID_SLOT_STATE_SHIFT & BRAID_SLOT_STATE_MASK;
-}
-
-static inline u32 braid_slot_id(u64 word)
-{
-	return word & BRAID_SLOT_ID_MASK;
-}
-
-static inline u64 braid_commit_position(u64 word)
-{
-	return word >> BRAID_COMMIT_POS_SHIFT;
-}
-
-static inline u32 braid_commit_bytes(u64 word)
-{
-	return word & BRAID_COMMIT_BYTES_MASK;
-}
-
-/* a - b on the circle of positions */
-static inline s64 braid_position_diff(u64 a, u64 b)
-{
-	return (s64)((a - b) << (64 - BRAID_POS_BITS)) >> (64 - BRAID_POS_BITS);
-}
-
-/* Placement of a ring ---------------------------------------------------------------- */
-
-/* Addresses and shape of one ring, private to the side that uses it. */
-struct braid_ring_map {
-	struct braid_meta *meta;
-	struct braid_ring_private *priv;
-	u64 *slots;
-	struct braid_subbuf_state *states;
-	u8 *subbufs;
-	u32 nr_slots;		/* power of two */
-	u32 subbuf_bytes;	/* header included */
-	u32 page_bytes;		/* of the meta page */
-	u32 flags;		/* BRAID_BUFFER_* */
-};
-
-/* Where the states are, from the private part's start. */
-static inline u32 braid_ring_states_offset(u32 nr_slots)
-{
-	u32 bytes = BRAID_RING_SLOTS_OFFSET + 8 * nr_slots;
-
-	return (bytes + BRAID_CACHELINE_BYTES - 1) & ~(BRAID_CACHELINE_BYTES - 1);
-}
-
-/** braid_ring_private_used - bytes of a ring's private part, without the padding to a whole page */
-static inline u32 braid_ring_private_used(u32 nr_slots)
-{
-	return braid_ring_states_offset(nr_slots) +
-	       (nr_slots + 1) * (u32)sizeof(struct braid_subbuf_state);
-}
-
-/**
- * braid_ring_private_bytes - size of a ring's private part
- * @nr_slots: a power of two, BRAID_MIN_SLOTS to BRAID_MAX_SLOTS
- * @page_bytes: of the guest's page; a power of two, BRAID_PAGE_BYTES to BRAID_MAX_PAGE_BYTES
- *
- * Return: bytes, a multiple of @page_bytes, so that no mapping of the rest contains any of it.
- */
-static inline u32 braid_ring_private_bytes(u32 nr_slots, u32 page_bytes)
-{
-	return (braid_ring_private_used(nr_slots) + page_bytes - 1) & ~(page_bytes - 1);
-}
-
-/** braid_ring_bytes - size of a ring: its private part, meta page and sub-buffers */
-static inline u64 braid_ring_bytes(u32 nr_slots, u32 subbuf_bytes, u32 page_bytes)
-{
-	return (u64)braid_ring_private_bytes(nr_slots, page_bytes) + page_bytes +
-	       (u64)(nr_slots + 1) * subbuf_bytes;
-}
-
-/* Sets the addresses in the private part. */
-static inline void braid_ring_map_private(struct braid_ring_map *map, void *start)
-{
-	u8 *at = start;
-
-	map->priv = start;
-	map->slots = (u64 *)(at + BRAID_RING_SLOTS_OFFSET);
-	map->states = (struct braid_subbuf_state *)(at + braid_ring_states_offset(map->nr_slots));
-}
-
-/**
- * braid_ring_map_init - find the parts of a ring of this minor version; see braid_region_ring()
- * @map: filled
- * @base: where the ring begins
- * @nr_slots: as validated, never re-read from shared memory
- * @subbuf_bytes: likewise
- * @page_bytes: likewise: of the meta page
- * @flags: likewise
- */
-void braid_ring_map_init(struct braid_ring_map *map, void *base, u32 nr_slots,
-			 u32 subbuf_bytes, u32 page_bytes, u32 flags);
-
-static inline struct braid_subbuf *braid_ring_subbuf(const struct braid_ring_map *map, u32 id)
-{
-	return (struct braid_subbuf *)(map->subbufs + (size_t)id * map->subbuf_bytes);
-}
 
 /* Writer ------------------------------------------------------------------------------ */
 
 /* The writer's state of the sub-buffer at a position. */
 struct braid_writer_page {
-	u8 *data;
+	u8 *origin;		/* bias_bytes before its data: a tail's place is counted from here */
 	struct braid_subbuf_state *state;
 	u32 end_bytes;		/* valid when it is closed */
 	u32 entries;
 	u64 dropped;		/* grows while a full ring is not read */
 };
+
+#define BRAID_WRITER_PAGE_SHIFT	5	/* a page is found in a tail by a shift and a mask */
+static_assert(sizeof(struct braid_writer_page) == 1 << BRAID_WRITER_PAGE_SHIFT, "a power of two");
 
 /*
  * How a writer wakes the host; see "Wake" in abi.h. The host writes these words: whatever their values, the worst
@@ -158,15 +47,21 @@ struct braid_wake {
 	void (*call)(const struct braid_wake *wake);
 };
 
-/* The writer's state, one for each ring. tail is position:16 | offset in words:16 | stamp:32. */
+/*
+ * The writer's state, one for each ring. tail is position:16 | place:16 | stamp:32. A place is the
+ * offset in words plus a bias. The bias puts the place after an event that does not fit at
+ * BRAID_PLACE_SLOW and above, so that one bit diverts it to the slow path. The places of a closed
+ * tail, and of one before its sub-buffer's first event, have that bit, too.
+ */
 struct braid_writer {
 	u64 tail;
 	u64 hint;		/* counter of a recent event, never newer than the last */
 	u64 position;		/* all before it is published as final */
-	u32 nest;
-	u32 pending;		/* a nested context left events to publish */
+	u32 nest;		/* contexts inside | BRAID_NEST_PENDING */
 	u32 mask;		/* nr_slots - 1 */
 	u32 limit_words;	/* of data in a sub-buffer */
+	u32 pages_mask;		/* mask, of bytes in pages[] */
+	u32 bias_bytes;		/* of a place: (BRAID_PLACE_SLOW - 1 - limit_words) words */
 	u64 gap;		/* counter steps beyond which a time_delta may be ambiguous */
 	u32 delta_mask;		/* of the last stamp, which a delta counts from; absolute: 0 */
 	u32 broken;		/* enum braid_ring_fault; once set, all is dropped */
@@ -182,24 +77,35 @@ struct braid_writer {
 };
 
 #define BRAID_TAIL_POS_SHIFT	48
-#define BRAID_TAIL_OFF_SHIFT	32
-#define BRAID_TAIL_CLOSED	0xffffu
+#define BRAID_TAIL_PLACE_SHIFT	32
+#define BRAID_PLACE_SLOW	0x8000u		/* a bit: not for the fast path */
+#define BRAID_PLACE_CLOSED	0x8000u		/* no context reserves here any more */
+#define BRAID_PLACE_FIRST	0x8001u		/* no event yet */
+#define BRAID_NEST_PENDING	0x10000u	/* a nested context left events to publish */
 
-static inline u64 braid_tail_word(u64 position, u32 offset_words, u64 stamp)
+static inline u64 braid_tail_word(u64 position, u32 place, u64 stamp)
 {
-	return position << BRAID_TAIL_POS_SHIFT | (u64)offset_words << BRAID_TAIL_OFF_SHIFT |
+	return position << BRAID_TAIL_POS_SHIFT | (u64)place << BRAID_TAIL_PLACE_SHIFT |
 	       (u32)stamp;
 }
 
-static inline u32 braid_tail_offset(u64 tail)
+static inline u32 braid_tail_place(u64 tail)
 {
-	return tail >> BRAID_TAIL_OFF_SHIFT & 0xffff;
+	return tail >> BRAID_TAIL_PLACE_SHIFT & 0xffff;
 }
 
 /* The same, in bytes. */
-static inline u32 braid_tail_bytes(u64 tail)
+static inline u32 braid_tail_place_bytes(u64 tail)
 {
-	return tail >> (BRAID_TAIL_OFF_SHIFT - 2) & 0xffff << 2;
+	return tail >> (BRAID_TAIL_PLACE_SHIFT - 2) & 0xffff << 2;
+}
+
+/* Words of data before the tail; more than limit_words: it is closed. */
+static inline u32 braid_tail_offset(const struct braid_writer *w, u64 tail)
+{
+	u32 place = braid_tail_place(tail);
+
+	return place == BRAID_PLACE_FIRST ? 0 : place - w->bias_bytes / 4;
 }
 
 /**
@@ -287,7 +193,8 @@ struct braid_reserved {
 
 static inline struct braid_writer_page *braid_writer_page_of(struct braid_writer *w, u64 tail)
 {
-	return &w->pages[tail >> BRAID_TAIL_POS_SHIFT & w->mask];
+	return (void *)((u8 *)w->pages +
+			(tail >> (BRAID_TAIL_POS_SHIFT - BRAID_WRITER_PAGE_SHIFT) & w->pages_mask));
 }
 
 /* The slow paths, in ring_writer.c. */
@@ -314,35 +221,33 @@ static __always_inline bool braid_ring_try_reserve(struct braid_writer *w, u32 p
 						   u64 (*counter)(void), struct braid_turn *turn,
 						   struct braid_reserved *reserved)
 {
-	u32 words = braid_event_bytes(payload_bytes) / 4, place, offset, delta;
+	u32 words = braid_event_bytes(payload_bytes) / 4, place, delta;
 	struct braid_writer_page *page;
 	u64 tail, hint, now, next;
 	u32 *at;
 
-	braid_store(&w->nest, w->nest + 1);
-	braid_barrier();
+	braid_local_inc(&w->nest);
 	tail = braid_load(&w->tail);
 	hint = braid_load(&w->hint);
 	braid_barrier();
 	now = counter();
 	*turn = (struct braid_turn){ tail, hint, now };
-	place = tail >> BRAID_TAIL_OFF_SHIFT;
-	offset = (u16)place;
+	place = (tail >> BRAID_TAIL_PLACE_SHIFT) + words;	/* and the position, above */
 	delta = (u32)now - (u32)tail;
 	/*
-	 * One test for all slow cases: a stamp that time_delta can't express, a sub-buffer's first event, an event
-	 * past its end. Each sets a higher bit. The hint is not newer than the last event: a counter close to the
-	 * hint is even closer to that event.
+	 * A stamp that time_delta can't express. The hint is not newer than the last event: a
+	 * counter close to the hint is even closer to that event.
 	 */
-	if (unlikely(((now - hint) | delta | (offset - 1) | (w->limit_words - offset - words)) >
-		     BRAID_DELTA_MASK))
+	if (unlikely(((now - hint) | delta) > BRAID_DELTA_MASK))
 		return false;
-	next = (u64)(place + words) << BRAID_TAIL_OFF_SHIFT | (u32)now;
+	if (unlikely(place & BRAID_PLACE_SLOW))	/* no room, or the sub-buffer's first event */
+		return false;
+	next = (u64)place << BRAID_TAIL_PLACE_SHIFT | (u32)now;
 	if (unlikely(!braid_local_cas(&w->tail, tail, next)))
 		return false;
 
 	page = braid_writer_page_of(w, tail);
-	at = (u32 *)(page->data + braid_tail_bytes(tail));
+	at = (u32 *)(page->origin + braid_tail_place_bytes(tail));
 	braid_local_inc(&page->entries);
 	if (payload_bytes & 3)		/* no stale byte in the padding */
 		at[words - 1] = 0;
@@ -392,13 +297,11 @@ static __always_inline bool braid_ring_try_commit(struct braid_writer *w, u64 to
 		return false;
 	/* (C1) pairs with the reader's acquire in braid_reader_next() */
 	braid_store_release(&w->pages[position & w->mask].state->commit,
-			    position << BRAID_COMMIT_POS_SHIFT | braid_tail_bytes(token));
-	braid_barrier();
-	braid_store(&w->nest, 0);
-	braid_barrier();
-	if (likely(!braid_load(&w->pending)))
+			    (position << BRAID_COMMIT_POS_SHIFT) + braid_tail_place_bytes(token) -
+			    w->bias_bytes);
+	if (likely(braid_local_dec(&w->nest)))
 		return true;
-	braid_store(&w->nest, 1);
+	braid_local_inc(&w->nest);
 	return false;
 }
 

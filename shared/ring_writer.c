@@ -22,8 +22,14 @@ static void braid_writer_bind_page(struct braid_writer *w, u64 position, u32 id)
 {
 	struct braid_writer_page *page = &w->pages[position & w->mask];
 
-	page->data = braid_ring_subbuf(&w->map, id)->data;
+	page->origin = braid_ring_subbuf(&w->map, id)->data - w->bias_bytes;
 	page->state = &w->map.states[id];
+}
+
+static struct braid_subbuf *braid_writer_subbuf(const struct braid_writer *w,
+						const struct braid_writer_page *page)
+{
+	return (void *)(page->origin + w->bias_bytes - BRAID_SUBBUF_HEADER_BYTES);
 }
 
 static void braid_writer_init_shared(const struct braid_ring_map *map,
@@ -81,6 +87,8 @@ void braid_writer_init(struct braid_writer *w, const struct braid_ring_map *map,
 	w->map = *map;
 	w->mask = map->nr_slots - 1;
 	w->limit_words = (map->subbuf_bytes - BRAID_SUBBUF_HEADER_BYTES) / 4;
+	w->pages_mask = w->mask << BRAID_WRITER_PAGE_SHIFT;
+	w->bias_bytes = (BRAID_PLACE_SLOW - 1 - w->limit_words) * 4;
 	w->delta_mask = map->flags & BRAID_BUFFER_ABSOLUTE ? 0 : ~0u;
 	w->gap = w->delta_mask ? 1ULL << 32 : 1ULL << BRAID_DELTA_BITS;
 	w->position = first;
@@ -92,7 +100,7 @@ void braid_writer_init(struct braid_writer *w, const struct braid_ring_map *map,
 	w->void_line = who->past ? who->past->void_line : 0;
 	w->dropped = who->past ? who->past->dropped : 0;
 	w->hint = who->counter;
-	w->tail = braid_tail_word(first, 0, who->counter);
+	w->tail = braid_tail_word(first, BRAID_PLACE_FIRST, who->counter);
 
 	/* Bind every slot, so that a forged slot word still resolves to a valid page. */
 	for (k = 0; k < map->nr_slots; k++)
@@ -222,12 +230,12 @@ noinline bool braid_writer_advance(struct braid_writer *w, u64 tail)
 {
 	u64 position = braid_writer_tail_position(w, tail);
 	u64 next = (position + 1) & BRAID_POS_MASK;
-	u32 offset = braid_tail_offset(tail);
+	u32 offset = braid_tail_offset(w, tail);
 	u64 word = 0;
 	u32 id;
 
-	if (offset != BRAID_TAIL_CLOSED) {
-		u64 closed = tail | (u64)BRAID_TAIL_CLOSED << BRAID_TAIL_OFF_SHIFT;
+	if (offset <= w->limit_words) {
+		u64 closed = braid_tail_word(tail >> BRAID_TAIL_POS_SHIFT, BRAID_PLACE_CLOSED, tail);
 
 		if (!braid_local_cas(&w->tail, tail, closed))
 			return true;
@@ -250,7 +258,7 @@ noinline bool braid_writer_advance(struct braid_writer *w, u64 tail)
 		braid_shared_cmpxchg(&w->map.slots[next & w->mask], word,
 				     braid_slot_word(next, BRAID_SLOT_OPEN, id));
 	}
-	braid_local_cas(&w->tail, tail, braid_tail_word(next, 0, tail));
+	braid_local_cas(&w->tail, tail, braid_tail_word(next, BRAID_PLACE_FIRST, tail));
 	braid_writer_wake_host(w, next);
 	return true;
 }
@@ -289,13 +297,13 @@ static void braid_writer_publish_to(struct braid_writer *w, u64 tail)
 {
 	u64 position = w->position;
 	u16 last = tail >> BRAID_TAIL_POS_SHIFT;
-	u32 offset = braid_tail_offset(tail);
+	u32 offset = braid_tail_offset(w, tail);
 
 	for (;;) {
 		struct braid_writer_page *page = &w->pages[position & w->mask];
 		struct braid_subbuf_state *state = page->state;
 		bool final = (u16)position != last;
-		u32 bytes = final || offset == BRAID_TAIL_CLOSED ? page->end_bytes : offset * 4;
+		u32 bytes = final || offset > w->limit_words ? page->end_bytes : offset * 4;
 		u64 commit = position << BRAID_COMMIT_POS_SHIFT | bytes;
 
 		braid_store(&state->dropped, page->dropped);
@@ -304,8 +312,7 @@ static void braid_writer_publish_to(struct braid_writer *w, u64 tail)
 						w->seq_base + page->entries + page->dropped,
 						w->dropped + page->dropped);
 			braid_store(&state->entries, (u64)page->entries);
-			braid_store(&((struct braid_subbuf *)(page->data -
-				      BRAID_SUBBUF_HEADER_BYTES))->commit, (u64)bytes);
+			braid_store(&braid_writer_subbuf(w, page)->commit, (u64)bytes);
 			commit |= BRAID_COMMIT_FINAL;
 		}
 		braid_store_release(&state->commit, commit);	/* (C1) */
@@ -328,29 +335,22 @@ static void braid_writer_publish_to(struct braid_writer *w, u64 tail)
  * braid_writer_publish - leave a reservation's context
  * @w: the writer, nest incremented; decremented here
  *
- * A nested context sets pending; the outermost publishes everything and repeats until pending stays
- * clear. Holds on return of the outermost: nest is 0 and pending is 0.
+ * A nested context sets BRAID_NEST_PENDING; the outermost publishes everything and repeats until it
+ * stays clear. Holds on return of the outermost: nest is 0.
  */
 noinline void braid_writer_publish(struct braid_writer *w)
 {
-	braid_barrier();
-	if (w->nest != 1) {
-		braid_store(&w->pending, 1);
-		braid_barrier();
-		braid_store(&w->nest, w->nest - 1);
+	if ((braid_load(&w->nest) & ~BRAID_NEST_PENDING) != 1) {
+		braid_local_or(&w->nest, BRAID_NEST_PENDING);
+		braid_local_dec(&w->nest);
 		return;
 	}
 	for (;;) {
-		braid_store(&w->pending, 0);
-		braid_barrier();
+		braid_local_and(&w->nest, ~BRAID_NEST_PENDING);
 		braid_writer_publish_to(w, braid_load(&w->tail));
-		braid_barrier();
-		braid_store(&w->nest, 0);
-		braid_barrier();
-		if (!braid_load(&w->pending))
+		if (braid_local_dec(&w->nest))
 			return;
-		braid_store(&w->nest, 1);
-		braid_barrier();
+		braid_local_inc(&w->nest);
 	}
 }
 
@@ -390,7 +390,7 @@ noinline struct braid_stamp_plan braid_writer_plan_stamp(const struct braid_writ
 			plan.now = last;	/* went back by less than a jump */
 		return plan;
 	}
-	if (since >= 1ULL << 32 && braid_load(&w->nest) > 1) {
+	if (since >= 1ULL << 32 && (braid_load(&w->nest) & ~BRAID_NEST_PENDING) > 1) {
 		/*
 		 * The interrupted context may have moved the tail but not the hint: the last
 		 * counter is unknown.
@@ -472,7 +472,7 @@ noinline struct braid_reserved braid_writer_reserve(struct braid_writer *w, u32 
 
 	for (;; braid_writer_load_inputs(w, counter, &tail, &hint, &now)) {
 		struct braid_stamp_plan plan = { .now = now, .delta = (u32)now - (u32)tail };
-		u32 offset = braid_tail_offset(tail), words;
+		u32 offset = braid_tail_offset(w, tail), words;
 		struct braid_writer_page *page;
 		u64 next;
 		u32 *at;
@@ -492,8 +492,8 @@ noinline struct braid_reserved braid_writer_reserve(struct braid_writer *w, u32 
 			braid_writer_drop(w, tail);
 			return reserved;
 		}
-		next = (tail & 0xffffULL << BRAID_TAIL_POS_SHIFT) |
-		       (u64)(offset + words) << BRAID_TAIL_OFF_SHIFT | (u32)plan.now;
+		next = braid_tail_word(tail >> BRAID_TAIL_POS_SHIFT,
+				       offset + words + w->bias_bytes / 4, plan.now);
 		if (!braid_local_cas(&w->tail, tail, next))
 			continue;
 		/* Do not overwrite a nested context's hint: its counter may have jumped back. */
@@ -502,10 +502,9 @@ noinline struct braid_reserved braid_writer_reserve(struct braid_writer *w, u32 
 			braid_store(&w->void_line, braid_writer_line_of(w));
 
 		page = braid_writer_page_of(w, tail);
-		at = (u32 *)page->data + offset;
+		at = (u32 *)braid_writer_subbuf(w, page)->data + offset;
 		if (!offset)
-			braid_store(&((struct braid_subbuf *)(page->data -
-				      BRAID_SUBBUF_HEADER_BYTES))->time_stamp, plan.now);
+			braid_store(&braid_writer_subbuf(w, page)->time_stamp, plan.now);
 		if (plan.extra_bytes) {
 			at = braid_writer_put_stamp(w, at, plan);
 			plan.delta = 0;

@@ -308,10 +308,10 @@ static void clock_stamps_pages_after_reset(struct kunit *test)
 	u64 value = 1;
 
 	KUNIT_EXPECT_EQ(test, braid_buffer_write(buffer, sizeof(value), &value), 0);
-	KUNIT_EXPECT_EQ(test, braid_tail_bytes(w->tail), BRAID_STAMP_BYTES + 12);
+	KUNIT_EXPECT_EQ(test, braid_tail_offset(w, w->tail) * 4, BRAID_STAMP_BYTES + 12);
 	KUNIT_ASSERT_EQ(test, braid_buffer_reset(buffer), 0);
 	KUNIT_EXPECT_EQ(test, braid_buffer_write(buffer, sizeof(value), &value), 0);
-	KUNIT_EXPECT_EQ(test, braid_tail_bytes(w->tail), BRAID_STAMP_BYTES + 12);
+	KUNIT_EXPECT_EQ(test, braid_tail_offset(w, w->tail) * 4, BRAID_STAMP_BYTES + 12);
 	KUNIT_EXPECT_EQ(test, braid_buffer_entries(buffer), 1);
 }
 

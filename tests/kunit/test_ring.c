@@ -176,9 +176,9 @@ static void ring_sizes(struct kunit *test)
 	struct ring *ring = start(test, 0);
 
 	KUNIT_EXPECT_TRUE(test, put(ring, 1, 7));
-	KUNIT_EXPECT_EQ(test, braid_tail_offset(ring->w->tail) * 4, 12);
+	KUNIT_EXPECT_EQ(test, braid_tail_offset(ring->w, ring->w->tail) * 4, 12);
 	KUNIT_EXPECT_TRUE(test, put(ring, 2, 82));
-	KUNIT_EXPECT_EQ(test, braid_tail_offset(ring->w->tail) * 4, 12 + 92);
+	KUNIT_EXPECT_EQ(test, braid_tail_offset(ring->w, ring->w->tail) * 4, 12 + 92);
 	KUNIT_EXPECT_FALSE(test, put(ring, 3, SUBBUF_BYTES));
 	drain(test, ring);
 	KUNIT_EXPECT_EQ(test, ring->events, 2);
@@ -211,7 +211,7 @@ static void ring_pairs(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, ring->unpaired, 0);
 		ring = start(test, modes[m]);
 		KUNIT_EXPECT_TRUE(test, put(ring, 201, room - 8));
-		KUNIT_EXPECT_EQ(test, braid_tail_bytes(ring->w->tail), room);
+		KUNIT_EXPECT_EQ(test, braid_tail_offset(ring->w, ring->w->tail) * 4, room);
 	}
 }
 

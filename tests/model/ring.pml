@@ -14,11 +14,12 @@
  *   sub[].first, dropped, ..   states[].first_seq, dropped, entries
  *   sub[].data                 the sub-buffer's events; a cell is 8 bytes, the smallest event
  *   block[], block_index       priv->reader_block[2], reader_index
- *   tail_at, tail_off          w->tail: position (its low bits only), offset, BRAID_TAIL_CLOSED
- *   position, nest, pending    w->position, nest, pending
+ *   tail_at, tail_off          w->tail: position (its low bits only), place, BRAID_PLACE_CLOSED
+ *   position                   w->position
+ *   nest, pending              w->nest: contexts inside, BRAID_NEST_PENDING
  *   tail_epoch                 w->tail: stamp, as far as a jump of the counter shows in it
  *   seq_base                   w->seq_base (and priv->written, its copy)
- *   bound[]                    w->pages[].data, state, as set by bind_page()
+ *   bound[]                    w->pages[].origin, state, as set by bind_page()
  *   end[], entries[], drops[]  w->pages[].end_bytes, entries, dropped
  *
  *   Below, static functions are without their prefix: claim() is braid_writer_claim().
@@ -377,12 +378,12 @@ commit:
 	atomic {
 #ifdef BUG_fast_though_nested
 		if
-		:: at != position % TAIL_POSITIONS -> goto publish
+		:: pending || at != position % TAIL_POSITIONS -> goto publish
 		:: else
 		fi;
 #else
 		if
-		:: nest != 1 || at != position % TAIL_POSITIONS -> goto publish
+		:: nest != 1 || pending || at != position % TAIL_POSITIONS -> goto publish
 		:: else
 		fi;
 #endif
@@ -395,16 +396,12 @@ commit:
 			id = 0
 		}
 	}
-#ifdef BUG_fast_though_nested
-	nest--;
-#else
-	nest = 0;
-#endif
+	d_step { nest--; ok = nest == 0 && !pending }
 	if
-	:: pending
-	:: else -> goto left_ring
+	:: ok -> ok = 0; goto left_ring
+	:: else
 	fi;
-	nest = 1;
+	nest++;
 
 publish:
 	if				/* nest is ours: nested contexts restore it */
@@ -477,13 +474,13 @@ publish_to:
 	to = WRAP(to + 1);
 	goto publish_to;
 published_all:
-	nest = 0;
+	atomic { nest--; ok = !pending }
 #ifndef BUG_no_pending_look
 	if
-	:: pending
-	:: else -> goto left_ring
+	:: ok -> ok = 0; goto left_ring
+	:: else
 	fi;
-	nest = 1;
+	nest++;
 	goto outermost;
 #endif
 
