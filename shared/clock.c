@@ -6,19 +6,18 @@
 #define END_OF_TIME	(~0ULL >> 1)	/* the largest s64 */
 #define LATCH_TRIES	3	/* renewed once a second, so two failures in a row are not a race */
 
-/* High and low half of a * b, without a 128-bit division anywhere. */
-static void braid_clock_multiply(u64 a, u64 b, u64 *high, u64 *low)
+/* Without a 128-bit division anywhere. */
+u64 braid_clock_high(u64 a, u64 b)
 {
 #ifdef __SIZEOF_INT128__
-	*high = (unsigned __int128)a * b >> 64;
+	return (unsigned __int128)a * b >> 64;
 #else
 	u64 al = (u32)a, ah = a >> 32, bl = (u32)b, bh = b >> 32;
 	u64 mid = ah * bl + (al * bl >> 32);
 	u64 mid2 = al * bh + (u32)mid;
 
-	*high = ah * bh + (mid >> 32) + (mid2 >> 32);
+	return ah * bh + (mid >> 32) + (mid2 >> 32);
 #endif
-	*low = a * b;
 }
 
 u64 braid_clock_nominal_mult(u64 counter_hz)
@@ -43,9 +42,8 @@ u64 braid_clock_nominal_mult(u64 counter_hz)
 /* floor(steps * mult / 2^shift), saturated to 63 bits */
 static u64 braid_clock_scale(u64 steps, u64 mult, bool *exact)
 {
-	u64 high, low;
+	u64 high = braid_clock_high(steps, mult), low = steps * mult;
 
-	braid_clock_multiply(steps, mult, &high, &low);
 	*exact = !(low & ((1ULL << BRAID_CLOCK_SHIFT) - 1));
 	if (high >> (BRAID_CLOCK_SHIFT - 1))
 		return END_OF_TIME;

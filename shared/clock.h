@@ -17,6 +17,9 @@ struct braid_clock_map {
 
 #define BRAID_CLOCK_SHIFT	56
 
+/** braid_clock_high - the upper 64 bits of @a * @b */
+u64 braid_clock_high(u64 a, u64 b);
+
 /**
  * braid_clock_nominal_mult - mult of a counter that keeps its nominal frequency
  * @counter_hz: 10^7 to 10^11; slower ones overflow mult

@@ -3,7 +3,6 @@
 #define pr_fmt(fmt) "tracebraid: " fmt
 
 #include <linux/ktime.h>
-#include <linux/math64.h>
 #include <linux/printk.h>
 
 #include "guest_driver/clock/vmclock.h"
@@ -11,12 +10,6 @@
 #include "shared/platform.h"
 
 #define TRIES		3	/* a hypervisor changes the page rarely and quickly */
-#define LEAST_BYTES	offsetof(struct braid_vmclock_page, generation)
-#define MOST_SECONDS	(S64_MAX / NSEC_PER_SEC)
-#define WORDS		(sizeof(struct braid_vmclock_page) / sizeof(u64))
-
-static_assert(LEAST_BYTES == 104, "vmclock_abi");
-static_assert(sizeof(struct braid_vmclock_page) == 112, "vmclock_abi");
 
 static const struct braid_vmclock_page *page;	/* the hypervisor's: each load is checked */
 static u32 page_bytes;				/* as it states, and at least LEAST_BYTES */
@@ -42,16 +35,12 @@ static u8 braid_vmclock_counter_id(void)
 int braid_vmclock_use(const void *memory, u64 bytes)
 {
 	const struct braid_vmclock_page *p = memory;
-	u32 size;
+	u32 size = braid_vmclock_check(p, bytes);
 
 	WRITE_ONCE(page, NULL);
 	if (!p)
 		return 0;
-	if (bytes < LEAST_BYTES)
-		return -EINVAL;
-	size = braid_load(&p->size);
-	if (braid_load(&p->magic) != BRAID_VMCLOCK_MAGIC || size < LEAST_BYTES || size > bytes ||
-	    braid_load(&p->version) != BRAID_VMCLOCK_VERSION)
+	if (!size)
 		return -EINVAL;
 	page_bytes = size;
 	own_counter = braid_vmclock_counter_id();
@@ -85,19 +74,6 @@ bool braid_vmclock_held(u32 seq)
 	return p && braid_load(&p->seq_count) == seq;
 }
 
-static void braid_vmclock_copy(struct braid_vmclock_page *to)
-{
-	const u64 *from = (const u64 *)smp_load_acquire(&page);
-	unsigned int k, nr = page_bytes < sizeof(*to) ? LEAST_BYTES / sizeof(u64) : WORDS;
-
-	for (k = 0; k < nr; k++)
-		((u64 *)to)[k] = braid_load(&from[k]);
-	for (; k < WORDS; k++)
-		((u64 *)to)[k] = 0;
-	if (page_bytes < sizeof(*to))
-		to->flags &= ~(u64)BRAID_VMCLOCK_GENERATION;
-}
-
 bool braid_vmclock_take(struct braid_vmclock *now)
 {
 	struct braid_vmclock_page copy;
@@ -108,7 +84,7 @@ bool braid_vmclock_take(struct braid_vmclock *now)
 	for (tries = 0; tries < TRIES; tries++) {
 		if (!braid_vmclock_begin(&seq, &marker))
 			continue;
-		braid_vmclock_copy(&copy);
+		braid_vmclock_copy(&copy, smp_load_acquire(&page), page_bytes);
 		counter = braid_counter_ordered();
 		if (!braid_vmclock_held(seq))
 			continue;
@@ -116,86 +92,6 @@ bool braid_vmclock_take(struct braid_vmclock *now)
 		return true;
 	}
 	return false;
-}
-
-/* Time --------------------------------------------------------------------------------------- */
-
-/* steps * rate / 2^shift, in s / 2^64: seconds and the rest. Return: false on overflow. */
-static bool braid_vmclock_scale(u64 steps, u64 rate, u8 shift, u64 *sec, u64 *frac)
-{
-	u64 high = mul_u64_u64_shr(steps, rate, 64), low = steps * rate;
-
-	if (shift >= 64)
-		return false;
-	*sec = high >> shift;
-	*frac = shift ? high << (64 - shift) | low >> shift : low;
-	return true;
-}
-
-/* Rounded down. Return: false on overflow. */
-static bool braid_vmclock_to_ns(u64 sec, u64 frac, u64 *ns)
-{
-	if (sec >= MOST_SECONDS)
-		return false;
-	*ns = sec * NSEC_PER_SEC + mul_u64_u64_shr(frac, NSEC_PER_SEC, 64);
-	return true;
-}
-
-/* The time at a counter value. Return: false when the page gives none. */
-static bool braid_vmclock_time(const struct braid_vmclock_page *copy, u8 counter_id, u64 counter,
-			       u64 *ns)
-{
-	u64 sec, frac;
-
-	if (counter_id == BRAID_VMCLOCK_NONE || copy->counter_id != counter_id ||
-	    copy->time_type >= BRAID_VM_TIME_TYPES || !copy->period ||
-	    copy->clock_status == BRAID_VM_INITIALIZING ||
-	    copy->clock_status >= BRAID_VM_UNRELIABLE)
-		return false;
-	/* Not before the page's own pair: the counter went back, or the page is wrong. */
-	if ((s64)(counter - copy->counter_value) < 0 ||
-	    !braid_vmclock_scale(counter - copy->counter_value, copy->period, copy->period_shift,
-				 &sec, &frac))
-		return false;
-	frac += copy->time_frac;
-	if (sec >= MOST_SECONDS || copy->time_sec >= MOST_SECONDS)
-		return false;
-	return braid_vmclock_to_ns(sec + copy->time_sec + (frac < copy->time_frac), frac, ns);
-}
-
-/* The maximum error of that time. Return: false when the page states none. */
-static bool braid_vmclock_bound(const struct braid_vmclock_page *copy, u64 counter, u64 *ns)
-{
-	const u64 needed = BRAID_VMCLOCK_TIME_MAXERROR | BRAID_VMCLOCK_PERIOD_MAXERROR;
-	u64 sec, frac;
-
-	if ((copy->flags & needed) != needed ||
-	    !braid_vmclock_scale(counter - copy->counter_value, copy->period_maxerror,
-				 copy->period_shift, &sec, &frac) ||
-	    !braid_vmclock_to_ns(sec, frac, ns) || copy->time_maxerror_ns > S64_MAX - *ns - 2)
-		return false;
-	*ns += copy->time_maxerror_ns + 2;	/* both conversions round down */
-	return true;
-}
-
-void braid_vmclock_evaluate(const struct braid_vmclock_page *copy, u8 counter_id, u64 counter,
-			    struct braid_vmclock *out)
-{
-	*out = (struct braid_vmclock){
-		.marker = copy->disruption_marker,
-		.counter = counter,
-		.time_type = copy->time_type,
-		.status = copy->clock_status,
-	};
-	if (copy->flags & BRAID_VMCLOCK_GENERATION) {
-		out->flags |= BRAID_VM_GENERATION;
-		out->generation = copy->generation;
-	}
-	if (!braid_vmclock_time(copy, counter_id, counter, &out->time_ns))
-		return;
-	out->flags |= BRAID_VM_TIME;
-	if (braid_vmclock_bound(copy, counter, &out->bound_ns))
-		out->flags |= BRAID_VM_BOUND;
 }
 
 /* Finding ------------------------------------------------------------------------------------ */
