@@ -16,9 +16,10 @@
 
 struct watch_command {
 	struct braid_conf conf;
-	struct braid_option_list regions, listens;
-	const char *guests, *events, *host_events, *directory, *hook;
+	struct braid_option_list regions, listens, peers;
+	const char *guests, *events, *host_events, *directory, *hook, *peer_listen;
 	double seconds, apart;
+	u64 peer_rate;
 	bool json;
 };
 
@@ -57,6 +58,13 @@ static const struct braid_option options[] = {
 	  "events to enable in the guests, separated by commas, as for `tracebraid record`",
 	  .values = "@event" },
 	{ 0, "host", "EVENTS", EVENTS(host_events), "likewise events of the host" },
+	{ 0, "peer", "HOST[:PORT]", BRAID_LIST(WATCH, peers),
+	  "exchange times with the recorder of another host, as for `tracebraid record`; may be "
+	  "repeated" },
+	{ 0, "peer-listen", "[ADDRESS:]PORT", BRAID_STRING(WATCH, peer_listen),
+	  "answer recorders of other hosts that ask with --peer" },
+	{ 0, "peer-rate", "NUMBER", BRAID_COUNT(WATCH, peer_rate),
+	  "how often each --peer is asked in a second. Default: 10", .least = 1, .most = 1000 },
 	{ 0, "snapshots", "DIRECTORY", BRAID_STRING(WATCH, directory),
 	  "take a snapshot of what led there: a folder with captures, why it was taken, and what "
 	  "`tracebraid analyze summary` says" },
@@ -146,11 +154,25 @@ static int watch_copy_path(char to[BRAID_CONF_PATH], const char *from, const cha
 	return watch_copy(to, from ? path : NULL, what);
 }
 
+/* A list of words, separated by blanks. */
+static int watch_join(char to[BRAID_CONF_GUESTS], const struct braid_option_list *words,
+		      const char *what)
+{
+	size_t k, used = 0;
+
+	for (k = 0; k < words->nr; k++) {
+		used += snprintf(to + used, BRAID_CONF_GUESTS - used, "%s ", words->items[k]);
+		if (used >= BRAID_CONF_GUESTS)
+			return braid_fail(-ENAMETOOLONG, "--%s: too many", what);
+	}
+	return 0;
+}
+
 static int watch_prepare(struct watch_command *w, char **conditions, size_t nr)
 {
 	struct braid_conf *conf = &w->conf;
 	struct braid_rule rule;
-	size_t k, used = 0;
+	size_t k;
 	int err = watch_copy(conf->events, w->events, "event");
 
 	if (!err)
@@ -163,12 +185,13 @@ static int watch_prepare(struct watch_command *w, char **conditions, size_t nr)
 		err = conf->nr_listens == BRAID_CONF_LISTENS ?
 		      braid_fail(-ENOSPC, "--listen: more than %u addresses", BRAID_CONF_LISTENS) :
 		      watch_copy(conf->listens[conf->nr_listens++], w->listens.items[k], "listen");
-	for (k = 0; k < w->regions.nr && !err; k++) {
-		used += snprintf(conf->guests + used, sizeof(conf->guests) - used, "%s ",
-				 w->regions.items[k]);
-		if (used >= sizeof(conf->guests))
-			err = braid_fail(-ENAMETOOLONG, "--region: too many");
-	}
+	if (!err)
+		err = watch_join(conf->guests, &w->regions, "region");
+	if (!err)
+		err = watch_join(conf->peers, &w->peers, "peer");
+	if (!err)
+		err = watch_copy(conf->peer_listen, w->peer_listen, "peer-listen");
+	conf->peer_rate = w->peer_rate;
 	for (k = 0; k < nr && !err; k++) {
 		err = braid_rule_parse(&rule, conditions[k], w->guests ? w->guests : "*");
 		if (!err)
@@ -203,6 +226,7 @@ int braid_cmd_watch(int argc, char **argv)
 		err = braid_service_run(&o);
 	braid_rules_clear(&w.conf.rules);
 	free(w.regions.items);
+	free(w.peers.items);
 	free(w.listens.items);
 	return err ? braid_options_exit(err) : EXIT_SUCCESS;
 }

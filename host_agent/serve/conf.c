@@ -104,6 +104,16 @@ static int conf_take_number(void *to, const char *value)
 	return 0;
 }
 
+static int conf_take_rate(void *to, const char *value)
+{
+	u64 number = 0;
+
+	if (conf_take_number(&number, value) || number > 1000)
+		return braid_fail(-EINVAL, "'%s': expected a number from 1 to 1000", value);
+	*(u64 *)to = number;
+	return 0;
+}
+
 static const struct conf_key {
 	const char *section, *name;
 	int (*take)(void *to, const char *value);
@@ -112,6 +122,9 @@ static const struct conf_key {
 	{ "record", "events", conf_take_text, offsetof(struct braid_conf, events) },
 	{ "record", "host-events", conf_take_text, offsetof(struct braid_conf, host_events) },
 	{ "record", "guests", conf_take_guests, offsetof(struct braid_conf, guests) },
+	{ "record", "peers", conf_take_guests, offsetof(struct braid_conf, peers) },
+	{ "record", "peer-listen", conf_take_text, offsetof(struct braid_conf, peer_listen) },
+	{ "record", "peer-rate", conf_take_rate, offsetof(struct braid_conf, peer_rate) },
 	{ "record", "window", conf_take_window, offsetof(struct braid_conf, window_bytes) },
 	{ "record", "window-time", conf_take_time, offsetof(struct braid_conf, window_ns) },
 	{ "metrics", "listen", NULL, 0 },	/* may be repeated */

@@ -18,6 +18,9 @@ struct braid_conf {
 	char events[BRAID_CONF_PATH];		/* of guests; "": the usual ones */
 	char host_events[BRAID_CONF_PATH];	/* likewise of the host; or BRAID_CONF_NONE */
 	char guests[BRAID_CONF_GUESTS];		/* names, separated by blanks; "": all */
+	char peers[BRAID_CONF_GUESTS];		/* hosts to exchange times with, likewise */
+	char peer_listen[BRAID_CONF_PATH];	/* [ADDRESS:]PORT; "": others are not answered */
+	u64 peer_rate;				/* in a second; 0: the usual one */
 	u64 window_bytes;			/* of events that are kept for a snapshot */
 	u64 window_ns;
 	/* [metrics] */

@@ -103,7 +103,8 @@ static int service_add_words(const char **words, size_t *nr, const char *option,
 
 	for (word = strtok_r(list, " \t", &rest); word; word = strtok_r(NULL, " \t", &rest)) {
 		if (*nr + 2 >= WORDS)
-			return braid_fail(-E2BIG, "more than %u guests are named; without 'guests' all are recorded",
+			return braid_fail(-E2BIG, "more than %u guests and peers are named; without "
+					  "'guests' all are recorded",
 					  (WORDS - OTHER_WORDS) / 2);
 		words[(*nr)++] = option;
 		words[(*nr)++] = word;
@@ -115,7 +116,8 @@ static int service_start_recorder(struct service *s)
 {
 	const struct braid_conf *conf = s->o->conf;
 	char file[PATH_MAX], rotate[64], host[BRAID_CONF_PATH + 16] = "--host";
-	static char guests[BRAID_CONF_GUESTS];
+	static char guests[BRAID_CONF_GUESTS], peers[BRAID_CONF_GUESTS];
+	char listen[BRAID_CONF_PATH + 16], rate[32];
 	const char *words[WORDS] = {
 		"tracebraid", "record", "-q", "--keep=" KEPT_FILES, rotate, "-o", file,
 	};
@@ -130,6 +132,13 @@ static int service_start_recorder(struct service *s)
 	if (strcmp(conf->host_events, BRAID_CONF_NONE))
 		words[nr++] = host;
 	snprintf(guests, sizeof(guests), "%s", conf->guests);
+	snprintf(peers, sizeof(peers), "%s", conf->peers);
+	snprintf(listen, sizeof(listen), "--peer-listen=%s", conf->peer_listen);
+	snprintf(rate, sizeof(rate), "--peer-rate=%llu", (unsigned long long)conf->peer_rate);
+	if (*conf->peer_listen)
+		words[nr++] = listen;
+	if (conf->peer_rate)
+		words[nr++] = rate;
 	if (*conf->events) {
 		words[nr++] = "-e";
 		words[nr++] = conf->events;
@@ -138,6 +147,8 @@ static int service_start_recorder(struct service *s)
 		err = service_add_words(words, &nr, "-r", guests);
 	else
 		words[nr++] = "--all";
+	if (!err)
+		err = service_add_words(words, &nr, "--peer", peers);
 	words[nr] = NULL;
 	if (!err)
 		err = braid_program_start(&s->recorder, s->o->program, words, -1, -1);

@@ -25,6 +25,7 @@ static void takes_each_setting(void)
 {
 	static const char text[] =
 		"# a comment\n[record]\nevents = sched,irq\nhost-events=sched\nguests = a b\nguests = c\n"
+		"peers = d:1 e\npeers = f\npeer-listen = [::]:7\npeer-rate = 100\n"
 		"window = 4M\nwindow-time = 90s\n[metrics]\nlisten = 127.0.0.1:1\nlisten = unix:/x\n"
 		"culprits = 7\n[snapshots]\ndirectory = /s\nhook = /h\nmax-size = 2G\nmax-age = 2d\n"
 		"apart = 500ms\n[fleet]\nserver = tls://a:1\nname = rack1-a\ncredentials = /c\nca = /d\n"
@@ -34,6 +35,8 @@ static void takes_each_setting(void)
 	NEED(!braid_conf_parse(&conf, text, "c"));
 	CHECK(!strcmp(conf.events, "sched,irq") && !strcmp(conf.host_events, "sched"));
 	CHECK(!strcmp(conf.guests, "a b c"));
+	CHECK(!strcmp(conf.peers, "d:1 e f") && !strcmp(conf.peer_listen, "[::]:7"));
+	CHECK_EQ(conf.peer_rate, 100);
 	CHECK_EQ(conf.window_bytes, 4u << 20);
 	CHECK_EQ(conf.window_ns, 90000000000ULL);
 	CHECK_EQ(conf.nr_listens, 2);
@@ -72,6 +75,8 @@ static void names_the_line(void)
 	refuses("[record]\nno value\n", "c:2: not a valid line");
 	refuses("[record]\nwindow = 1M\n", "c:2: '1M': expected at least 2M");
 	refuses("[record]\nwindow = big\n", "c:2: 'big': expected a size");
+	refuses("[record]\npeer-rate = 1001\n", "c:2: '1001': expected a number from 1 to 1000");
+	refuses("[record]\npeer = a\n", "c:2: unknown setting 'peer' in [record]; did you mean 'peers'?");
 	refuses("[metrics]\nculprits = 0\n", "c:2: '0': expected a number from 1");
 	refuses("[snapshots]\nmax-age = 3 weeks\n", "c:2: '3 weeks': expected a time");
 	refuses("[snapshots]\ndirectory = here\n", "c:2: 'here': expected a path");
