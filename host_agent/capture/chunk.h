@@ -20,14 +20,14 @@
 #define BRAID_CHUNK_MAGIC	0x4b435242u	/* the bytes "BRCK" */
 #define BRAID_CHUNK_MAX_BYTES	(16u << 20)	/* of payload */
 #define BRAID_CAPTURE_MAJOR	1
-#define BRAID_CAPTURE_MINOR	9	/* 1: BUFFER; pages have the type of their stamps. 2:
+#define BRAID_CAPTURE_MINOR	10	/* 1: BUFFER; pages have the type of their stamps. 2:
 					   CLOCK_*, VCPUS. 3: WINDOW, and its counts in RING_END;
 					   VCPU_THREADS; flags of a CLOCK_PAIR. 4: CLOCK_VM,
 					   BRAID_MARK_DISRUPTED. 5: COMPLETE, INDEX, INDEX_BLOCKS.
 					   6: numbers of a host's events in INDEX. 7: TYPES,
 					   BRAID_STREAM_VM, BRAID_END_DRIVER, BRAID_CLOCK_READ. 8:
 					   CGROUPS, THROTTLED, HOST_STEAL, BRAID_MARK_UNSEEN. 9:
-					   HOST, PEER */
+					   HOST, PEER. 10: DECLARED */
 
 enum braid_chunk_type {
 	BRAID_CHUNK_FILE = 1,		/* struct braid_chunk_file */
@@ -72,6 +72,7 @@ enum braid_chunk_type {
 	BRAID_CHUNK_HOST = 34,		/* struct braid_chunk_host; of stream 0, the second chunk */
 	BRAID_CHUNK_PEER = 35,		/* struct braid_chunk_peer, then braid_peer_crossing[];
 					   of stream 0 */
+	BRAID_CHUNK_DECLARED = 36,	/* struct braid_declared_time[]; of stream 0 */
 };
 
 struct braid_chunk {
@@ -128,6 +129,30 @@ struct braid_peer_crossing {
 	u64 peer_ns;			/* of the other host's clock, likewise */
 	u32 flags;			/* BRAID_CROSSING_* */
 	u32 reserved0;
+};
+
+enum braid_declared_kind {
+	BRAID_DECLARED_CHRONY = 1,	/* chronyd */
+	BRAID_DECLARED_PTP = 2,		/* ptp4l */
+	BRAID_DECLARED_VMCLOCK = 3,	/* the hypervisor of this host */
+	BRAID_DECLARED_NTP = 4,		/* the kernel, as any daemon has told it: adjtimex() */
+	BRAID_DECLARED_KINDS
+};
+
+#define BRAID_DECLARED_UNSYNCHRONIZED	(1u << 0)	/* as it says itself */
+#define BRAID_DECLARED_UNCONFIRMED	(1u << 1)	/* not since the clock was set, or
+							   its counter disrupted */
+#define BRAID_DECLARED_NO_ERROR		(1u << 2)	/* it states no error */
+
+/* What a source declares: at a moment from h1_ns to h2_ns it was time_ns, to within bound_ns. */
+struct braid_declared_time {
+	u64 h1_ns;			/* of the file's clock */
+	u64 h2_ns;
+	u64 time_ns;			/* UTC, since 1970 */
+	u64 bound_ns;			/* if flags are 0 */
+	u64 measured_ns;		/* when it measured last, likewise; 0: not known */
+	u32 kind;			/* enum braid_declared_kind */
+	u32 flags;			/* BRAID_DECLARED_* */
 };
 
 enum braid_stream_kind {
@@ -415,6 +440,7 @@ static_assert(sizeof(struct braid_chunk) == 32, "chunk");
 static_assert(sizeof(struct braid_chunk_file) == 248, "file");
 static_assert(sizeof(struct braid_chunk_peer) == 88, "peer");
 static_assert(sizeof(struct braid_peer_crossing) == 24, "crossing");
+static_assert(sizeof(struct braid_declared_time) == 48, "declared");
 static_assert(sizeof(struct braid_chunk_stream) == 88, "stream");
 static_assert(sizeof(struct braid_chunk_vm) == 16, "vm");
 static_assert(sizeof(struct braid_chunk_buffer) == 104, "buffer");

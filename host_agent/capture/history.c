@@ -97,6 +97,7 @@ static enum history_class class_of(const struct history *history, u16 type)
 	case BRAID_CHUNK_CLOCK_PAIR:
 	case BRAID_CHUNK_HOST_CLOCK:
 	case BRAID_CHUNK_PEER:
+	case BRAID_CHUNK_DECLARED:
 		return HISTORY_SAMPLES;
 	case BRAID_CHUNK_CLOCK_OFFSET:
 	case BRAID_CHUNK_VCPU_THREADS:

@@ -125,6 +125,8 @@ static int poll_all(struct braid_recording *r)
 	if (!ret)
 		ret = braid_peers_turn(r->peers, r->sink.capture, false);
 	if (!ret)
+		ret = braid_declared_turn(&r->declared, r->sink.capture, false);
+	if (!ret)
 		ret = braid_record_mark_complete(r);
 	if (ret)
 		return ret;
@@ -446,6 +448,8 @@ static int loop_finish(struct braid_recording *r)
 	/* After the last event, so that no clock must be extrapolated there. */
 	if (!err)
 		err = braid_sampler_turn(r->sampler, r->sink.capture, true);
+	if (!err)
+		err = braid_declared_turn(&r->declared, r->sink.capture, true);
 	return err ? err : braid_peers_turn(r->peers, r->sink.capture, true);
 }
 

@@ -18,6 +18,7 @@
 #define BRAID_RECORD_RECORD_H
 
 #include "host_agent/capture/flusher.h"
+#include "host_agent/clock_sync/declared.h"
 #include "host_agent/clock_sync/peer.h"
 #include "host_agent/clock_sync/sampler.h"
 #include "host_agent/discover/guest_agent.h"
@@ -301,6 +302,7 @@ struct braid_recording {
 	struct braid_vm_sources *vms;	/* NULL: not noted */
 	struct braid_sampler *sampler;
 	struct braid_peers *peers;	/* NULL: none */
+	struct braid_declared declared;
 	u8 host_id[BRAID_HOST_ID_BYTES];	/* all 0: not known */
 	int signal_fd;
 	struct braid_wait wait;

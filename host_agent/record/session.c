@@ -51,6 +51,7 @@ static int close_all(struct braid_recording *r, int err)
 		braid_endpoint_close(r->guests[k].endpoint);
 	}
 	braid_peers_close(r->peers);
+	braid_declared_stop(&r->declared);
 	braid_sampler_close(r->sampler);	/* it may hold a file of the instance that is to go */
 	braid_tracefs_source_close(r->host_source);
 	braid_tracefs_quota_stop(&r->quota);
@@ -151,6 +152,8 @@ static int start_processes(struct braid_recording *r)
 		err = braid_record_start_flusher(r);
 	if (!err)
 		err = braid_record_start_quota(r);
+	if (!err)
+		err = braid_declared_start(&r->declared);
 	r->ops->forked(r->arg);
 	return err ? err : braid_record_confine(r);
 }
@@ -179,7 +182,7 @@ int braid_record_session(struct braid_record_options *o, const struct braid_reco
 {
 	struct braid_recording r = {
 		.o = *o, .ops = ops, .arg = arg,
-		.quota = BRAID_TRACEFS_QUOTA_NONE,
+		.quota = BRAID_TRACEFS_QUOTA_NONE, .declared.fd = -1,
 		.signal_fd = -1, .wait = BRAID_WAIT_NONE, .watch.fd = -1,
 		.agents.process.fd = -1,
 		.command = { .argv = o->command, .pidfd = -1, .go_fd = -1, .failure_fd = -1 },

@@ -310,6 +310,7 @@ int braid_record_confine(struct braid_recording *r)
 {
 	const pid_t children[BRAID_CONFINE_CHILDREN] = {
 		r->command.pid, r->watch.pid, r->agents.process.pid, r->viewer.pid,
+		r->declared.pid,
 	};
 	const struct braid_peers_options peers = {
 		.hosts = r->o.peers.hosts.items, .nr_hosts = r->o.peers.hosts.nr,

@@ -148,6 +148,8 @@ int braid_capture_take_peer(struct braid_capture_source *cs, const struct braid_
 	int err = 0;
 	u32 at = 0;
 
+	if (v->type == BRAID_CHUNK_DECLARED)
+		return braid_capture_take_declared(cs, v);
 	if (cs->source.grows || !braid_view_take(v, &at, &head, sizeof(head)))
 		return 0;	/* a capture that is followed is alone */
 	peer = peer_of(braid_capture_host_now(cs), head.id);
@@ -298,7 +300,8 @@ static void judge_tie(struct braid_capture_host *host, const struct braid_captur
 	find_common(host, first, &from, &to);
 	host->host.bound_ns = worst_bound(host, from, to);
 	if (worst_bound(host, host->first_ns, host->last_ns) == BRAID_BOUND_UNKNOWN)
-		snprintf(reason + used, room - used, ", unknown before or after the messages");
+		snprintf(reason + used, room - used, ", unknown before or after the %s",
+			 host->host.declared ? "samples" : "messages");
 }
 
 /* By wall time, which can be set to anything. Return: 0 or -ENOMEM. */
@@ -320,45 +323,68 @@ static int refuse_host(const struct braid_capture_source *cs, const struct braid
 		       int err)
 {
 	const struct braid_host *first = cs->source.hosts[0];
-	char why[sizeof(host->host.tie.reason)];
+	char why[sizeof(host->host.tie.reason)], lack[512];
 
 	snprintf(why, sizeof(why), "%s", host->host.tie.reason);
+	braid_capture_declared_lack(braid_capture_declares(host) ? braid_capture_host(cs, 0) : host,
+				    lack, sizeof(lack));
 	if (err == -EBADMSG)
 		return braid_fail(-EXDEV, "%s cannot be merged with %s: %s; " UNORDERED("it"),
 				  host->host.name, first->name, why);
 	if (err == -ENODATA)
-		return braid_fail(-EXDEV, "%s cannot be merged with %s: they exchanged no times; "
-				  "record with --peer; " UNORDERED("it"),
-				  host->host.name, first->name);
+		return braid_fail(-EXDEV, "%s cannot be merged with %s: they exchanged no times, "
+				  "and %s; record with --peer; " UNORDERED("it"),
+				  host->host.name, first->name, lack);
 	return braid_fail(-EXDEV, "%s cannot be merged with %s: they exchanged no times for a part "
 			  "of the time in which both were recorded; " UNORDERED("it"),
 			  host->host.name, first->name);
+}
+
+/* By messages, or else by what both hosts declare. Return: 0, or -errno with braid_fail(). */
+static int tie_host(struct braid_capture_source *cs, struct braid_capture_host *host)
+{
+	int err = host->tie_err, declared_err;
+
+	if (host->proven)
+		return 0;
+	if (err != -EBADMSG) {
+		declared_err = braid_capture_tie_declared(cs, host);
+		if (declared_err == -ENOMEM)
+			return braid_out_of_memory();
+		if (declared_err == -EBADMSG)
+			err = declared_err;
+		if (!declared_err) {
+			judge_tie(host, braid_capture_host(cs, 0));
+			if (host->host.bound_ns != BRAID_BOUND_UNKNOWN)
+				return 0;
+		}
+	}
+	if (!cs->unordered)
+		return refuse_host(cs, host, err);
+	return place_unordered(cs, host) ? braid_out_of_memory() : 0;
 }
 
 int braid_capture_tie_hosts(struct braid_capture_source *cs)
 {
 	struct braid_capture_host *host;
 	size_t k;
-	int err;
+	int err = 0;
 
 	for (k = 0; k < cs->source.nr_hosts && cs->source.nr_hosts > 1; k++) {
 		host = braid_capture_host(cs, k);
 		find_span(cs, host);
-		if (!k)
-			continue;
-		err = fit_tie(cs, host);
-		if (err == -ENOMEM)
+		host->tie_err = k ? fit_tie(cs, host) : 0;
+		if (host->tie_err == -ENOMEM)
 			return braid_out_of_memory();
-		if (!err)
+		if (k && !host->tie_err)
 			judge_tie(host, braid_capture_host(cs, 0));
-		if (!err && host->host.bound_ns != BRAID_BOUND_UNKNOWN)
-			continue;
-		if (!cs->unordered)
-			return refuse_host(cs, host, err);
-		if (place_unordered(cs, host))
-			return braid_out_of_memory();
+		host->proven = !host->tie_err && host->host.bound_ns != BRAID_BOUND_UNKNOWN;
 	}
-	return 0;
+	if (k && braid_capture_fit_declared(cs))
+		return braid_out_of_memory();
+	for (k = 1; k < cs->source.nr_hosts && !err; k++)
+		err = tie_host(cs, braid_capture_host(cs, k));
+	return err;
 }
 
 /* On the timeline ---------------------------------------------------------------------------- */
@@ -495,6 +521,7 @@ void braid_capture_free_hosts(struct braid_capture_source *cs)
 		for (n = 0; n < host->nr_peers; n++)
 			free(host->peers[n].items);
 		free(host->peers);
+		braid_capture_free_declared(host);
 		free(host);
 	}
 	free(cs->source.hosts);

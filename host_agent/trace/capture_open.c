@@ -38,7 +38,7 @@ int braid_capture_take_chunk(struct braid_capture_source *cs, const struct braid
 		return braid_capture_take_host_clock(cs, v);
 	if (v->type == BRAID_CHUNK_WINDOW)
 		return braid_capture_take_window(cs, v);
-	if (v->type == BRAID_CHUNK_PEER)
+	if (v->type == BRAID_CHUNK_PEER || v->type == BRAID_CHUNK_DECLARED)
 		return braid_capture_take_peer(cs, v);
 	if (v->type == BRAID_CHUNK_INDEX)
 		return braid_capture_take_index(cs, v);

@@ -141,6 +141,17 @@ struct braid_capture_host {
 		size_t nr, capacity;
 	} *peers;
 	size_t nr_peers, peers_capacity;
+	struct braid_capture_declared {	/* what a source declares of its time */
+		struct braid_declared_time *items;
+		size_t nr, capacity;
+		u32 flags;		/* of any of them */
+		double bound_ns;	/* mean */
+		struct braid_clock clock;	/* of UTC, on the host's; no tracks: none */
+		bool contradicts_itself;
+		bool lies;
+	} declared[BRAID_DECLARED_KINDS];
+	int tie_err;			/* of its tie by messages */
+	bool proven;			/* its tie is by messages; or it is the first host */
 	s64 first_ns, last_ns;		/* when it was recorded, by its clock */
 };
 
@@ -339,6 +350,21 @@ int braid_capture_find_host(struct braid_capture_source *cs, u32 file, const cha
 
 /* Takes PEER. Return: 0 or -ENOMEM. */
 int braid_capture_take_peer(struct braid_capture_source *cs, const struct braid_chunk_view *v);
+
+/* capture_declared.c. Return: 0 or -ENOMEM. */
+int braid_capture_take_declared(struct braid_capture_source *cs, const struct braid_chunk_view *v);
+
+/* Finds which sources can be used, when it is known which ties are proven. Return: 0 or -ENOMEM. */
+int braid_capture_fit_declared(struct braid_capture_source *cs);
+
+/* Ties a host to the first one by what both declare. Return: as braid_clock_wander(). */
+int braid_capture_tie_declared(struct braid_capture_source *cs, struct braid_capture_host *host);
+
+/* Whether a host has a source that can be used; and why not. */
+bool braid_capture_declares(const struct braid_capture_host *host);
+void braid_capture_declared_lack(const struct braid_capture_host *host, char *text, size_t size);
+
+void braid_capture_free_declared(struct braid_capture_host *host);
 
 /*
  * Puts all hosts on the timeline: first finds their clocks on it; then, with all their own clocks

@@ -152,7 +152,9 @@ struct braid_host {
 	struct braid_clock tie;	/* its clock on the timeline; of the first one: HOST, the same. Its
 				   reason says what the bound depends on */
 	u64 bound_ns;		/* of that, the worst while it was recorded */
+	bool declared;		/* by sources that declare their error; else by messages */
 	bool unordered;		/* placed by wall time, without a bound */
+	char lies[256];		/* which declared sources are not used, because they contradict */
 };
 
 /* One incarnation of a guest's driver, or the host, or a VM while it has no driver. */

@@ -5,7 +5,7 @@
 
 #include <sys/types.h>
 
-#define BRAID_CONFINE_CHILDREN	4
+#define BRAID_CONFINE_CHILDREN	5
 
 /* The remaining work. */
 enum braid_confine {

@@ -364,9 +364,12 @@ static void put_hosts(struct braid_line_export *x)
 		braid_json_string(t, ",\"clock\":", k ? host->tie.reason : "the timeline");
 		put_bound(t, host->bound_ns);
 		if (k && !host->unordered) {
-			braid_json_u64(t, ",\"messages\":", host->tie.nr_samples);
+			braid_json_u64(t, host->declared ? ",\"samples\":" : ",\"messages\":",
+				       host->tie.nr_samples);
 			braid_text_printf(t, ",\"drift_ppm\":%.6f", braid_clock_drift(&host->tie));
 		}
+		if (*host->lies)
+			braid_json_string(t, ",\"lies\":", host->lies);
 		braid_text_puts(t, "}\n");
 	}
 }

@@ -155,13 +155,16 @@ static void put_hosts(struct braid_line_export *x)
 	for (k = 0; k < source->nr_hosts && source->nr_hosts > 1; k++) {
 		const struct braid_host *host = source->hosts[k];
 
+		if (*host->lies)
+			braid_text_printf(t, "# host %s: %s\n", host->name, host->lies);
 		if (!k) {
 			braid_text_printf(t, "# host %s: its clock is the timeline\n", host->name);
 			continue;
 		}
 		braid_text_printf(t, "# host %s: clock %s, ", host->name, host->tie.reason);
 		if (!host->unordered)
-			braid_text_printf(t, "%u messages, drift %+.3f ppm, ", host->tie.nr_samples,
+			braid_text_printf(t, "%u %s, drift %+.3f ppm, ", host->tie.nr_samples,
+					  host->declared ? "samples" : "messages",
 					  braid_clock_drift(&host->tie));
 		put_bound(t, host->bound_ns);
 		braid_text_putc(t, '\n');

@@ -7,6 +7,7 @@ import os
 import pathlib
 import random
 import select
+import shutil
 import signal
 import socket
 import threading
@@ -82,10 +83,10 @@ def free_port():
         return one.getsockname()[1]
 
 
-def start_other(ctx, name, ahead_s, *arguments):
+def start_other(ctx, name, ahead_s, *arguments, **options):
     """A recorder on a host whose clock is ahead."""
     return ctx.start("unshare", "--time", "--monotonic", str(ahead_s), "--fork", "--kill-child", str(ctx.agent_path), "record",
-                     *map(str, arguments), name=name)
+                     *map(str, arguments), name=name, **options)
 
 
 def stop_other(other):
@@ -153,3 +154,113 @@ def hosts(ctx):
     done = ctx.run_agent("report", captures[0], ctx.dir / "third.braid", status=1)
     ctx.check("they exchanged no times" in done.stderr, f"of a host without contact: {done.stderr}")
     ctx.run_agent("report", "--unordered", captures[0], ctx.dir / "third.braid")
+
+
+def chrony_programs(ctx):
+    """chronyd and chronyc: this machine's, or of Debian's package, which is not installed."""
+    found = [shutil.which(name, path="/usr/sbin:/usr/bin") for name in ("chronyd", "chronyc")]
+    if all(found):
+        return found
+    if ctx.run("sh", "-c", f"cd {ctx.dir} && apt-get download chrony", status=None).returncode:
+        ctx.skip("there is no chrony, and apt cannot get it")
+    package, = ctx.dir.glob("chrony_*.deb")
+    ctx.run("dpkg-deb", "-x", package, ctx.dir / "chrony")
+    return [str(ctx.dir / "chrony/usr" / name) for name in ("sbin/chronyd", "bin/chronyc")]
+
+
+class Chrony:
+    """A host's chronyd, which does not set the clock, and a folder with a chronyc that asks it."""
+
+    def __init__(self, ctx, programs, name, *lines):
+        self.folder = ctx.dir / name
+        self.folder.mkdir(mode=0o750)
+        conf, socket_path = self.folder / "chrony.conf", self.folder / "socket"
+        lines = *lines, f"pidfile {self.folder}/pid", f"bindcmdaddress {socket_path}", "cmdport 0", ""
+        conf.write_text("\n".join(lines), encoding="utf-8")
+        chronyc = self.folder / "chronyc"
+        text = f'#!/bin/sh\nexec {programs[1]} -h {socket_path} "$@"\n'
+        chronyc.write_text(text, encoding="utf-8")
+        chronyc.chmod(0o755)
+        self._chronyc, self._ctx = chronyc, ctx
+        self.env = {**os.environ, "PATH": f"{self.folder}:{os.environ['PATH']}"}
+        ctx.start(programs[0], "-x", "-U", "-u", "root", "-d", "-f", str(conf), name=name)
+
+    def tracking(self):
+        """What it declares: [] while it does not answer."""
+        done = self._ctx.run(str(self._chronyc), "-c", "tracking", status=None)
+        return done.stdout.strip().split(",") if not done.returncode else []
+
+    def is_synchronized(self):
+        """Whether it has measured."""
+        return self.tracking()[-1:] == ["Normal"]
+
+
+@case("hosts-declared", usual=("6.12",), needs=NEEDS)
+def hosts_declared(ctx):
+    """Hosts without contact, by what real chronyds declare: each event is within its bound."""
+    if ctx.run("unshare", "--time", "--monotonic", "1", "true", status=None).returncode:
+        ctx.skip("this machine has no time namespaces for this user")
+    programs, port = chrony_programs(ctx), free_port()
+    Chrony(ctx, programs, "server", "local stratum 8", "allow 127.0.0.1", f"port {port}")
+    client = f"server 127.0.0.1 port {port} minpoll -2 maxpoll -2 iburst", "port 0"
+    chronies = [Chrony(ctx, programs, name, *client) for name in ("chrony1", "chrony2")]
+    lonely = Chrony(ctx, programs, "lonely", "port 0")
+    ctx.wait_until(lambda: all(one.is_synchronized() for one in chronies), "both chronyds")
+    ctx.wait_until(lonely.tracking, "the third chronyd")
+    first, second = ctx.guest("first"), ctx.guest("second")
+    boot_all([first, second])
+    for guest in (first, second):
+        load(guest)
+    captures = [ctx.dir / name for name in ("first.braid", "second.braid", "third.braid")]
+    web1, web2 = (f"{guest.shm},name=web" for guest in (first, second))
+    other = start_other(ctx, "other", AHEAD_S, "-r", web2, "-o", captures[1], env=chronies[1].env)
+    other.wait_line("^Recording", timeout=60)
+    agent = ctx.agent("record", "-r", web1, "-o", captures[0], env=chronies[0].env)
+    agent.wait_line("^Recording", timeout=60)
+    for guest in (first, second):
+        storm(guest, 2000)
+    stop_other(other)
+    agent.stop()
+    arguments = "-r", web2, "-t", "1", "-o", captures[2]
+    start_other(ctx, "third", 2 * AHEAD_S, *arguments, env=lonely.env).wait()
+    merged, alone = events_of(ctx, *captures[:2]), events_of(ctx, captures[1])
+    head, = [line for line in merged if line["type"] == "host" and line["clock"] != "the timeline"]
+    ctx.equal(head["clock"], "declared by chrony", "the kind of the bound")
+    check_truth(ctx, events_of_host(alone, "web"), events_of_host(merged, f"web@{head['host']}"))
+    done = ctx.run_agent("report", captures[0], captures[2], status=1)
+    ctx.check("is not synchronized; record with" in done.stderr, f"of a host alone: {done.stderr}")
+
+
+@case("hosts-watch", usual=("6.12",), needs=NEEDS)
+def hosts_watch(ctx):
+    """watch, like the service, exchanges times with another host: the files of its window are merged with that host's."""
+    if ctx.run("unshare", "--time", "--monotonic", "1", "true", status=None).returncode:
+        ctx.skip("this machine has no time namespaces for this user")
+    first, second = ctx.guest("first"), ctx.guest("second")
+    boot_all([first, second])
+    for guest in (first, second):
+        load(guest)
+    port = free_port()
+    relay = Relay(port)
+    ctx.defer(relay.close)
+    capture = ctx.dir / "second.braid"
+    other = start_other(ctx, "other", AHEAD_S, "-r", f"{second.shm},name=web", f"--peer-listen=127.0.0.1:{port}", "-o", capture)
+    other.wait_line("^Recording", timeout=60)
+    agent = ctx.agent("watch", "-r", first.shm, "-e", "storm", "--host", "none", "--peer", f"127.0.0.1:{relay.port}",
+                      "--peer-rate", "50", "lost > 1000000")
+    agent.wait_line("watching; until Ctrl-C", timeout=60)
+    child, = pathlib.Path(f"/proc/{agent.pid}/task/{agent.pid}/children").read_text(encoding="utf-8").split()[:1]
+    words = pathlib.Path(f"/proc/{child}/cmdline").read_bytes().decode().split("\0")
+    window = pathlib.Path(words[words.index("-o") + 1]).parent
+    storm(second, 2000)
+    before = relay.sent
+    ctx.wait_until(lambda: relay.sent > before + 400, "messages between the recorders")
+    os.kill(int(child), signal.SIGUSR1)
+    ctx.wait_until(lambda: len(list(window.glob("window-*.braid"))) > 1, "another file of the recording")
+    stop_other(other)
+    kept = shutil.copy(window / "window-1.braid", ctx.dir)
+    agent.stop()
+    merged, alone = events_of(ctx, kept, capture), events_of(ctx, capture)
+    head, = [line for line in merged if line["type"] == "host" and line["clock"] != "the timeline"]
+    ctx.check(head["clock"].startswith("proven given wander"), f"the kind of the bound: {head}")
+    check_truth(ctx, events_of_host(alone, "web"), events_of_host(merged, f"web@{head['host']}"))
