@@ -46,6 +46,7 @@ struct braid_event_ops {
 	/* Writes the format text for @id: its length, or -ENOSPC. */
 	int (*format)(const struct braid_event *ev, u16 id, char *text, size_t bytes);
 	bool filters;			/* its records are reserved by braid_event_reserve() */
+	bool of_host;			/* the host made it, which was allowed then */
 };
 
 struct braid_event {
@@ -163,12 +164,16 @@ int braid_event_set(struct braid_event *ev, u32 who, bool on);
  * @name: likewise
  * @who: BRAID_EVENT_GUEST_ON or BRAID_EVENT_HOST_ON
  * @on: whether @who enables them
- * @matched: how many matched, set on success and on failure
+ * @matched: how many matched, set on success and on failure. What the host may not enable does not
+ *	match: policy.h
  *
  * Return: 0 or the first error; it continues after one.
  */
 int braid_event_set_matching(struct braid_buffer *buffer, const char *system, const char *name,
 			     u32 who, bool on, u32 *matched);
+
+/** braid_event_count_refused - events that match, but that the host may not enable. May sleep */
+u32 braid_event_count_refused(const char *system, const char *name);
 
 /** braid_event_matches - whether an event matches two globs, "" or NULL for all */
 bool braid_event_matches(const struct braid_event *ev, const char *system, const char *name);

@@ -7,6 +7,7 @@
 #include "guest_driver/event/filter.h"
 #include "guest_driver/event/mailbox.h"
 #include "guest_driver/event/online.h"
+#include "guest_driver/event/policy.h"
 #include "guest_driver/event/probe.h"
 
 struct command {
@@ -46,7 +47,7 @@ static int braid_mailbox_switch_buffer(u64 index, bool on)
 
 /* A program of no instructions removes filters. */
 static int braid_mailbox_filter(const struct braid_mailbox *mailbox, const struct command *cmd,
-				u32 *matched)
+				u32 *matched, struct braid_refusal *refusal)
 {
 	struct braid_filter_program *copy = kmalloc(sizeof(*copy), GFP_KERNEL);
 	int err;
@@ -55,8 +56,10 @@ static int braid_mailbox_filter(const struct braid_mailbox *mailbox, const struc
 		return -ENOMEM;
 	memcpy(copy, &mailbox->program, sizeof(*copy));
 	braid_barrier();
-	err = braid_filter_set_matching(cmd->arg0, cmd->system, cmd->event,
-					copy->nr_insns ? copy : NULL, matched);
+	err = copy->nr_insns ? braid_policy_check("filter", refusal) : 0;
+	if (!err)
+		err = braid_filter_set_matching(cmd->arg0, cmd->system, cmd->event,
+						copy->nr_insns ? copy : NULL, matched);
 	kfree(copy);
 	return err;
 }
@@ -75,6 +78,20 @@ static int braid_mailbox_account(struct braid_mailbox *mailbox, const struct com
 	return 0;
 }
 
+static int braid_mailbox_switch(const struct command *cmd, u32 *matched,
+				struct braid_refusal *refusal)
+{
+	bool on = cmd->code == BRAID_CMD_ENABLE;
+	int err = braid_event_set_matching(NULL, cmd->system, cmd->event, BRAID_EVENT_HOST_ON, on,
+					   matched);
+	u32 refused = on && !err ? braid_event_count_refused(cmd->system, cmd->event) : 0;
+
+	if (refused)
+		braid_refuse(refusal, 0, "%u %s not allowed by the guest (allow= of its driver)",
+			     refused, refused == 1 ? "event is" : "events are");
+	return refused && !*matched ? -EPERM : err;
+}
+
 static int braid_mailbox_probe(const struct braid_mailbox *mailbox, const struct command *cmd,
 			       struct braid_refusal *refusal)
 {
@@ -85,7 +102,12 @@ static int braid_mailbox_probe(const struct braid_mailbox *mailbox, const struct
 		return -ENOMEM;
 	memcpy(copy, &mailbox->probe, sizeof(*copy));
 	braid_barrier();
-	err = braid_probe_set(cmd->system, cmd->event, copy, refusal);
+	err = copy->kind == BRAID_PROBE_NONE ? 0 :
+	      braid_policy_check(copy->kind == BRAID_PROBE_USER ||
+				 copy->kind == BRAID_PROBE_USER_RETURN ? "uprobe" : "kprobe",
+				 refusal);
+	if (!err)
+		err = braid_probe_set(cmd->system, cmd->event, copy, refusal);
 	kfree(copy);
 	return err;
 }
@@ -108,13 +130,13 @@ static int braid_mailbox_carry_out(struct braid_mailbox *mailbox, const struct c
 			return err;
 		fallthrough;
 	case BRAID_CMD_DISABLE:
-		return braid_event_set_matching(NULL, cmd->system, cmd->event, BRAID_EVENT_HOST_ON,
-						cmd->code == BRAID_CMD_ENABLE, matched);
+		return braid_mailbox_switch(cmd, matched, refusal);
 	case BRAID_CMD_RECORD_ON:
 	case BRAID_CMD_RECORD_OFF:
-		return braid_mailbox_switch_buffer(cmd->arg0, cmd->code == BRAID_CMD_RECORD_ON);
+		return braid_policy_check("buffer", refusal) ?:
+		       braid_mailbox_switch_buffer(cmd->arg0, cmd->code == BRAID_CMD_RECORD_ON);
 	case BRAID_CMD_FILTER:
-		return braid_mailbox_filter(mailbox, cmd, matched);
+		return braid_mailbox_filter(mailbox, cmd, matched, refusal);
 	case BRAID_CMD_ACCOUNT:
 		return braid_mailbox_account(mailbox, cmd, matched);
 	case BRAID_CMD_PROBE:

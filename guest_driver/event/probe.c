@@ -113,6 +113,7 @@ static const struct braid_event_ops probe_ops = {
 	.synchronize = synchronize_rcu,
 	.format = braid_probe_format,
 	.filters = true,
+	.of_host = true,
 };
 
 /* Setting ----------------------------------------------------------------------------------- */

@@ -7,6 +7,7 @@
 #include "guest_driver/event/directory.h"
 #include "guest_driver/event/filter.h"
 #include "guest_driver/event/output.h"
+#include "guest_driver/event/policy.h"
 #include "guest_driver/event/subevent.h"
 
 #define WANTED		(BRAID_EVENT_GUEST_ON | BRAID_EVENT_HOST_ON)
@@ -64,6 +65,11 @@ int braid_event_set(struct braid_event *ev, u32 who, bool on)
 	return err;
 }
 
+static bool braid_registry_may_host(const struct braid_event *ev)
+{
+	return ev->ops->of_host || braid_policy_allows_event(ev->system, ev->name);
+}
+
 /* Must hold lock. */
 static int braid_registry_set_space(struct braid_event_space *space, const char *system,
 				    const char *name, u32 who, bool on, u32 *matched)
@@ -72,7 +78,8 @@ static int braid_registry_set_space(struct braid_event_space *space, const char 
 	int first = 0, err;
 
 	list_for_each_entry(ev, &space->events, list) {
-		if (!braid_event_matches(ev, system, name))
+		if (!braid_event_matches(ev, system, name) ||
+		    (on && who & BRAID_EVENT_HOST_ON && !braid_registry_may_host(ev)))
 			continue;
 		(*matched)++;
 		err = braid_registry_set_locked(ev, who, on);
@@ -101,6 +108,26 @@ int braid_event_set_matching(struct braid_buffer *buffer, const char *system, co
 	braid_registry_unlock();
 	braid_buffers_unlock();
 	return first;
+}
+
+u32 braid_event_count_refused(const char *system, const char *name)
+{
+	struct braid_buffer *buffer = NULL;
+	struct braid_event *ev;
+	u32 refused = 0;
+
+	braid_buffers_lock();
+	braid_registry_lock();
+	while ((buffer = braid_buffer_next(buffer))) {
+		if (!buffer->events)
+			continue;
+		list_for_each_entry(ev, &buffer->events->events, list)
+			refused += braid_event_matches(ev, system, name) &&
+				   !braid_registry_may_host(ev);
+	}
+	braid_registry_unlock();
+	braid_buffers_unlock();
+	return refused;
 }
 
 int braid_event_add(struct braid_event *ev, u16 requested_id)

@@ -255,7 +255,7 @@ const struct braid_cli_command braid_command_record = {
 	"libvirt guests, which may restart.",
 	.status =
 	"COMMAND's status if that is not 0; otherwise with 0 on success, 1 on error, and 3 if less "
-	"was recorded than requested: a guest did not confirm its events, no driver was found, or a "
+	"was recorded than requested: a guest did not confirm its events, or refused some, no driver was found, or a "
 	"silent guest gave no events.",
 };
 

@@ -405,6 +405,8 @@ static void guest_summary(const struct braid_record_guest *guest)
 	if (status.skipped)
 		fprintf(stderr, "; %llu older event%s skipped", (unsigned long long)status.skipped,
 			status.skipped == 1 ? "" : "s");
+	if (status.refused)
+		fputs("; refused some of what was asked", stderr);
 	if (status.unconfirmed)
 		fputs("; did not confirm its events", stderr);
 	if (status.nr_streams > 1)

@@ -34,6 +34,7 @@ struct braid_live_control {
 	bool confirmed;			/* of this stream: all of our events */
 	bool unconfirmed;		/* of this stream: it was reported not to, ... */
 	bool was_unconfirmed;		/* ... or of one before */
+	bool refused;			/* of any stream: some of what was asked */
 	struct braid_live_filters filters;
 	struct braid_filter_account own;	/* the sum of those that were read */
 	u32 *matched;			/* events of each pattern that the guest has enabled */

@@ -61,6 +61,7 @@ struct braid_region_status {
 	bool disarmed;		/* likewise to the disable */
 	bool only_read;		/* no event can be enabled in it by its mailbox */
 	bool silent;		/* its heartbeat has stopped */
+	bool refused;		/* it refused some of what was asked */
 	bool unconfirmed;	/* it did not confirm all of its events when it was to, or till the stop */
 	char name[64];
 	u32 stream;		/* the last one's number; 0: none yet */

@@ -283,7 +283,7 @@ static int probe_answered(struct braid_live_control *c, struct braid_live_stream
 
 	if (!answer->result || c->disarming)
 		return 0;
-	c->was_unconfirmed = true;
+	c->refused = true;
 	return braid_live_note(s, "%s:%s is not recorded: %s", p->system, p->event,
 			       answer->reason);
 }
@@ -344,9 +344,13 @@ static int enable_answered(struct braid_live_control *c, struct braid_live_strea
 		err = note_late(c, s) ?: (c->asked_again ? 0 : note_confirmed(c, s));
 	if (err)
 		return err;
+	c->refused |= *answer->reason;
 	if (answer->result)
 		return braid_live_note(s, "the guest does not enable %s%s%s: %s", p->system, colon,
 				       p->event, answer->reason);
+	if (*answer->reason && !c->asked_again)
+		return braid_live_note(s, "%s%s%s: %s", p->system, colon, p->event,
+				       answer->reason);
 	if (!answer->matched && !c->asked_again && !p->probe)
 		return braid_live_note(s, "no event of the guest matches %s%s%s", p->system, colon,
 				       p->event);

@@ -16,6 +16,7 @@ struct braid_region_status braid_region_source_status(const struct braid_region_
 			    (!recording || braid_live_clock_idle(&s->clock, &s->stream)),
 		.only_read = recording && s->stream.mapping->one_way,
 		.silent = recording && s->stream.silent,
+		.refused = s->control.refused,
 		.unconfirmed = s->control.unconfirmed || s->control.was_unconfirmed,
 		.stream = s->stream.number,
 		.nr_streams = s->nr_streams,

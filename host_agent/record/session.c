@@ -79,7 +79,7 @@ static bool lacks(const struct braid_record_guest *guest, const struct braid_reg
 {
 	if (!status->nr_streams)
 		return guest->given || *guest->domain;
-	return status->unconfirmed || (status->silent && !status->events);
+	return status->unconfirmed || status->refused || (status->silent && !status->events);
 }
 
 static bool less_than_asked(const struct braid_recording *r)

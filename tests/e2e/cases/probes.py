@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Cases of probes that a host places in its guests."""
+"""Cases of probes that a host places in its guests, and of what guests allow a host."""
 
 import re
 import struct
@@ -184,3 +184,36 @@ def select_probe_refused(ctx):
             ctx.check(all(" r " in line for line in placed(guest)), f"probes of the second recorder: {placed(guest)}")
             kit.stop_recorder(ctx, agent)
         ctx.wait_until(lambda: not placed(guest), "the guest to remove the probes of a dead agent", timeout=60)
+
+
+@case("select-allow", usual=("6.12",), needs=kit.NEEDS)
+def select_allow(ctx):
+    """A guest allows what its driver's parameter names; all else is refused with the reason, and has no effect."""
+    guest = kit.up(ctx, parameters="allow=storm,sched:*_sw?tch,+uprobe", patches_code=True)
+    capture = ctx.dir / "x.braid"
+    options = ("-e", "storm", "-f", "number & 1", "-e", "sched", "-e", "irq", "--kprobe", "p:open vfs_open",
+               "--uprobe", "p:main /bin/busybox:0x1000")
+    agent = kit.start_recorder(ctx, "-r", guest.shm, *options, "-o", capture)
+    offered = kit.storm(guest, "100 4")
+    ctx.equal(placed(guest), [], "probes in the kernel")
+    kit.stop_recorder(ctx, agent, status=3)
+    for line in (r"kprobes:open is not recorded: not allowed by the guest \(\+kprobe is not in its driver's allow=\)",
+                 r"storm:storm is recorded unfiltered: not allowed by the guest \(\+filter is not in its driver's allow=\)",
+                 r"sched: \d\d events are not allowed by the guest \(allow= of its driver\)",
+                 r"the guest does not enable irq: \d events are not allowed by the guest"):
+        ctx.check(re.search(rf"^tracebraid: {guest.name}: {line}", agent.output(), re.MULTILINE), f"no line {line!r} in:\n{agent.output()}")
+    ctx.check("uprobes:main is" not in agent.output(), f"a refusal of what is allowed:\n{agent.output()}")
+    lines = kit.events_of(ctx, capture)
+    kit.check_storm(ctx, lines, guest.name, offered)
+    ctx.equal({line["event"] for line in lines if line["type"] == "event"} - {"cpu_online", "main"}, {"storm", "sched_switch"}, "events")
+    guest.run("rmmod storm tracebraid")
+    kit.load(guest, "allow=none")
+    done = ctx.run_agent("record", "-r", guest.shm, "-e", "storm", "-o", capture, "-t", "0.5", status=3)
+    ctx.check("the guest does not enable storm: 1 event is not allowed by the guest" in done.stderr, done.stderr)
+    ctx.check("refused some of what was asked" in done.stderr, done.stderr)
+    # What the guest's user enables is not the host's wish.
+    guest.run(f"echo 1 > {kit.TREE}/events/storm/storm/enable")
+    agent = kit.start_recorder(ctx, "-r", guest.shm, "-e", "irq", "-o", capture)
+    offered = kit.storm(guest, "100 4")
+    kit.stop_recorder(ctx, agent, status=3)
+    kit.check_storm(ctx, kit.events_of(ctx, capture), guest.name, offered)
