@@ -33,6 +33,9 @@
 
 #define NR_IDS		(U16_MAX + 1)
 #define WALK_AGAIN	(HZ)		/* when an id was not found */
+#define FILTERED_AT	(2 * sizeof(u32))	/* where a page has a filtered record */
+#define MIN_BYTES	sizeof(struct braid_record)	/* of a plain record */
+#define MAX_BYTES	128		/* longer ones are copied by memcpy() */
 
 /* Ids that all kernels have; their formats say the same. */
 enum {
@@ -66,6 +69,9 @@ static bool dirty;			/* a bit was set */
 
 /* Ids whose records have addresses that print as symbols: only these are searched for addresses. */
 static DECLARE_BITMAP(symbolic, NR_IDS);
+
+/* Ids of known events that never go and whose records have no such addresses. */
+static DECLARE_BITMAP(plain, NR_IDS);
 
 /* The rest belongs to the work, or to start and stop while it does not run. */
 static struct braid_buffer *buffer;
@@ -130,15 +136,14 @@ static u32 braid_export_true_length(const void *entry, u32 bytes)
 	u32 length;
 
 	/* The word before that is an event's head without time or length in it. */
-	if (offset_in_page(entry) != 2 * sizeof(u32) || ((const u32 *)entry)[-2])
+	if (offset_in_page(entry) != FILTERED_AT || ((const u32 *)entry)[-2])
 		return bytes;
 	length = ((const u32 *)entry)[-1];
 	return length == bytes + sizeof(u32) ? length : bytes;
 }
 
-/* Context: any, NMI included; preemption is off. */
-static void braid_export_take_record(struct trace_export *export, const void *entry,
-				     unsigned int size)
+/* Any record of any event. */
+static noinline void braid_export_take_any(const void *entry, u32 size)
 {
 	u16 id = ((const struct trace_entry *)entry)->type;
 	u32 bytes = braid_export_true_length(entry, size);
@@ -161,6 +166,57 @@ static void braid_export_take_record(struct trace_export *export, const void *en
 	memcpy(record, entry, bytes);
 	braid_ring_commit(w, token);
 	braid_export_note_symbols(id, entry, bytes);
+}
+
+/* The slow path of a plain record, apart: a tail call needs no stack. */
+static noinline void braid_export_take_slow(struct braid_writer *w, const void *entry, u32 bytes,
+					    u64 tail, u64 hint, u64 now)
+{
+	struct braid_reserved reserved =
+		braid_writer_reserve(w, bytes, braid_counter, tail, hint, now);
+
+	if (!reserved.payload)
+		return;
+	memcpy(reserved.payload, entry, bytes);
+	braid_ring_commit(w, reserved.token);
+}
+
+/* @bytes: a multiple of 4. A call of memcpy() takes longer than a short record. */
+static __always_inline void braid_export_copy(u8 *to, const u8 *from, u32 bytes)
+{
+	u32 at;
+
+	for (at = 0; at + 8 <= bytes; at += 8)
+		memcpy(to + at, from + at, 8);
+	if (bytes & 4)
+		memcpy(to + bytes - 4, from + bytes - 4, 4);
+}
+
+/* Context: any, NMI included; preemption is off. */
+static void braid_export_take_record(struct trace_export *export, const void *entry,
+				     unsigned int size)
+{
+	struct braid_reserved reserved;
+	struct braid_turn turn;
+	struct braid_writer *w;
+
+	if (unlikely(!test_bit(((const struct trace_entry *)entry)->type, plain)) ||
+	    unlikely(size - MIN_BYTES > MAX_BYTES - MIN_BYTES) || unlikely(size & 3) ||
+	    unlikely(offset_in_page(entry) == FILTERED_AT) ||
+	    unlikely(current == READ_ONCE(resolver))) {
+		braid_export_take_any(entry, size);
+		return;
+	}
+	w = braid_buffer_open_writer(buffer);
+	if (unlikely(!w))
+		return;
+	if (unlikely(!braid_ring_try_reserve(w, size, braid_counter, &turn, &reserved))) {
+		braid_export_take_slow(w, entry, size, turn.tail, turn.hint, turn.now);
+		return;
+	}
+	braid_export_copy(reserved.payload, entry, size);
+	if (unlikely(!braid_ring_try_commit(w, reserved.token)))
+		braid_writer_publish(w);
 }
 
 static struct trace_export export = {
@@ -272,6 +328,7 @@ static void braid_export_remove_event(struct exported *exported)
 {
 	list_del(&exported->list);
 	clear_bit(exported->ev.id, symbolic);
+	clear_bit(exported->ev.id, plain);
 	braid_event_remove_all(&exported->ev, 1);
 	braid_export_free_event(exported);
 }
@@ -335,8 +392,12 @@ static int braid_export_take_event(const char *system, const char *name, int id,
 		braid_export_free_event(exported);
 	else
 		list_add_tail(&exported->list, &events);
-	if (err >= 0 && exported->native && exported->native->symbols[0])
+	if (err < 0)
+		return 0;
+	if (exported->native && exported->native->symbols[0])
 		set_bit(id, symbolic);
+	else if (!exported->may_go && id != ID_FUNCTION && id != ID_PRINT)
+		set_bit(id, plain);
 	return 0;
 }
 
