@@ -2,9 +2,7 @@
 /* tracebraid: braids the traces of guests and their host into one timeline. */
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -88,24 +86,6 @@ static int occupy_standard_descriptors(void)
 	return 0;
 }
 
-static bool reader_has_exited(void)
-{
-	struct pollfd out = { .fd = STDOUT_FILENO };
-
-	return poll(&out, 1, 0) > 0 && out.revents & (POLLERR | POLLHUP);
-}
-
-/* A reader that exits early, like head, is not an error; a full disk is. */
-static int flushed(int status)
-{
-	int err = fflush(stdout) ? errno : ferror(stdout) ? EIO : 0;	/* an earlier write's errno is lost */
-
-	if (!err || status || reader_has_exited())
-		return status;
-	braid_fail(-err, "cannot write to standard output: %s", strerror(err));
-	return braid_complain();
-}
-
 int main(int argc, char **argv)
 {
 	const struct braid_cli_command *command;
@@ -122,18 +102,18 @@ int main(int argc, char **argv)
 	if (!strcmp(argv[1], "help") && argc > 2) {
 		command = command_called(argv[2]);
 		help[0] = argv[2];
-		return command ? flushed(command->run(2, help)) : unknown_command(argv[2]);
+		return command ? braid_cli_run(command, 2, help) : unknown_command(argv[2]);
 	}
 	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help")) {
 		print_help(stdout);
-		return flushed(EXIT_SUCCESS);
+		return braid_cli_flushed(EXIT_SUCCESS);
 	}
 	if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V")) {
 		puts("tracebraid " BRAID_VERSION);
-		return flushed(EXIT_SUCCESS);
+		return braid_cli_flushed(EXIT_SUCCESS);
 	}
 	if (!strcmp(argv[1], "--describe"))
-		return flushed(main_describe(argv[2]));
+		return braid_cli_flushed(main_describe(argv[2]));
 	command = command_called(argv[1]);
-	return command ? flushed(command->run(argc - 1, argv + 1)) : unknown_command(argv[1]);
+	return command ? braid_cli_run(command, argc - 1, argv + 1) : unknown_command(argv[1]);
 }

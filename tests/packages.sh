@@ -47,7 +47,7 @@ packages_of() {
 		command -v npm >/dev/null || echo npm ;;
 	releases) echo mmdebstrap git ;;
 	prometheus) echo prometheus ;;
-	fleet) echo nats-server openssl python3 procps ;;
+	fleet) echo nats-server openssl python3 procps mount ;;
 	service) echo mmdebstrap systemd-container ;;
 	packages) echo build-essential debhelper dh-dkms dh-python dpkg-dev lintian ;;
 	rpm) echo rpm ;;

@@ -224,6 +224,7 @@ check-fleet:
 
 fleet-run: agent $(B)/live_region
 	@tests/fleet/run.py
+	@tests/fleet/store.py
 
 # The packaged service on an emulated host: its limits, the host's trace, README's commands. Slow.
 .PHONY: check-machine machine-run

@@ -151,6 +151,26 @@ void braid_complain_as(const char *command);
  */
 int braid_complain(void);
 
+/**
+ * braid_cli_flushed - finish the output
+ * @status: of the command
+ *
+ * A reader that exits early, like head, is not an error; a full disk is.
+ *
+ * Return: the exit code.
+ */
+int braid_cli_flushed(int status);
+
+/** braid_is_of_store - whether a word names captures of the fleet's store, "nats://HOST:PORT/NAME" */
+bool braid_is_of_store(const char *word);
+
+/**
+ * braid_cli_run - run a command, on files that were fetched if a word names some of the store
+ *
+ * Return: the exit code.
+ */
+int braid_cli_run(const struct braid_cli_command *command, int argc, char **argv);
+
 /** braid_cli_warn - print a line on standard error, sanitized by the library; its callback */
 void braid_cli_warn(void *arg, const char *line);
 

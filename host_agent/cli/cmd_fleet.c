@@ -30,6 +30,15 @@ static const struct braid_option options[] = {
 	{ 'j', "json", NULL, BRAID_FLAG(FLEET, json), "one JSON object per row and line" },
 	{ 0, "csv", NULL, BRAID_FLAG(FLEET, csv),
 	  "sql, analyze: comma-separated values; the first line names the columns" },
+	{ 0, "for", "SECONDS", BRAID_COUNT(FLEET, record_s), "record: how long. Default: 10",
+	  .least = 1, .most = 500 },
+	{ 0, "every", "SECONDS", BRAID_DURATION(FLEET, every),
+	  "top: from one table to the next, and the time that each is about. Default: 2" },
+	{ 0, "count", "N", BRAID_COUNT(FLEET, count), "top: end after N tables", .least = 1, .most = 1000000 },
+	{ 0, "space", "SIZE", BRAID_STRING(FLEET, space),
+	  "store: make it, of that size: 500M, 100G" },
+	{ 0, "age", "SECONDS", BRAID_DURATION(FLEET, age),
+	  "store --space: what is older is removed. Default: nothing is" },
 	{ 0, "all", NULL, BRAID_FLAG(FLEET, all), "pull: all snapshots of each host, not only the last" },
 	{ 's', "server", "URL", BRAID_STRING(FLEET, server),
 	  "the NATS server: nats://HOST:PORT or tls://HOST:PORT" },
@@ -46,22 +55,25 @@ static const struct braid_option options[] = {
 const struct braid_cli_command braid_command_fleet = {
 	.name = "fleet", .summary = "ask the services of many hosts", .run = braid_cmd_fleet,
 	.usage = "list [OPTION]...\nsql [OPTION]... STATEMENT\nanalyze [OPTION]... NAME\n"
-	"snapshot [OPTION]...\npull [OPTION]... DIRECTORY",
+	"top [OPTION]...\nsnapshot [OPTION]...\nrecord [OPTION]...\nstore [OPTION]...\npull [OPTION]... DIRECTORY",
 	.text =
 	"Asks the services (`tracebraid serve`) that are connected to a NATS server. `list` shows them. "
 	"`sql` runs a SELECT on the window of each host, where it is recorded, and combines the results: "
 	"what sum, total, count, min, max, avg and GROUP BY find on all hosts is exact; what cannot be "
 	"combined is refused. Rows that are not combined come as they are found, with their host. "
-	"`analyze` shows the worst rows of an analysis, of all hosts. "
+	"`analyze` shows the worst rows of an analysis, of all hosts. `top` shows the guests that lack "
+	"most CPU time, again and again. "
 	"`snapshot` has each host take a snapshot of its window now; `pull` fetches the last one of each "
-	"into DIRECTORY/HOST/SNAPSHOT, and verifies it.\n"
+	"into DIRECTORY/HOST/SNAPSHOT, and verifies it. `record` has hosts put what they record from now "
+	"on into the server's store, which `store` makes; hosts whose configuration says so store their "
+	"snapshots or all that they record. `tracebraid report nats://HOST:PORT/SNAPSHOT` reads them.\n"
 	"Each host that is named, or has answered the first request, has a result, or a line on standard "
 	"error with the reason why it has none. docs/fleet.md has the statements that can be combined, the server's "
 	"configuration and its permissions.",
 	.options = options, .least = 1, .most = 2,
 	.status = "0 if all hosts have answered, 3 if some have not, 1 on error.",
-	.expected = "list, sql STATEMENT, analyze NAME, snapshot or pull DIRECTORY",
-	.operands = "list sql analyze snapshot pull",
+	.expected = "list, sql STATEMENT, analyze NAME, top, snapshot, record, store or pull DIRECTORY",
+	.operands = "list sql analyze top snapshot record store pull",
 };
 
 static void fleet_stop(int signal)
@@ -135,7 +147,7 @@ static int fleet_configure(struct braid_fleet_command *f)
 
 static int fleet_run(struct braid_fleet_command *f, const char *verb, const char *operand)
 {
-	static const char verbs[] = "list sql analyze snapshot pull";
+	static const char verbs[] = "list sql analyze top snapshot record store pull";
 	struct braid_text_near near = { .word = verb };
 	char list[BRAID_TEXT_LIST];
 
@@ -145,6 +157,12 @@ static int fleet_run(struct braid_fleet_command *f, const char *verb, const char
 		return braid_fleet_sql(f, operand);
 	if (!strcmp(verb, "snapshot") && !operand)
 		return braid_fleet_snapshot(f);
+	if (!strcmp(verb, "record") && !operand)
+		return braid_fleet_record(f);
+	if (!strcmp(verb, "store") && !operand)
+		return braid_fleet_store(f);
+	if (!strcmp(verb, "top") && !operand)
+		return braid_fleet_top(f);
 	if (!strcmp(verb, "pull") && operand)
 		return braid_fleet_fetch(f, operand);
 	if (!strcmp(verb, "analyze") && operand)
@@ -164,6 +182,7 @@ int braid_cmd_fleet(int argc, char **argv)
 	struct braid_fleet_client client = { 0 };
 	struct braid_fleet_command f = {
 		.top = 20, .rows = 100000, .seconds = 30, .timeout = 2, .client = &client,
+		.record_s = 10, .every = 2,
 	};
 	int err = braid_options_parse(&braid_command_fleet, &f, argc, argv);
 	size_t lacks;

@@ -88,7 +88,8 @@ int braid_cmd_serve(int argc, char **argv)
 	struct braid_conf conf;
 	struct braid_service_options o = {
 		.path = c.file, .conf = &conf, .directory = directory, .program = program,
-		.confine = braid_serve_confine, .confine_fleet = serve_confine_fleet, .say = braid_serve_say,
+		.confine = braid_serve_confine, .confine_fleet = serve_confine_fleet,
+		.confine_stream = braid_cli_confine_fleet, .say = braid_serve_say,
 	};
 
 	if (err)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* What commands share: complaints, numbers, progress. */
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -69,6 +70,24 @@ int braid_complain(void)
 
 	fprintf(stderr, "tracebraid: %s%s%s\n", named ? complainer : "", named ? ": " : "", line);
 	return EXIT_FAILURE;
+}
+
+static bool common_reader_has_exited(void)
+{
+	struct pollfd out = { .fd = STDOUT_FILENO };
+
+	return poll(&out, 1, 0) > 0 && out.revents & (POLLERR | POLLHUP);
+}
+
+int braid_cli_flushed(int status)
+{
+	/* An earlier write's errno is lost. */
+	int err = fflush(stdout) ? errno : ferror(stdout) ? EIO : 0;
+
+	if (!err || status || common_reader_has_exited())
+		return status;
+	braid_fail(-err, "cannot write to standard output: %s", strerror(err));
+	return braid_complain();
 }
 
 void braid_cli_capture_head(struct braid_chunk_file *head)

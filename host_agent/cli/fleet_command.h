@@ -7,8 +7,9 @@
 
 struct braid_fleet_command {
 	const char *hosts, *since, *server, *credentials, *ca, *inbox, *file;
-	double timeout;
-	u64 top, rows, seconds;
+	const char *space;	/* store: its size */
+	double timeout, age, every;
+	u64 top, rows, seconds, record_s, count;
 	bool json, csv, all;
 	char since_s[32];	/* "-600.000"; "": all */
 	struct braid_fleet_conf *conf;
@@ -32,6 +33,9 @@ size_t braid_fleet_command_lacks(const struct braid_fleet_client *c);
 int braid_fleet_list(struct braid_fleet_command *f);
 int braid_fleet_sql(struct braid_fleet_command *f, const char *statement);
 int braid_fleet_snapshot(struct braid_fleet_command *f);
+int braid_fleet_record(struct braid_fleet_command *f);
+int braid_fleet_store(struct braid_fleet_command *f);
+int braid_fleet_top(struct braid_fleet_command *f);
 int braid_fleet_fetch(struct braid_fleet_command *f, const char *directory);
 int braid_fleet_analyze(struct braid_fleet_command *f, const char *analysis);
 

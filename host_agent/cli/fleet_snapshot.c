@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "host_agent/cli/cli.h"
@@ -34,21 +35,81 @@ static void snapshot_print(const char *host, const char *name, size_t bytes, boo
 	braid_text_free(&t);
 }
 
-int braid_fleet_snapshot(struct braid_fleet_command *f)
+/* What it is called in the store, on all hosts. */
+static void snapshot_name(char name[BRAID_FLEET_NAME])
 {
-	static const struct braid_fleet_field none[] = { { 0 } };
+	struct timespec now;
+	struct tm tm;
+	size_t n;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	gmtime_r(&now.tv_sec, &tm);
+	n = strftime(name, BRAID_FLEET_NAME, "%Y%m%dT%H%M%S", &tm);
+	snprintf(name + n, BRAID_FLEET_NAME - n, "%03ldZ-fleet", now.tv_nsec / 1000000);
+}
+
+/* A line for the snapshot on the host, if it keeps them; and one, if it stores them, for that. */
+static void snapshot_take(const struct braid_fleet_event *e, bool json, bool *stored,
+			  const char *name)
+{
+	const char *at = e->message.body, *end = at + e->message.bytes, *feed;
+	bool printed = false;
+
+	for (; at < end; at = feed + (feed < end)) {
+		feed = memchr(at, '\n', end - at) ?: end;
+		if ((size_t)(feed - at) == strlen("store ") + strlen(name) &&
+		    !memcmp(at, "store ", strlen("store "))) {
+			*stored = true;
+			continue;
+		}
+		*stored |= (size_t)(feed - at) == strlen(name) && !memcmp(at, name, feed - at);
+		if (!printed)
+			snapshot_print(e->host->name, at, feed - at, json);
+		printed = true;
+	}
+}
+
+static int snapshot_ask(struct braid_fleet_command *f, const char *what,
+			const struct braid_fleet_field *fields, const char *body, const char *name)
+{
 	struct braid_fleet_event e;
+	bool stored = false;
 	int ret = 1, err = braid_fleet_command_open(f, braid_fleet_confine);
 
 	if (!err)
-		err = braid_fleet_client_ask_all(f->client, "snapshot", none, "asked for by 'tracebraid fleet snapshot'");
+		err = braid_fleet_client_ask_all(f->client, what, fields, body);
 	while (!err && (ret = braid_fleet_client_next(f->client, &e)) > 0) {
 		if (!e.packet)
 			continue;
-		snapshot_print(e.host->name, e.message.body, strcspn(e.message.body, "\n"), f->json);
+		snapshot_take(&e, f->json, &stored, name);
 		free(e.packet);
 	}
+	if (!err && !ret && stored)
+		fprintf(stderr, "tracebraid: 'tracebraid report %s/%s' reads it when the hosts have stored it\n",
+			f->conf->server, name);
 	return err ? err : ret;
+}
+
+int braid_fleet_snapshot(struct braid_fleet_command *f)
+{
+	char name[BRAID_FLEET_NAME];
+	const struct braid_fleet_field fields[] = { { "name", name }, { 0 } };
+
+	snapshot_name(name);
+	return snapshot_ask(f, "snapshot", fields, "asked for by 'tracebraid fleet snapshot'", name);
+}
+
+int braid_fleet_record(struct braid_fleet_command *f)
+{
+	char name[BRAID_FLEET_NAME], record[24], seconds[24];
+	const struct braid_fleet_field fields[] = {
+		{ "name", name }, { "for", record }, { "seconds", seconds }, { 0 },
+	};
+
+	snapshot_name(name);
+	snprintf(record, sizeof(record), "%llu", (unsigned long long)f->record_s);
+	snprintf(seconds, sizeof(seconds), "%llu", (unsigned long long)(f->record_s + f->seconds));
+	return snapshot_ask(f, "record", fields, "", name);
 }
 
 static const char *pull_to;	/* the directory */

@@ -293,6 +293,15 @@ static void agent_turn_request(struct agent *a, struct agent_request *r, bool re
 
 /* New requests ------------------------------------------------------------------------------- */
 
+/* Of a snapshot in the store; one that is not valid is not taken. */
+static void agent_fill_name(struct braid_fleet_ask *ask, const struct braid_fleet_message *m)
+{
+	const char *name = braid_fleet_message_text(m, "name");
+
+	if (braid_fleet_name_is_valid(name))
+		strcpy(ask->name, name);
+}
+
 static int agent_fill(struct agent_request *r, struct braid_fleet_ask *ask,
 		      const struct braid_fleet_message *m)
 {
@@ -300,6 +309,7 @@ static int agent_fill(struct agent_request *r, struct braid_fleet_ask *ask,
 		[BRAID_FLEET_OF_SQL] = BRAID_FLEET_SQL,
 		[BRAID_FLEET_OF_ANALYZE] = BRAID_FLEET_ANALYZE,
 		[BRAID_FLEET_OF_SNAPSHOT] = BRAID_FLEET_SNAPSHOT,
+		[BRAID_FLEET_OF_RECORD] = BRAID_FLEET_RECORD,
 		[BRAID_FLEET_OF_FILES] = BRAID_FLEET_FILES,
 		[BRAID_FLEET_OF_PULL] = BRAID_FLEET_READ,
 	};
@@ -315,7 +325,9 @@ static int agent_fill(struct agent_request *r, struct braid_fleet_ask *ask,
 	r->end_ns = braid_monotonic_ns() + ask->seconds * BRAID_SECOND_NS + LATE_NS;
 	ask->top = braid_fleet_message_number(m, "top", MOST_ROWS, 0);
 	ask->from = braid_fleet_message_number(m, "from", INT64_MAX, 0);
+	ask->record_s = braid_fleet_message_number(m, "for", MOST_SECONDS, 1);
 	snprintf(ask->since, sizeof(ask->since), "%s", braid_fleet_message_text(m, "since"));
+	agent_fill_name(ask, m);
 	r->most_rows = braid_fleet_message_number(m, "rows", MOST_ROWS, MOST_ROWS);
 	r->window = braid_fleet_message_number(m, "window", MOST_WINDOW, 4);
 	r->heads = ask->kind == BRAID_FLEET_SQL || ask->kind == BRAID_FLEET_ANALYZE;
@@ -396,6 +408,7 @@ static void agent_join(struct agent *a, const struct braid_fleet_message *m)
 	    !strcmp(host, a->service.host) || fnmatch(a->o->conf->join, host, 0))
 		return;
 	ask = (struct braid_fleet_ask){ .kind = BRAID_FLEET_SNAPSHOT };
+	agent_fill_name(&ask, m);
 	snprintf(ask.text, sizeof(ask.text), "%s: %s", host, braid_fleet_message_text(m, "why"));
 	send(a->o->fd, &ask, sizeof(ask), MSG_NOSIGNAL);
 }
@@ -441,6 +454,7 @@ static void agent_publish_alarm(struct agent *a, const struct braid_fleet_answer
 	agent_begin(a, "alarm");
 	braid_fleet_message_put(&a->out, "guest", answer->guest);
 	braid_fleet_message_put(&a->out, "why", answer->line);
+	braid_fleet_message_put(&a->out, "name", answer->name);
 	braid_fleet_message_end(&a->out);
 	agent_send(a, BRAID_FLEET_ALARMS);
 }
@@ -457,6 +471,7 @@ static void agent_listen(struct agent *a)
 	if (a->over)
 		return;
 	answer.line[sizeof(answer.line) - 1] = answer.guest[sizeof(answer.guest) - 1] = 0;
+	answer.name[sizeof(answer.name) - 1] = 0;
 	if (answer.kind == BRAID_FLEET_STATE)
 		a->state = answer;
 	else if (answer.kind == BRAID_FLEET_ALARM)

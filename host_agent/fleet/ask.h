@@ -19,6 +19,7 @@ enum braid_fleet_kind {
 	BRAID_FLEET_SQL,	/* ->text: the statement */
 	BRAID_FLEET_ANALYZE,	/* ->text: the analysis */
 	BRAID_FLEET_SNAPSHOT,	/* ->text: why */
+	BRAID_FLEET_RECORD,	/* store what is recorded in ->record_s seconds */
 	BRAID_FLEET_FILES,	/* of all snapshots */
 	BRAID_FLEET_READ,	/* ->text: SNAPSHOT/FILE */
 	BRAID_FLEET_CANCEL,
@@ -31,6 +32,8 @@ struct braid_fleet_ask {
 	u64 seconds;		/* of its process, at most */
 	u64 top;		/* rows of an analysis; 0: its usual number */
 	u64 from;		/* READ: the first byte */
+	u64 record_s;
+	char name[BRAID_FLEET_NAME];	/* SNAPSHOT, RECORD: in the store; "": one is made */
 	char since[32];		/* "-SECONDS", from now; "": all of the window */
 	char text[BRAID_FLEET_TEXT];
 };
@@ -45,6 +48,7 @@ struct braid_fleet_answer {
 	bool failed;
 	char line[BRAID_FLEET_LINE];	/* why it failed; of an ALARM, what was measured */
 	char guest[BRAID_FLEET_NAME];	/* ALARM */
+	char name[BRAID_FLEET_NAME];	/* likewise: of the snapshot in the store */
 };
 
 #endif /* BRAID_FLEET_ASK_H */

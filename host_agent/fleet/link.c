@@ -22,6 +22,8 @@
 #define RECONNECT_MS	200
 #define CONNECT_MS	5000
 #define FLUSH_MS	5000
+#define PING_MS		10000	/* of a connection that is silent ... */
+#define MOST_PINGS	2	/* ... and broken, if so many are not answered */
 
 struct link_entry {
 	struct link_entry *next;
@@ -41,10 +43,18 @@ struct braid_fleet_link {
 	struct link_entry *first, **last;
 	size_t queued;			/* bytes */
 	u64 dropped;
+	u64 connections;
 	char denied[BRAID_FLEET_SUBJECT];
 };
 
 /* In threads of the library ------------------------------------------------------------------ */
+
+static const char *link_header(natsMsg *msg, const char *key)
+{
+	const char *value = NULL;
+
+	return natsMsgHeader_Get(msg, key, &value) || !value ? "" : value;
+}
 
 static struct braid_fleet_packet *link_packet(natsMsg *msg)
 {
@@ -58,7 +68,10 @@ static struct braid_fleet_packet *link_packet(natsMsg *msg)
 		return NULL;
 	snprintf(p->subject, sizeof(p->subject), "%s", natsMsg_GetSubject(msg) ?: "");
 	snprintf(p->reply, sizeof(p->reply), "%s", natsMsg_GetReply(msg) ?: "");
+	snprintf(p->of, sizeof(p->of), "%s", link_header(msg, "Nats-Subject"));
 	p->nobody = natsMsg_IsNoResponders(msg);
+	p->missing = !strcmp(link_header(msg, "Status"), "404");
+	p->sequence = strtoull(link_header(msg, "Nats-Sequence"), NULL, 10);
 	p->bytes = bytes;
 	if (bytes)
 		memcpy(p->data, natsMsg_GetData(msg), bytes);
@@ -124,11 +137,14 @@ static natsStatus link_sign(char **text, unsigned char **signature, int *bytes, 
 	return nats_Sign(link->seed, nonce, signature, bytes);
 }
 
-/* That it was not there at first needs a function to be called; there is nothing to do. */
 static void link_connected(natsConnection *nc, void *arg)
 {
+	struct braid_fleet_link *link = arg;
+
 	(void)nc;
-	(void)arg;
+	pthread_mutex_lock(&link->lock);
+	link->connections++;
+	pthread_mutex_unlock(&link->lock);
 }
 
 /* Opening ------------------------------------------------------------------------------------ */
@@ -184,11 +200,17 @@ static natsStatus link_set_options(struct braid_fleet_link *link,
 	if (!s)
 		s = natsOptions_SetTimeout(link->options, CONNECT_MS);
 	if (!s)
+		s = natsOptions_SetPingInterval(link->options, PING_MS);
+	if (!s)
+		s = natsOptions_SetMaxPingsOut(link->options, MOST_PINGS);
+	if (!s)
 		s = natsOptions_UseGlobalMessageDelivery(link->options, true);
 	if (!s)
 		s = natsOptions_SetErrorHandler(link->options, link_error, link);
 	if (!s && waits)
-		s = natsOptions_SetRetryOnFailedConnect(link->options, true, link_connected, NULL);
+		s = natsOptions_SetRetryOnFailedConnect(link->options, true, link_connected, link);
+	if (!s)
+		s = natsOptions_SetReconnectedCB(link->options, link_connected, link);
 	if (!s && !strncmp(conf->server, "tls:", 4))
 		s = natsOptions_SetSecure(link->options, true);
 	if (!s && link->ca)
@@ -316,6 +338,30 @@ int braid_fleet_publish(struct braid_fleet_link *link, const char *subject, cons
 	return s ? braid_fail(-EIO, "%s: cannot be sent: %s", subject, natsStatus_GetText(s)) : 0;
 }
 
+int braid_fleet_publish_to_store(struct braid_fleet_link *link, const char *subject,
+				 const char *reply, const struct braid_text *data, const char *id,
+				 u64 after)
+{
+	natsMsg *msg = NULL;
+	char number[24];
+	natsStatus s;
+
+	if (data->failed)
+		return braid_out_of_memory();
+	snprintf(number, sizeof(number), "%llu", (unsigned long long)after);
+	s = natsMsg_Create(&msg, subject, reply, data->data, data->bytes);
+	if (!s)
+		s = natsMsgHeader_Set(msg, "Nats-Msg-Id", id);
+	if (!s)
+		s = natsMsgHeader_Set(msg, "Nats-Expected-Last-Subject-Sequence", number);
+	if (!s)
+		s = natsConnection_PublishMsg(link->nc, msg);
+	natsMsg_Destroy(msg);
+	if (s == NATS_INSUFFICIENT_BUFFER)
+		return -EAGAIN;
+	return s ? braid_fail(-EIO, "%s: cannot be sent: %s", subject, natsStatus_GetText(s)) : 0;
+}
+
 int braid_fleet_flush(struct braid_fleet_link *link)
 {
 	natsStatus s = natsConnection_FlushTimeout(link->nc, FLUSH_MS);
@@ -360,6 +406,16 @@ bool braid_fleet_is_connected(struct braid_fleet_link *link, char why[BRAID_FLEE
 	snprintf(why, BRAID_FLEET_SUBJECT, "%s", text ?: "");
 	braid_text_clean(why);
 	return false;
+}
+
+u64 braid_fleet_connections(struct braid_fleet_link *link)
+{
+	u64 connections;
+
+	pthread_mutex_lock(&link->lock);
+	connections = link->connections;
+	pthread_mutex_unlock(&link->lock);
+	return connections;
 }
 
 bool braid_fleet_denied(struct braid_fleet_link *link, char line[BRAID_FLEET_SUBJECT])

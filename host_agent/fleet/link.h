@@ -16,6 +16,12 @@
 #define BRAID_FLEET_PAYLOAD	(768u << 10)	/* most bytes of a message */
 #define BRAID_FLEET_MS		1000000ULL
 
+enum braid_fleet_streams {
+	BRAID_FLEET_STREAMS_NOTHING,
+	BRAID_FLEET_STREAMS_ASKED,	/* snapshots, and what was asked for */
+	BRAID_FLEET_STREAMS_ALL,	/* the whole recording */
+};
+
 /* [fleet] of the configuration */
 struct braid_fleet_conf {
 	char server[BRAID_FLEET_PATH];		/* "nats://HOST:PORT", "tls://..."; "": none */
@@ -25,6 +31,9 @@ struct braid_fleet_conf {
 	char inbox[BRAID_FLEET_PATH];		/* of subjects for answers; "": _INBOX */
 	char hosts[BRAID_FLEET_HOSTS];		/* that must answer, separated by blanks */
 	char join[BRAID_FLEET_PATH];		/* take a snapshot when these hosts do: a glob */
+	enum braid_fleet_streams streams;	/* what goes into the store */
+	u64 stream_bytes;			/* of files that wait for the store */
+	u64 stream_sync_ns;	/* from an acknowledgement until a file is removed */
 };
 
 struct braid_fleet_link;
@@ -33,6 +42,10 @@ struct braid_fleet_packet {
 	char subject[BRAID_FLEET_SUBJECT];
 	char reply[BRAID_FLEET_SUBJECT];	/* "": none is wanted */
 	bool nobody;		/* no program has subscribed to the subject of the request */
+	/* What the store answers with a message of its own: */
+	bool missing;		/* there is no such message */
+	u64 sequence;		/* of the message; 0: it is not one of the store */
+	char of[BRAID_FLEET_SUBJECT];	/* the message's subject */
 	size_t bytes;
 	char data[];
 };
@@ -68,6 +81,18 @@ int braid_fleet_subscribe(struct braid_fleet_link *link, const char *subject);
 int braid_fleet_publish(struct braid_fleet_link *link, const char *subject, const char *reply,
 			const char *data, size_t bytes);
 
+/**
+ * braid_fleet_publish_to_store - send a message that the store takes once
+ * @id: the same of a repeated message
+ * @after: the sequence of the last message of this subject; 0: there is none. If that is not so,
+ * the store refuses it
+ *
+ * Otherwise as braid_fleet_publish().
+ */
+int braid_fleet_publish_to_store(struct braid_fleet_link *link, const char *subject,
+				 const char *reply, const struct braid_text *data, const char *id,
+				 u64 after);
+
 /** braid_fleet_flush - wait until all is at the server. Return: 0, or -errno with braid_fail() */
 int braid_fleet_flush(struct braid_fleet_link *link);
 
@@ -79,6 +104,9 @@ struct braid_fleet_packet *braid_fleet_take(struct braid_fleet_link *link);
 
 /** braid_fleet_is_connected - now; else @why is what the library says, perhaps nothing */
 bool braid_fleet_is_connected(struct braid_fleet_link *link, char why[BRAID_FLEET_SUBJECT]);
+
+/** braid_fleet_connections - how often it was connected again: what was under way may be lost */
+u64 braid_fleet_connections(struct braid_fleet_link *link);
 
 /** braid_fleet_denied - take what the server has refused since then. Return: false: nothing */
 bool braid_fleet_denied(struct braid_fleet_link *link, char line[BRAID_FLEET_SUBJECT]);

@@ -17,7 +17,7 @@ static const char *const types[NR_VERBS] = {
 };
 
 const char *const braid_fleet_endpoints[BRAID_FLEET_ENDPOINTS] = {
-	"status", "sql", "analyze", "snapshot", "files", "pull", "flow",
+	"status", "sql", "analyze", "snapshot", "record", "files", "pull", "flow",
 };
 
 int braid_fleet_service_subscribe(struct braid_fleet_service *s, struct braid_fleet_link *link)

@@ -114,6 +114,18 @@ static int conf_take_rate(void *to, const char *value)
 	return 0;
 }
 
+static int conf_take_streams(void *to, const char *value)
+{
+	static const char words[] = "nothing asked all";	/* as enum braid_fleet_streams */
+	int k = braid_text_one_of(words, value);
+	char list[BRAID_TEXT_LIST];
+
+	if (k < 0)
+		return braid_fail(-EINVAL, "'%s': expected %s", value, braid_text_list(words, list));
+	*(enum braid_fleet_streams *)to = k;
+	return 0;
+}
+
 static const struct conf_key {
 	const char *section, *name;
 	int (*take)(void *to, const char *value);
@@ -141,6 +153,9 @@ static const struct conf_key {
 	{ "fleet", "inbox", conf_take_text, offsetof(struct braid_conf, fleet.inbox) },
 	{ "fleet", "hosts", conf_take_guests, offsetof(struct braid_conf, fleet.hosts) },
 	{ "fleet", "join", conf_take_text, offsetof(struct braid_conf, fleet.join) },
+	{ "fleet", "stream", conf_take_streams, offsetof(struct braid_conf, fleet.streams) },
+	{ "fleet", "stream-space", conf_take_size, offsetof(struct braid_conf, fleet.stream_bytes) },
+	{ "fleet", "stream-sync", conf_take_time, offsetof(struct braid_conf, fleet.stream_sync_ns) },
 	{ "watch", "when", NULL, 0 },		/* likewise */
 };
 
@@ -248,6 +263,7 @@ void braid_conf_default(struct braid_conf *conf)
 		.window_bytes = 16u << 20, .window_ns = 60000000000ULL, .culprits = 32,
 		.max_bytes = 1u << 30, .max_age_ns = 7 * 86400000000000ULL,
 		.apart_ns = 60000000000ULL,
+		.fleet = { .stream_bytes = 64u << 20, .stream_sync_ns = 120000000000ULL },
 	};
 }
 

@@ -191,6 +191,12 @@ static void fleet_become_reader(struct braid_serve_fleet *f, const struct braid_
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	close(f->fd);
+	if (ask->kind == BRAID_FLEET_RECORD) {
+		if (!f->record(f->arg, ask, out))
+			_exit(EXIT_SUCCESS);
+		braid_journal_say(LOG_ERR, braid_failure(), NULL);
+		_exit(EXIT_FAILURE);
+	}
 	if (ask->kind == BRAID_FLEET_FILES)
 		_exit(braid_snapshots_list(f->conf, out) ? EXIT_FAILURE : EXIT_SUCCESS);
 	fd = braid_snapshots_open(f->conf, ask->text);
@@ -201,7 +207,10 @@ static void fleet_become_reader(struct braid_serve_fleet *f, const struct braid_
 static int fleet_start_reader(struct braid_serve_fleet *f, struct braid_serve_question *q,
 			      const struct braid_fleet_ask *ask, int out)
 {
-	if (!*f->conf->directory)
+	q->records = ask->kind == BRAID_FLEET_RECORD;
+	if (q->records && f->conf->fleet.streams == BRAID_FLEET_STREAMS_NOTHING)
+		return braid_fail(-ENOENT, "'stream' is not set in [fleet]: nothing is stored");
+	if (!q->records && !*f->conf->directory)
 		return braid_fail(-ENOENT, "no directory for snapshots is configured");
 	fflush(NULL);
 	q->pid = fork();
@@ -219,6 +228,7 @@ static void fleet_ask(struct braid_serve_fleet *f, struct braid_fleet_ask *ask, 
 	int err;
 
 	ask->text[sizeof(ask->text) - 1] = ask->since[sizeof(ask->since) - 1] = 0;
+	ask->name[sizeof(ask->name) - 1] = 0;
 	if (ask->seconds > MOST_SECONDS)
 		ask->seconds = MOST_SECONDS;
 	while (q < end && q->used)
@@ -235,6 +245,7 @@ static void fleet_ask(struct braid_serve_fleet *f, struct braid_fleet_ask *ask, 
 	case BRAID_FLEET_ANALYZE:
 		err = fleet_start_program(f, q, ask, out);
 		break;
+	case BRAID_FLEET_RECORD:
 	case BRAID_FLEET_FILES:
 	case BRAID_FLEET_READ:
 		err = fleet_start_reader(f, q, ask, out);
@@ -258,12 +269,12 @@ static void fleet_take(struct braid_serve_fleet *f, struct braid_fleet_ask *ask,
 	}
 	if (ask->kind != BRAID_FLEET_SNAPSHOT && ask->kind != BRAID_FLEET_SAY)
 		return fleet_ask(f, ask, out);
-	ask->text[sizeof(ask->text) - 1] = 0;
+	ask->text[sizeof(ask->text) - 1] = ask->name[sizeof(ask->name) - 1] = 0;
 	braid_text_clean(ask->text);
 	snprintf(why, sizeof(why), "%.*s", (int)sizeof(why) - 1, ask->text);
 	if (ask->kind == BRAID_FLEET_SAY)
 		return braid_journal_say(LOG_NOTICE, why, NULL);
-	if (f->snapshot(f->arg, ask->number, why, out))
+	if (f->snapshot(f->arg, ask, out))
 		braid_serve_fleet_ended(f, ask->number, braid_failure());
 }
 
@@ -278,7 +289,9 @@ static void fleet_watch(struct braid_serve_fleet *f, struct braid_serve_question
 
 	if (q->pid && waitpid(q->pid, &status, WNOHANG) == q->pid) {
 		q->pid = 0;
-		return braid_serve_fleet_ended(f, q->number, status ? BRAID_FLEET_NO_FILE : NULL);
+		return braid_serve_fleet_ended(f, q->number, !status ? NULL : q->records ?
+					       "nothing is stored; the journal of the host has the reason" :
+					       BRAID_FLEET_NO_FILE);
 	}
 	braid_program_listen(&q->program);
 	if (q->program.pid && !waitid(P_PID, q->program.pid, &info, WEXITED | WNOHANG | WNOWAIT) &&
@@ -323,13 +336,15 @@ void braid_serve_fleet_state(struct braid_serve_fleet *f, bool records, u32 gues
 	send(f->fd, &answer, sizeof(answer), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-void braid_serve_fleet_alarm(struct braid_serve_fleet *f, const char *guest, const char *line)
+void braid_serve_fleet_alarm(struct braid_serve_fleet *f, const char *guest, const char *line,
+			     const char *name)
 {
 	struct braid_fleet_answer answer = { .kind = BRAID_FLEET_ALARM };
 
 	if (f->fd < 0)
 		return;
 	snprintf(answer.guest, sizeof(answer.guest), "%s", guest);
+	snprintf(answer.name, sizeof(answer.name), "%s", name);
 	snprintf(answer.line, sizeof(answer.line), "%.*s", (int)sizeof(answer.line) - 1, line);
 	send(f->fd, &answer, sizeof(answer), MSG_NOSIGNAL | MSG_DONTWAIT);
 }

@@ -19,7 +19,8 @@ struct braid_serve_question {
 	bool used;
 	u32 number;
 	struct braid_program program;	/* or, without one: */
-	pid_t pid;			/* that reads snapshots */
+	pid_t pid;			/* that reads snapshots, or stores captures */
+	bool records;			/* the latter */
 	u64 end_ns;
 	u64 seconds;
 };
@@ -30,8 +31,10 @@ struct braid_serve_fleet {
 	const char *program;		/* tracebraid */
 	int (*confine)(void);		/* of the process that speaks to the server ... */
 	int (*confine_reader)(void);	/* ... and of one that reads a snapshot's file */
-	/* Take a snapshot; @number 0: as an alarm does. @out: write its name there; -1: nowhere. */
-	int (*snapshot)(void *arg, u32 number, const char *why, int out);
+	/* Take a snapshot; number 0: as an alarm does. @out: write its name there; -1: nowhere. */
+	int (*snapshot)(void *arg, const struct braid_fleet_ask *ask, int out);
+	/* Store what is recorded for some time, in its own process; its name is written to @out. */
+	int (*record)(void *arg, const struct braid_fleet_ask *ask, int out);
 	void *arg;
 	pid_t pid;			/* 0: none */
 	int fd;				/* to it; -1 */
@@ -51,8 +54,9 @@ void braid_serve_fleet_turn(struct braid_serve_fleet *f);
 /** braid_serve_fleet_state - say regularly what this host does */
 void braid_serve_fleet_state(struct braid_serve_fleet *f, bool records, u32 guests);
 
-/** braid_serve_fleet_alarm - a threshold was passed */
-void braid_serve_fleet_alarm(struct braid_serve_fleet *f, const char *guest, const char *line);
+/** braid_serve_fleet_alarm - a threshold was passed; @name: of the snapshot in the store */
+void braid_serve_fleet_alarm(struct braid_serve_fleet *f, const char *guest, const char *line,
+			     const char *name);
 
 /** braid_serve_fleet_ended - a question is over; @failure: why it failed; NULL: it did not */
 void braid_serve_fleet_ended(struct braid_serve_fleet *f, u32 number, const char *failure);

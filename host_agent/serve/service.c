@@ -20,7 +20,8 @@
 #include "host_agent/serve/fleet.h"
 #include "host_agent/serve/journal.h"
 #include "host_agent/serve/service.h"
-#include "host_agent/serve/snapshots.h"
+#include "host_agent/serve/shots.h"
+#include "host_agent/serve/stream.h"
 #include "host_agent/serve/window.h"
 #include "host_agent/util/cleanup.h"
 #include "host_agent/util/error.h"
@@ -47,17 +48,14 @@ struct service {
 	const struct braid_service_options *o;
 	struct braid_exporter exporter;
 	struct braid_program recorder;
-	struct service_child of_recorder, of_analyst, of_fleet;
+	struct service_child of_recorder, of_analyst, of_fleet, of_stream;
 	struct braid_serve_fleet fleet;
+	struct braid_serve_stream stream;
 	pid_t analyst;
 	int fd;			/* the socket to it; or -1 */
 	u64 alive_ns;		/* when it was last alive */
-	pid_t snapshot;		/* the process that takes one; 0: none */
-	u64 snapshot_ns;	/* when the last one began */
-	u32 asked;		/* the fleet's question that it answers; 0: none */
-	u64 snapshots;		/* that were taken */
-	u64 told_ns;		/* when the analyst was last told about that */
-	u64 suppressed;		/* alarms since then without one */
+	struct braid_shots shots;
+	u64 told_ns;		/* when the analyst was last told about these */
 	int signal_fd;
 	u64 end_ns;		/* 0: not limited */
 	u64 watchdog_ns;	/* when it is next to be told; 0: there is none */
@@ -174,6 +172,7 @@ static void service_become_analyst(const struct service *s, int fd)
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	close(s->fd);
 	close(s->fleet.fd);
+	close(s->stream.fd);
 	if (braid_analyst_run(&options)) {
 		braid_journal_say(LOG_ERR, braid_failure(), NULL);
 		_exit(EXIT_FAILURE);
@@ -218,78 +217,23 @@ static void service_stop_analyst(struct service *s)
 
 /* Alarms ------------------------------------------------------------------------------------ */
 
-/* In a process of its own. Never returns. */
-static void service_become_snapshot(const struct service *s, const struct braid_analyst_message *m,
-				    int out)
+static int service_fleet_record(void *arg, const struct braid_fleet_ask *ask, int out)
 {
-	const struct braid_snapshot snapshot = {
-		.conf = s->o->conf, .window = s->o->directory, .recorder = s->recorder.pid,
-		.why = m, .program = s->o->program, .out = out,
-	};
-
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (braid_snapshot_take(&snapshot)) {
-		braid_journal_say(LOG_ERR, braid_failure(), NULL);
-		_exit(EXIT_FAILURE);
-	}
-	_exit(EXIT_SUCCESS);
-}
-
-static void service_take_snapshot(struct service *s, const struct braid_analyst_message *m, int out)
-{
-	s->snapshot_ns = braid_monotonic_ns();
-	fflush(NULL);
-	s->snapshot = fork();
-	if (!s->snapshot)
-		service_become_snapshot(s, m, out);
-	if (s->snapshot < 0)
-		s->snapshot = 0;
-}
-
-static void service_snapshot(struct service *s, const struct braid_analyst_message *m)
-{
-	const struct braid_conf *conf = s->o->conf;
-	u64 now_ns = braid_monotonic_ns();
-	char line[128];
-
-	if (!*conf->directory && !*conf->hook)
-		return;
-	if (s->snapshot || (s->snapshot_ns && now_ns - s->snapshot_ns < conf->apart_ns)) {
-		s->suppressed++;
-		return;
-	}
-	if (s->suppressed) {
-		snprintf(line, sizeof(line), "no snapshot was taken of %llu alarms: the one before was not complete, or less than %g s old",
-			 (unsigned long long)s->suppressed, conf->apart_ns / 1e9);
-		braid_journal_say(LOG_NOTICE, line, NULL);
-	}
-	s->suppressed = 0;
-	service_take_snapshot(s, m, -1);
-}
-
-/* The fleet asks for a snapshot, or (@number 0) another host has taken one. */
-static int service_fleet_snapshot(void *arg, u32 number, const char *why, int out)
-{
-	struct braid_analyst_message m = { .guest = "fleet" };
 	struct service *s = arg;
 
-	snprintf(m.what, sizeof(m.what), "%s", number ? "asked" : "joined");
-	snprintf(m.line, sizeof(m.line), "%s", why);
-	if (!number) {
-		service_snapshot(s, &m);
-		return 0;
-	}
-	if (!*s->o->conf->directory || s->snapshot)
-		return braid_fail(-EBUSY, s->snapshot ? "a snapshot is being taken; try again" :
-				  "no directory for snapshots is configured");
-	service_take_snapshot(s, &m, out);
-	s->asked = s->snapshot ? number : 0;
-	return s->snapshot ? 0 : braid_fail(-EAGAIN, "no process can be made");
+	return braid_shots_record(&s->shots, ask, out, s->recorder.pid);
+}
+
+static int service_fleet_snapshot(void *arg, const struct braid_fleet_ask *ask, int out)
+{
+	struct service *s = arg;
+
+	return braid_shots_ask(&s->shots, ask, out, s->recorder.pid);
 }
 
 static void service_fire(struct service *s, struct braid_analyst_message *m)
 {
-	char fields[512];
+	char fields[512], name[BRAID_FLEET_NAME];
 
 	/* What a confined process says is not trusted. */
 	m->guest[sizeof(m->guest) - 1] = m->rule[sizeof(m->rule) - 1] = 0;
@@ -304,8 +248,9 @@ static void service_fire(struct service *s, struct braid_analyst_message *m)
 		s->o->fired(s->o->arg, m);
 	else
 		braid_journal_say(LOG_WARNING, m->line, fields);
-	braid_serve_fleet_alarm(&s->fleet, m->guest, m->line);
-	service_snapshot(s, m);
+	braid_shots_name("", name);
+	braid_serve_fleet_alarm(&s->fleet, m->guest, m->line, name);
+	braid_shots_alarm(&s->shots, m, name, s->recorder.pid);
 }
 
 static void service_listen(struct service *s)
@@ -333,15 +278,33 @@ static void service_start_fleet(struct service *s)
 	service_ended(&s->of_fleet, "process for the fleet");
 }
 
+/* Captures go into the fleet's store. */
+static bool service_streams(const struct service *s)
+{
+	return *s->o->conf->fleet.server &&
+	       s->o->conf->fleet.streams != BRAID_FLEET_STREAMS_NOTHING;
+}
+
+static void service_start_stream(struct service *s)
+{
+	if (!braid_stream_start(&s->stream))
+		return service_began(&s->of_stream, s->stream.pid);
+	braid_journal_say(LOG_ERR, braid_failure(), NULL);
+	service_ended(&s->of_stream, "process for the fleet's store");
+}
+
 static void service_open_fleet(struct service *s)
 {
 	s->fleet = (struct braid_serve_fleet){
 		.conf = s->o->conf, .directory = s->o->directory, .program = s->o->program,
 		.confine = s->o->confine_fleet, .confine_reader = s->o->confine,
-		.snapshot = service_fleet_snapshot, .arg = s, .fd = -1,
+		.snapshot = service_fleet_snapshot, .record = service_fleet_record, .arg = s,
+		.fd = -1,
 	};
 	if (*s->o->conf->fleet.server)
 		service_start_fleet(s);
+	if (service_streams(s))
+		service_start_stream(s);
 }
 
 /* Turns ------------------------------------------------------------------------------------- */
@@ -436,21 +399,24 @@ static void service_recorder_failed(struct service *s)
 static void service_reap(struct service *s)
 {
 	siginfo_t info = { 0 };
+	bool failed;
 	int status;
 
-	if (s->snapshot && waitpid(s->snapshot, &status, WNOHANG) == s->snapshot) {
-		s->snapshots += WIFEXITED(status) && !WEXITSTATUS(status) &&
-				*s->o->conf->directory;
-		s->snapshot = 0;
-		if (s->asked)
-			braid_serve_fleet_ended(&s->fleet, s->asked, !status ? NULL :
+	if (braid_shots_reap(&s->shots, &failed)) {
+		if (s->shots.asked)
+			braid_serve_fleet_ended(&s->fleet, s->shots.asked, !failed ? NULL :
 						 "the snapshot failed; the journal of the host has the reason");
-		s->asked = 0;
+		s->shots.asked = 0;
 	}
 	if (s->fleet.pid && waitpid(s->fleet.pid, &status, WNOHANG) == s->fleet.pid) {
 		s->fleet.pid = 0;
 		braid_serve_fleet_stop(&s->fleet);
 		service_ended(&s->of_fleet, "process for the fleet");
+	}
+	if (s->stream.pid && waitpid(s->stream.pid, &status, WNOHANG) == s->stream.pid) {
+		s->stream.pid = 0;
+		braid_stream_stop(&s->stream);
+		service_ended(&s->of_stream, "process for the fleet's store");
 	}
 	if (s->analyst && waitpid(s->analyst, &status, WNOHANG) == s->analyst) {
 		s->analyst = 0;
@@ -483,6 +449,8 @@ static void service_keep_up(struct service *s)
 		service_ended(&s->of_analyst, "analyst");
 	if (service_is_due(&s->of_fleet))
 		service_start_fleet(s);
+	if (service_is_due(&s->of_stream))
+		service_start_stream(s);
 	if (!s->ready && s->records) {
 		s->ready = true;
 		braid_journal_notify("READY=1\nSTATUS=recording");
@@ -499,7 +467,7 @@ static void service_keep_up(struct service *s)
 static void service_tell(struct service *s)
 {
 	const struct braid_analyst_news news = {
-		.magic = BRAID_ANALYST_NEWS, .snapshots = s->snapshots,
+		.magic = BRAID_ANALYST_NEWS, .snapshots = s->shots.taken,
 		.recorder = s->recorder.pid, .fleet = s->fleet.pid,
 	};
 	u64 now_ns = braid_monotonic_ns();
@@ -515,12 +483,15 @@ static void service_turn(struct service *s)
 	struct pollfd fds[] = {
 		{ .fd = s->signal_fd, .events = POLLIN }, { .fd = s->fd, .events = POLLIN },
 		{ .fd = s->fleet.fd, .events = POLLIN },
+		{ .fd = s->stream.fd, .events = POLLIN },
+		{ .fd = s->stream.watch_fd, .events = POLLIN },
 	};
 
-	poll(fds, 3, TICK_MS);
+	poll(fds, 5, TICK_MS);
 	service_take_signals(s);
 	service_listen(s);
 	braid_serve_fleet_turn(&s->fleet);
+	braid_stream_turn(&s->stream);
 	braid_serve_fleet_state(&s->fleet, s->records && s->recorder.pid, s->guests);
 	service_keep_up(s);
 	service_tell(s);
@@ -544,6 +515,19 @@ static int service_open_signals(struct service *s)
 	return s->signal_fd < 0 ? braid_fail(-errno, "cannot create a signalfd: %s", strerror(errno)) : 0;
 }
 
+/* What a service that was killed has not stored is kept. */
+static int service_open_stream(struct service *s)
+{
+	s->stream.conf = &s->o->conf->fleet;
+	s->stream.window = s->o->directory;
+	s->stream.confine = s->o->confine_stream;
+	s->shots = (struct braid_shots){
+		.conf = s->o->conf, .window = s->o->directory, .program = s->o->program,
+		.stream = &s->stream,
+	};
+	return service_streams(s) ? braid_stream_open(&s->stream) : 0;
+}
+
 static void service_close(struct service *s)
 {
 	service_notify_state("STOPPING=1%s", "");
@@ -553,9 +537,10 @@ static void service_close(struct service *s)
 			service_recorder_failed(s);
 	}
 	service_stop_analyst(s);
+	braid_stream_finish(&s->stream);
 	braid_serve_fleet_stop(&s->fleet);
-	if (s->snapshot)
-		waitpid(s->snapshot, NULL, 0);
+	if (s->shots.pid)
+		waitpid(s->shots.pid, NULL, 0);
 	braid_exporter_close(&s->exporter);
 	braid_window_empty(s->o->directory);
 	rmdir(s->o->directory);
@@ -564,7 +549,10 @@ static void service_close(struct service *s)
 
 int braid_service_run(const struct braid_service_options *o)
 {
-	struct service s = { .o = o, .fd = -1, .recorder.errors_fd = -1, .fleet.fd = -1 };
+	struct service s = {
+		.o = o, .fd = -1, .recorder.errors_fd = -1, .fleet.fd = -1,
+		.stream = { .fd = -1, .watch_fd = -1 },
+	};
 	int err;
 
 	braid_journal_open(o->say);
@@ -575,6 +563,8 @@ int braid_service_run(const struct braid_service_options *o)
 		err = braid_fail(-errno, "%s: cannot be created: %s", o->conf->directory, strerror(errno));
 	if (!err)
 		err = braid_exporter_listen(&s.exporter, o->conf);
+	if (!err)
+		err = service_open_stream(&s);
 	if (!err)
 		err = braid_window_make(o->directory);
 	if (!err)

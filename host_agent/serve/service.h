@@ -23,6 +23,7 @@ struct braid_service_options {
 	double seconds;		/* 0: until a signal */
 	int (*confine)(void);	/* of the analyst */
 	int (*confine_fleet)(void);	/* of the process that speaks to the fleet's server */
+	int (*confine_stream)(const char *folder);	/* of the one that stores captures there */
 	void (*say)(const char *line);	/* without a journal */
 	/* A threshold was passed; @line: why. NULL: the journal has it. */
 	void (*fired)(void *arg, const struct braid_analyst_message *m);

@@ -19,9 +19,11 @@
 #include "host_agent/util/cleanup.h"
 #include "host_agent/util/error.h"
 #include "host_agent/util/io.h"
+#include "host_agent/util/monotonic.h"
 
 #define WAIT_STEP_NS	10000000L
 #define WAIT_STEPS	500u		/* for the recorder's new file */
+#define LINK_STEP_NS	100000000L	/* to link files before the recorder removes them */
 #define MOST_FILES	64u		/* of a recording */
 #define COPY_BYTES	(1u << 20)
 #define NAME_BYTES	160u		/* of a snapshot's folder */
@@ -314,36 +316,82 @@ static int snapshot_write_why(const struct braid_snapshot *s, const char *folder
 	return fclose(f) ? braid_fail(-errno, "%s: %s", path, strerror(errno)) : 0;
 }
 
+/* Half a snapshot is not kept. */
+static int snapshot_keep(const struct braid_snapshot *s, u32 last, char folder[FOLDER_BYTES])
+{
+	char name[NAME_BYTES], failure[1024];
+	int err;
+
+	snapshot_name(s, name);
+	snprintf(folder, FOLDER_BYTES, "%s/%s", s->conf->directory, name);
+	if (mkdir(folder, 0750)) {
+		err = braid_fail(-errno, "%s: %s", folder, strerror(errno));
+		*folder = 0;
+		return err;
+	}
+	err = snapshot_copy_all(s, last, folder);
+	if (!err)
+		err = snapshot_write_why(s, folder);
+	if (err) {
+		snprintf(failure, sizeof(failure), "%s", braid_failure());
+		snapshot_size(folder, true);
+		*folder = 0;
+		return braid_fail(err, "%s", failure);
+	}
+	snapshot_analyze(s, last, folder);
+	if (s->out >= 0)
+		dprintf(s->out, "%s\n", name);
+	return 0;
+}
+
+/* @from: the first file's number; 0: the first one that there is. */
+static int snapshot_store(const struct braid_snapshot *s, u32 from, u32 last)
+{
+	u32 linked = from ? from - 1 : 0;
+
+	braid_stream_link(s->stream, from, last, &linked);
+	return braid_stream_mark(s->stream, s->name, from, last);
+}
+
+int braid_snapshot_record(const struct braid_snapshot *s, u64 seconds)
+{
+	const struct timespec step = { .tv_nsec = LINK_STEP_NS };
+	u64 end_ns = braid_monotonic_ns() + seconds * BRAID_SECOND_NS;
+	u32 from = braid_stream_newest(s->stream), linked = from ? from - 1 : 0;
+	int last, err;
+
+	if (!from)
+		return braid_fail(-ENODATA, "nothing is recorded yet");
+	while (braid_monotonic_ns() < end_ns) {
+		braid_stream_link(s->stream, from, 0, &linked);
+		nanosleep(&step, NULL);
+	}
+	last = snapshot_rotate(s);
+	err = last < 0 ? last : snapshot_store(s, from, last);
+	if (!err)
+		dprintf(s->out, "%s\n", s->name);
+	return err;
+}
+
 int braid_snapshot_take(const struct braid_snapshot *s)
 {
-	char folder[FOLDER_BYTES] = "", name[NAME_BYTES], failure[1024];
+	char folder[FOLDER_BYTES] = "", failure[1024];
+	bool keeps = *s->conf->directory;
 	int last = 0, err = 0, hook_err;
-	bool made = false;
 
-	if (*s->conf->directory) {
-		snapshot_name(s, name);
-		snprintf(folder, sizeof(folder), "%s/%s", s->conf->directory, name);
+	if (keeps || s->stream)
 		last = snapshot_rotate(s);
-		err = last < 0 ? last : 0;
-		if (!err && mkdir(folder, 0750))
-			err = braid_fail(-errno, "%s: %s", folder, strerror(errno));
-		made = !err;
-		if (!err)
-			err = snapshot_copy_all(s, last, folder);
-		if (!err)
-			err = snapshot_write_why(s, folder);
-		if (!err)
-			snapshot_analyze(s, last, folder);
-		if (!err && s->out >= 0)
-			dprintf(s->out, "%s\n", name);
-		if (err) {
-			snprintf(failure, sizeof(failure), "%s", braid_failure());
-			if (made)	/* half a snapshot is not kept */
-				snapshot_size(folder, true);
-			*folder = 0;
-		}
+	err = last < 0 ? last : 0;
+	if (!err && s->stream)
+		err = snapshot_store(s, 0, last);
+	if (!err && keeps)
+		err = snapshot_keep(s, last, folder);
+	if (!err && s->stream && s->out >= 0)
+		dprintf(s->out, "%s%s\n", keeps ? "store " : "", s->name);
+	if (err)
+		snprintf(failure, sizeof(failure), "%s", braid_failure());
+	if (keeps)
 		snapshot_prune(s->conf);
-	}
 	hook_err = snapshot_run_hook(s, folder);
 	return err ? braid_fail(err, "no snapshot is kept: %s", failure) : hook_err;
 }

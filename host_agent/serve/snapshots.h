@@ -9,6 +9,7 @@
 #include <sys/types.h>
 
 #include "host_agent/serve/analyst.h"
+#include "host_agent/serve/stream.h"
 
 struct braid_snapshot {
 	const struct braid_conf *conf;
@@ -17,6 +18,9 @@ struct braid_snapshot {
 	const struct braid_analyst_message *why;
 	const char *program;		/* tracebraid */
 	int out;			/* its folder's name is written there; -1: nowhere */
+	/* Its files are put into the fleet's store, under this name. NULL: they are not. */
+	const struct braid_serve_stream *stream;
+	const char *name;
 };
 
 /**
@@ -28,6 +32,15 @@ struct braid_snapshot {
  * Return: 0 or -errno with braid_fail().
  */
 int braid_snapshot_take(const struct braid_snapshot *s);
+
+/**
+ * braid_snapshot_record - put what is recorded for some time into the fleet's store
+ * @s: ->stream and ->name; ->conf and ->why are not used
+ * @seconds: how long
+ *
+ * Waits for so long. Return: 0 or -errno with braid_fail().
+ */
+int braid_snapshot_record(const struct braid_snapshot *s, u64 seconds);
 
 /** braid_snapshots_list - write a line "SNAPSHOT/FILE BYTES" of each file. Return: 0, or -errno with braid_fail() */
 int braid_snapshots_list(const struct braid_conf *conf, int out);

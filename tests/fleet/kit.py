@@ -14,10 +14,12 @@ AGENT = TREE / "build/tracebraid"
 LIMIT_S = 120                           # of a wait, to catch hangs
 
 ALLOWED = {
-    "agent": ('"_INBOX_agent.>", "tracebraid.v1.alarm"', '"$SRV.>", "tracebraid.v1.*.*", "tracebraid.v1.alarm"'),
+    "agent": ('"_INBOX_agent.>", "tracebraid.v1.alarm", "tracebraid.store.v1.>", '
+              '"$JS.API.DIRECT.GET.tracebraid.tracebraid.store.v1.>"', '"$SRV.>", "tracebraid.v1.*.*", "tracebraid.v1.alarm", "_INBOX_agent.>"'),
     "reader": ('"$SRV.PING.tracebraid", "tracebraid.v1.*.status", "tracebraid.v1.*.sql", "tracebraid.v1.*.analyze", '
-               '"tracebraid.v1.*.flow"', '"_INBOX_reader.>"'),
+               '"tracebraid.v1.*.flow", "$JS.API.DIRECT.GET.tracebraid"', '"_INBOX_reader.>"'),
     "tester": ('">"', '">"'),
+    "admin": ('"$JS.API.STREAM.CREATE.tracebraid", "$JS.API.STREAM.INFO.tracebraid"', '"_INBOX_admin.>"'),
     "operator": ('"$SRV.>", "tracebraid.v1.>"', '"_INBOX_operator.>"'),
 }
 
@@ -109,6 +111,7 @@ class Server:
         self.process = None
         self.credentials = {}
         self.users = []
+        self.file_bytes = "1GB"                 # of JetStream
         for name, (publish, subscribe) in ALLOWED.items():
             path = folder / f"{name}.credentials"
             self.credentials[name] = path
@@ -125,6 +128,7 @@ class Server:
         conf = self.folder / "server.conf"
         conf.write_text(f'listen: "127.0.0.1:{self.port}"\nports_file_dir: "{self.folder}"\n'
                         f'log_file: "{self.folder}/server.log"\n'
+                        f'jetstream: {{ store_dir: "{self.folder}/jetstream", max_memory_store: 1MB, max_file_store: {self.file_bytes} }}\n'
                         f'tls {{ cert_file: "{self.folder}/server.pem", key_file: "{self.folder}/server.key" }}\n'
                         'authorization { users: [\n' + "\n".join(self.users) + "\n] }\n")
         for old in self.folder.glob("*.ports"):
@@ -149,7 +153,7 @@ class Server:
 class Host:
     """A service with a name of its own, and the guest that it records."""
 
-    def __init__(self, folder, name, server, more=""):
+    def __init__(self, folder, name, server, more="", window_s=20):
         self.folder = folder / name
         self.name = name
         (self.folder / "run").mkdir(parents=True)
@@ -158,7 +162,7 @@ class Host:
         must(self.guest.stdout.readline() == b"live\n", "the guest does not live")
         self.conf = self.folder / "tracebraid.conf"
         self.conf.write_text(
-            f"[record]\nhost-events = none\nguests = {region}\nwindow = 4M\nwindow-time = 20s\n"
+            f"[record]\nhost-events = none\nguests = {region}\nwindow = 4M\nwindow-time = {window_s}s\n"
             f"[snapshots]\ndirectory = {self.folder}/snapshots\napart = 0\n"
             f"[fleet]\nserver = {server.url()}\nname = {name}\ninbox = _INBOX_agent\n"
             f"credentials = {server.credentials['agent']}\nca = {server.folder}/ca.pem\n{more}")
@@ -194,14 +198,15 @@ class Host:
 class Fleet:
     """A server, hosts, and requests to them."""
 
-    def __init__(self, folder, names, more=""):
+    def __init__(self, folder, names, more="", window_s=20, way=None):
         self.folder = folder
         self.server = Server(folder)
         self.hosts = {}
         try:
             self.server.start()
             for name in names:
-                self.hosts[name] = Host(folder, name, self.server, more)
+                server = way(self.server, name) if way else self.server
+                self.hosts[name] = Host(folder, name, server, more, window_s)
                 self.hosts[name].start()
         except BaseException:
             self.stop()
@@ -244,5 +249,4 @@ class Fleet:
         for host in self.hosts.values():
             host.stop()
         if self.server.process and self.server.process.poll() is None:
-            self.server.process.terminate()
-            self.server.process.wait()
+            self.server.kill()                  # one whose disk is full takes no other signal

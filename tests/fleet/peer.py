@@ -8,7 +8,7 @@ import threading
 
 
 class Peer:
-    """Answers who is there, and each request with the payloads of a function: answers(word, id, body)."""
+    """Answers who is there, and each request with the payloads of a function: answers(word, id, body), or None."""
 
     def __init__(self, server, name, answers, user="agent"):
         self.name = name
@@ -69,7 +69,9 @@ class Peer:
             pass
 
     def answer(self, subject, reply, data):
-        """Answers one request."""
+        """Answers one request. Without a function it is no host."""
+        if not self.answers:
+            return
         if subject.startswith("$SRV"):
             self.publish(reply, json.dumps({"name": "tracebraid", "id": self.name}).encode())
             return

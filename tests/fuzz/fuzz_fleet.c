@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * What a peer of the fleet can send: a payload, its rows as literals and as CSV, the answer of a
- * service; and any statement is taken apart or refused.
+ * service; a message of the store, and its answers; and any statement is taken apart or refused.
  * Input: a byte that chooses, then the message.
  */
 #include "host_agent/fleet/combine.h"
 #include "host_agent/fleet/literal.h"
 #include "host_agent/fleet/message.h"
+#include "host_agent/fleet/store.h"
 #include "tests/fuzz/fuzz.h"
 
 #define MOST	64
@@ -44,6 +45,32 @@ static void fuzz_message(const char *data, size_t bytes)
 	}
 }
 
+/* A message of the store, what is stored in it, and what the store answers. */
+static void fuzz_store(const char *data, size_t bytes)
+{
+	char host[BRAID_FLEET_NAME], name[BRAID_FLEET_NAME], *copy = strndup(data, bytes);
+	struct braid_store_answer answer;
+	struct braid_store_piece piece;
+	const char *at;
+	u32 nr = 0;
+
+	if (!braid_store_piece_read(&piece, data, bytes)) {
+		MUST(piece.data >= data && piece.data + piece.bytes == data + bytes);
+		MUST(piece.bytes <= BRAID_STORE_CHUNK && piece.end == !piece.bytes);
+		if (braid_store_mark_is(piece.data, piece.bytes, &at))
+			while (braid_store_mark_next(&at, piece.data + piece.bytes, name)) {
+				MUST(braid_fleet_name_is_valid(name));
+				MUST(++nr <= piece.bytes);
+			}
+	}
+	braid_store_answer_read(&answer, data, bytes);
+	MUST(answer.sequence || *answer.why);
+	MUST(!strpbrk(answer.why, "\n\x1b"));
+	if (braid_store_subject_read(copy, host, name))
+		MUST(braid_fleet_name_is_valid(host) && braid_fleet_name_is_valid(name));
+	free(copy);
+}
+
 /* What is combined has one statement for each host, and one for all. */
 static void fuzz_statement(const char *data, size_t bytes)
 {
@@ -64,7 +91,7 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t bytes)
 	u8 which = fuzz_take(&in, 1);
 	char *copy = (char *)fuzz_rest(&in), name[BRAID_FLEET_NAME];
 
-	switch (which % 5) {
+	switch (which % 6) {
 	case 0:
 		fuzz_message(copy, in.left);
 		break;
@@ -78,8 +105,11 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t bytes)
 		if (braid_fleet_service_id(copy, in.left, name))
 			MUST(braid_fleet_name_is_valid(name));
 		break;
-	default:
+	case 4:
 		fuzz_statement(copy, in.left);
+		break;
+	default:
+		fuzz_store(copy, in.left);
 	}
 	free(copy);
 	return 0;

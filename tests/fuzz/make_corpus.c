@@ -16,6 +16,7 @@
 #include "shared/page.h"
 #include "shared/region.h"
 #include "shared/schema.h"
+#include "tests/fuzz/fleet_inputs.h"
 #include "tests/unit/format_text.h"
 #include "tests/unit/make_capture.h"
 #include "tests/unit/make_trace_dat.h"
@@ -547,24 +548,14 @@ static void make_extents(void)
 	}
 }
 
-/* Messages of the fleet, rows, and statements: fuzz_fleet.c's first byte says which. */
 static void make_fleet(void)
 {
-	static const struct { u8 which; const char *text; } inputs[] = {
-		{ 0, "tracebraid 1\nkind rows\nhost a\ninstance 0123\nid x-1\nseq 0\n\n'ns','x'\n1,NULL\n" },
-		{ 0, "tracebraid 1\nkind end\nseq 18446744073709551615\nerror none\n\n" },
-		{ 1, "NULL,-1,1.5e-300,9e999,X'00ff','it''s',9223372036854775807" },
-		{ 2, "web1/vCPU 0,\"a, \"\"b\"\"\",,-5,1.5" },
-		{ 3, "{\"name\":\"tracebraid\",\"id\":\"rack1-a\",\"version\":\"1.0.0\"}" },
-		{ 4, "SELECT name AS n, count(*), avg(x) FILTER (WHERE y > 1) FROM t GROUP BY n HAVING sum(x) > 1 ORDER BY 2 DESC LIMIT 3" },
-		{ 4, "WITH w AS (SELECT 1) SELECT DISTINCT host, \"a b\" c FROM w, (SELECT max(x) OVER () FROM t) ORDER BY c LIMIT 2, 5;" },
-	};
 	char name[16];
 	size_t k;
 
-	for (k = 0; k < sizeof(inputs) / sizeof(inputs[0]); k++) {
-		put_value(inputs[k].which, 1);
-		put(inputs[k].text, strlen(inputs[k].text));
+	for (k = 0; k < sizeof(fleet_inputs) / sizeof(fleet_inputs[0]); k++) {
+		put_value(fleet_inputs[k].which, 1);
+		put(fleet_inputs[k].text, strlen(fleet_inputs[k].text));
 		snprintf(name, sizeof(name), "%zu", k);
 		save("fleet", name);
 	}

@@ -29,7 +29,8 @@ static void takes_each_setting(void)
 		"window = 4M\nwindow-time = 90s\n[metrics]\nlisten = 127.0.0.1:1\nlisten = unix:/x\n"
 		"culprits = 7\n[snapshots]\ndirectory = /s\nhook = /h\nmax-size = 2G\nmax-age = 2d\n"
 		"apart = 500ms\n[fleet]\nserver = tls://a:1\nname = rack1-a\ncredentials = /c\nca = /d\n"
-		"inbox = _I\nhosts = a b\nhosts = c\njoin = rack*\n[watch]\nwhen = stolen > 20% for 1s\nwhen = lost > 0\n[watch web*]\n"
+		"inbox = _I\nhosts = a b\nhosts = c\njoin = rack*\nstream = asked\n"
+		"stream-space = 9M\nstream-sync = 3s\n[watch]\nwhen = stolen > 20% for 1s\nwhen = lost > 0\n[watch web*]\n"
 		"when = exits > 100k/s\n";
 
 	NEED(!braid_conf_parse(&conf, text, "c"));
@@ -50,6 +51,8 @@ static void takes_each_setting(void)
 	CHECK(!strcmp(conf.fleet.credentials, "/c") && !strcmp(conf.fleet.ca, "/d"));
 	CHECK(!strcmp(conf.fleet.inbox, "_I") && !strcmp(conf.fleet.hosts, "a b c"));
 	CHECK(!strcmp(conf.fleet.join, "rack*"));
+	CHECK(conf.fleet.streams == BRAID_FLEET_STREAMS_ASKED);
+	CHECK(conf.fleet.stream_bytes == 9u << 20 && conf.fleet.stream_sync_ns == 3000000000ULL);
 	CHECK_EQ(conf.rules.nr, 3);
 	CHECK(!strcmp(conf.rules.items[0].guests, "*") && !strcmp(conf.rules.items[2].guests, "web*"));
 	braid_rules_clear(&conf.rules);
@@ -66,6 +69,7 @@ static void the_packaged_file_is_valid(void)
 static void names_the_line(void)
 {
 	refuses("[fleet]\nname = rack1.a\n", "c:2: 'rack1.a': expected a name");
+	refuses("[fleet]\nstream = always\n", "c:2: 'always': expected nothing, asked or all");
 	refuses("[fleet]\nserver = fleet:4222\n", "c:2: 'fleet:4222': expected nats://HOST:PORT");
 	refuses("[fleet]\nserve = nats://a\n", "c:2: unknown setting 'serve' in [fleet]; did you mean 'server'?");
 	refuses("[record]\n\nevents = a\nwindw = 4M\n", "c:4: unknown setting 'windw' in [record]; did you mean 'window'?");

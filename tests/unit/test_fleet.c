@@ -12,6 +12,7 @@
 #include "host_agent/fleet/combine.h"
 #include "host_agent/fleet/literal.h"
 #include "host_agent/fleet/message.h"
+#include "host_agent/fleet/store.h"
 #include "host_agent/util/error.h"
 #include "tests/unit/check.h"
 #include "tests/unit/need.h"
@@ -286,6 +287,52 @@ static void messages_are_checked(void)
 	braid_text_free(&t);
 }
 
+static void store_messages_are_checked(void)
+{
+	static const char *const bad[] = {
+		"tracebraid 1\nkind chunk\nnumber 0\nfrom 0\n\n", "tracebraid 1\nkind end\nnumber 0\nfrom 0\n\nx",
+		"tracebraid 1\nkind chunk\nfrom 0\n\nx", "tracebraid 1\nkind chunk\nnumber 0\n\nx",
+		"tracebraid 1\nkind other\nnumber 0\nfrom 0\n\nx",
+	};
+	struct braid_store_piece end = {
+		.number = 7, .from = 1ULL << 40, .end = true, .lost = BRAID_STORE_UNKNOWN, .check = "12ab",
+	}, piece;
+	static const char mark[] = BRAID_STORE_MARK "\na-1\n../x\nb-2\nc";
+	char host[BRAID_FLEET_NAME], name[BRAID_FLEET_NAME], subject[BRAID_FLEET_SUBJECT];
+	struct braid_store_answer a;
+	struct braid_text t = { 0 };
+	const char *at;
+	size_t k;
+
+	braid_store_piece_put(&t, &end);
+	NEED(!braid_store_piece_read(&piece, t.data, t.bytes));
+	CHECK(piece.number == 7 && piece.from == 1ULL << 40 && piece.end && !piece.bytes);
+	CHECK(piece.lost == BRAID_STORE_UNKNOWN && !strcmp(piece.check, "12ab"));
+	for (k = 0; k < sizeof(bad) / sizeof(*bad); k++)
+		CHECK_EQ(braid_store_piece_read(&piece, bad[k], strlen(bad[k])), -EBADMSG);
+	braid_store_subject(subject, "h", "n-1");
+	CHECK(braid_store_subject_read(subject, host, name) && !strcmp(host, "h") && !strcmp(name, "n-1"));
+	CHECK(!braid_store_subject_read("tracebraid.store.v1.h", host, name));
+	CHECK(!braid_store_subject_read("tracebraid.store.v1.h.a.b", host, name));
+	CHECK(!braid_store_subject_read("tracebraid.store.v2.h.a", host, name));
+	braid_store_answer_read(&a, "{\"stream\":\"tracebraid\", \"seq\":12}", 34);
+	CHECK(a.sequence == 12 && !*a.why);
+	braid_store_answer_read(&a, "{\"seq\":12,\"duplicate\": true}", 29);
+	CHECK_EQ(a.sequence, 12);
+	t.bytes = 0;
+	braid_text_puts(&t, "{\"error\":{\"code\":400,\"err_code\":10071,\"description\":\"wrong last sequence: 9\"},\"seq\":0}");
+	braid_store_answer_read(&a, t.data, t.bytes);
+	CHECK(!a.sequence && a.differs && !strcmp(a.why, "wrong last sequence: 9"));
+	braid_store_answer_read(&a, "", 0);
+	CHECK(!a.sequence && *a.why);
+	NEED(braid_store_mark_is(mark, sizeof(mark) - 1, &at));
+	CHECK(!strcmp(braid_store_mark_next(&at, mark + sizeof(mark) - 1, name) ?: "", "a-1"));
+	CHECK(!strcmp(braid_store_mark_next(&at, mark + sizeof(mark) - 1, name) ?: "", "b-2"));
+	CHECK(!braid_store_mark_next(&at, mark + sizeof(mark) - 1, name));
+	CHECK(!braid_store_mark_is("tracebraid-mark 2\na\n", 20, &at));
+	braid_text_free(&t);
+}
+
 int main(void)
 {
 	RUN(parts_are_the_whole);
@@ -293,5 +340,6 @@ int main(void)
 	RUN(subqueries_are_each_hosts);
 	RUN(literals_are_exact);
 	RUN(messages_are_checked);
+	RUN(store_messages_are_checked);
 	return VERDICT();
 }
