@@ -15,6 +15,7 @@
 #include "guest_driver/event/debugfs.h"
 #include "guest_driver/event/poll.h"
 #include "guest_driver/event/probe.h"
+#include "guest_driver/event/trigger.h"
 #include "guest_driver/source/export.h"
 #include "guest_driver/source/tracefs.h"
 
@@ -214,6 +215,8 @@ static int braid_attach_go_live(const char *texts)
 static void braid_attach_stop(void)
 {
 	braid_comm_stop();
+	braid_trigger_clear();
+	braid_trigger_publish(region.mailbox);
 	braid_buffers_lock();
 	braid_registry_detach();
 	braid_symbol_flush();

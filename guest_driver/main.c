@@ -5,6 +5,7 @@
 #include "guest_driver/attach.h"
 #include "guest_driver/event/debugfs.h"
 #include "guest_driver/event/online.h"
+#include "guest_driver/event/trigger.h"
 #include "guest_driver/marker/marker.h"
 #include "guest_driver/source/export.h"
 #include "guest_driver/source/native.h"
@@ -25,9 +26,12 @@ static int __init braid_module_init(void)
 	err = braid_online_init();
 	if (err)
 		goto err_native;
-	err = braid_sample_init();
+	err = braid_trigger_init();
 	if (err)
 		goto err_online;
+	err = braid_sample_init();
+	if (err)
+		goto err_trigger;
 	err = braid_marker_init();
 	if (err)
 		goto err_sample;
@@ -40,6 +44,8 @@ err_marker:
 	braid_marker_exit();
 err_sample:
 	braid_sample_exit();
+err_trigger:
+	braid_trigger_exit();
 err_online:
 	braid_online_exit();
 err_native:
@@ -57,6 +63,7 @@ static void __exit braid_module_exit(void)
 	braid_export_exit();
 	braid_marker_exit();
 	braid_sample_exit();
+	braid_trigger_exit();
 	braid_online_exit();
 	braid_native_exit();
 	braid_attach_exit();

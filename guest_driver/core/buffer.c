@@ -77,13 +77,14 @@ struct braid_buffer *braid_buffer_make(const struct braid_buffer_shape *shape)
 	buffer->events_of = shape->events_of ?: buffer;
 	if (shape->events_of)
 		shape->events_of->nr_backups++;
-	list_add_tail(&buffer->list, &buffers);
+	list_add_tail_rcu(&buffer->list, &buffers);
 	return buffer;
 }
 
 void braid_buffer_destroy(struct braid_buffer *buffer)
 {
-	list_del(&buffer->list);
+	list_del_rcu(&buffer->list);
+	braid_synchronize_writers();	/* braid_buffers_freeze() may have found it */
 	if (buffer->events_of != buffer)
 		buffer->events_of->nr_backups--;
 	braid_reader_free(buffer);
@@ -145,6 +146,70 @@ static int braid_buffer_alloc_writers(struct braid_buffer *buffer, u32 nr_slots)
 		}
 	}
 	return 0;
+}
+
+/* Freezing -------------------------------------------------------------------------- */
+
+static atomic64_t left;		/* records until all rings are frozen */
+static atomic_t frozen;
+
+/* Writers have preemption off, for which braid_buffer_destroy() waits. */
+static notrace void braid_buffers_freeze_all(void)
+{
+	struct braid_buffer *buffer;
+
+	list_for_each_entry_rcu(buffer, &buffers, list, true)
+		braid_switch_freeze(buffer);
+	atomic_set_release(&frozen, 1);
+}
+
+notrace void braid_buffers_freeze(u64 after)
+{
+	struct braid_buffer *buffer;
+
+	if (!after) {
+		braid_buffers_freeze_all();
+		return;
+	}
+	atomic64_set(&left, min_t(u64, after, S64_MAX));
+	smp_wmb();	/* before the switch by which writers find it */
+	list_for_each_entry_rcu(buffer, &buffers, list, true)
+		atomic_or(BRAID_BUFFER_COUNTED, &buffer->disabled);
+}
+
+/* The last of the counted records is still written. */
+notrace struct braid_writer *braid_buffer_counted_writer(const struct braid_buffer *buffer)
+{
+	const struct braid_cpu_ring *ring = &buffer->cpus[raw_smp_processor_id()];
+	struct braid_writer *w = READ_ONCE(ring->open);
+	s64 more;
+
+	if ((atomic_read(&buffer->disabled) | atomic_read(&ring->disabled)) !=
+	    BRAID_BUFFER_COUNTED || !w)
+		return NULL;
+	more = atomic64_dec_return(&left);
+	if (!more)
+		braid_buffers_freeze_all();
+	return more >= 0 ? w : NULL;
+}
+
+bool braid_buffers_are_frozen(void)
+{
+	return atomic_read_acquire(&frozen);
+}
+
+void braid_buffers_thaw(void)
+{
+	struct braid_buffer *buffer;
+
+	braid_buffers_lock();
+	list_for_each_entry(buffer, &buffers, list)
+		braid_switch_thaw(buffer);
+	braid_synchronize_writers();	/* the last counted record freezes */
+	list_for_each_entry(buffer, &buffers, list)
+		braid_switch_thaw(buffer);
+	atomic_set(&frozen, 0);
+	braid_buffers_unlock();
 }
 
 /* Rings ------------------------------------------------------------------------------- */

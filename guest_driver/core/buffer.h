@@ -66,8 +66,10 @@ struct braid_cpu_ring {
 	struct braid_off_count off;	/* core/switch.c's */
 };
 
-/* In braid_buffer.disabled: the user's switch, buffers/enabled. */
+/* In braid_buffer.disabled: the user's switch, buffers/enabled; and those of triggers. */
 #define BRAID_BUFFER_OFF	(1 << 20)
+#define BRAID_BUFFER_FROZEN	(1 << 21)
+#define BRAID_BUFFER_COUNTED	(1 << 22)	/* not off: each record is counted down */
 
 /*
  * A buffer lives from braid_buffer_make() to braid_buffer_destroy(), with or without shared memory
@@ -86,7 +88,7 @@ struct braid_buffer {
 	u32 nr_backups;			/* other buffers with this one as events_of */
 	struct braid_guest_region *region;	/* the region with its rings; NULL: none */
 	u32 index;			/* there */
-	/* braid_buffer_record_disable() calls, and BRAID_BUFFER_OFF */
+	/* braid_buffer_record_disable() calls, and the bits of other switches */
 	atomic_t disabled;
 	bool dying;			/* being freed: gets no new rings */
 	struct braid_event_space *events;	/* owned by event/; NULL: RAW, or uses another's */
@@ -182,6 +184,15 @@ int braid_buffer_displace(struct braid_buffer *buffer, enum braid_displace why);
 int braid_buffer_reshape(struct braid_buffer *buffer, u32 nr_slots, u32 set, u32 clear);
 
 /**
+ * braid_buffer_reshape_at - the same, as the host asks
+ * @index: of the buffer in the region
+ * @shape: a private copy, not yet checked
+ *
+ * Context: likewise. Return: likewise; -EINVAL also: no such buffer.
+ */
+int braid_buffer_reshape_at(u64 index, const struct braid_reshape *shape);
+
+/**
  * braid_slots_of - the nr_slots that hold @size bytes in sub-buffers of @subbuf_bytes; 0: too large
  */
 u32 braid_slots_of(u64 size, u32 subbuf_bytes);
@@ -269,6 +280,25 @@ void braid_buffer_count_anew(struct braid_buffer *buffer, int cpu,
  */
 void braid_buffer_set_on(struct braid_buffer *buffer, bool on);
 
+/**
+ * braid_buffers_freeze - stop the writing of all rings
+ * @after: so many more records are written before; 0: none
+ *
+ * Context: any, with preemption off. Callers serialize. Writers that have begun may still be active
+ * on return.
+ */
+void braid_buffers_freeze(u64 after);
+
+/** braid_buffers_thaw - undo that. Callers serialize. Context: may sleep */
+void braid_buffers_thaw(void);
+
+/** braid_buffers_are_frozen - whether the records of braid_buffers_freeze() are all written */
+bool braid_buffers_are_frozen(void);
+
+/* What switch.c does to one buffer. */
+void braid_switch_freeze(struct braid_buffer *buffer);
+void braid_switch_thaw(struct braid_buffer *buffer);
+
 static inline bool braid_buffer_is_on(const struct braid_buffer *buffer)
 {
 	return !(atomic_read(&buffer->disabled) & BRAID_BUFFER_OFF);
@@ -298,8 +328,20 @@ bool braid_buffer_publish_off(struct braid_buffer *buffer, u32 cpu, bool again);
  */
 void braid_buffers_publish_off(void);
 
+/* braid_buffer_open_writer(), where a switch is set. */
+struct braid_writer *braid_buffer_counted_writer(const struct braid_buffer *buffer);
+
+/** braid_buffer_is_open - whether braid_buffer_open_writer() would return a writer now */
+static inline bool braid_buffer_is_open(const struct braid_buffer *buffer)
+{
+	const struct braid_cpu_ring *ring = &buffer->cpus[raw_smp_processor_id()];
+
+	return !((atomic_read(&buffer->disabled) & ~BRAID_BUFFER_COUNTED) |
+		 atomic_read(&ring->disabled)) && READ_ONCE(ring->open);
+}
+
 /**
- * braid_buffer_open_writer - the writer of this CPU's ring
+ * braid_buffer_open_writer - the writer of this CPU's ring, for one record
  * @buffer: the buffer; preemption is off
  *
  * Context: any. Return: the writer; NULL: record nothing.
@@ -310,7 +352,7 @@ braid_buffer_open_writer(const struct braid_buffer *buffer)
 	const struct braid_cpu_ring *ring = &buffer->cpus[raw_smp_processor_id()];
 
 	if (unlikely(atomic_read(&buffer->disabled) | atomic_read(&ring->disabled)))
-		return NULL;
+		return braid_buffer_counted_writer(buffer);
 	return READ_ONCE(ring->open);
 }
 

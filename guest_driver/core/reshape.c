@@ -27,23 +27,33 @@ static void braid_reshape_give_up(struct braid_buffer *buffer,
 	       region->range.name, buffer->name);
 }
 
+/* What a buffer is to become. */
+struct reshape {
+	u32 nr_slots;		/* 0: unchanged */
+	u32 subbuf_bytes;	/* 0: unchanged */
+	u32 set, clear;		/* of its flags */
+};
+
 /* Must hold braid_buffers_lock(), with recording off. */
-static int braid_reshape_rings(struct braid_buffer *buffer, u32 nr_slots, u32 set, u32 clear)
+static int braid_reshape_rings(struct braid_buffer *buffer, const struct reshape *to)
 {
 	u32 old_slots = buffer->nr_slots, old_flags = buffer->flags;
+	u32 old_bytes = buffer->subbuf_bytes;
 	struct braid_guest_region *region = buffer->region;
 	int err;
 
 	err = braid_buffer_displace(buffer, BRAID_DISPLACE_RESHAPE);
 	if (err)
 		return err;
-	buffer->nr_slots = nr_slots ?: old_slots;
-	buffer->flags = (old_flags & ~clear) | set;
+	buffer->nr_slots = to->nr_slots ?: old_slots;
+	buffer->subbuf_bytes = to->subbuf_bytes ?: old_bytes;
+	buffer->flags = (old_flags & ~to->clear) | to->set;
 	if (!region)
 		return 0;
 	err = braid_buffer_place(buffer, region);
 	if (err) {
 		buffer->nr_slots = old_slots;
+		buffer->subbuf_bytes = old_bytes;
 		buffer->flags = old_flags;
 		/* Its former space is free, but there may be no memory for the writers. */
 		if (braid_buffer_place(buffer, region))
@@ -52,27 +62,69 @@ static int braid_reshape_rings(struct braid_buffer *buffer, u32 nr_slots, u32 se
 	return err;
 }
 
-static int braid_reshape_locked(struct braid_buffer *buffer, u32 nr_slots, u32 set, u32 clear)
+static int braid_reshape_locked(struct braid_buffer *buffer, const struct reshape *to)
 {
 	int err;
 
-	if (!nr_slots && ((buffer->flags & ~clear) | set) == buffer->flags)
+	if (!to->nr_slots && !to->subbuf_bytes &&
+	    ((buffer->flags & ~to->clear) | to->set) == buffer->flags)
 		return 0;
 	if (braid_buffer_is_swapped(buffer))
 		return -EBUSY;
 	/* Without rings nothing is recorded: that counts as time off. */
 	braid_buffer_record_disable(buffer);
-	err = braid_reshape_rings(buffer, nr_slots, set, clear);
+	err = braid_reshape_rings(buffer, to);
 	braid_buffer_record_enable(buffer);
 	return err;
 }
 
 int braid_buffer_reshape(struct braid_buffer *buffer, u32 nr_slots, u32 set, u32 clear)
 {
+	const struct reshape to = { .nr_slots = nr_slots, .set = set, .clear = clear };
 	int err;
 
 	braid_buffers_lock();
-	err = braid_reshape_locked(buffer, nr_slots, set, clear);
+	err = braid_reshape_locked(buffer, &to);
+	braid_buffers_unlock();
+	return err;
+}
+
+/* Must hold braid_buffers_lock(). */
+static int braid_reshape_as_asked(struct braid_buffer *buffer, const struct braid_reshape *shape)
+{
+	const struct braid_buffer_desc *desc = &buffer->region->layout.buffers[buffer->index];
+	u64 bytes = shape->ring_bytes ?: (u64)desc->nr_slots * desc->subbuf_bytes;
+	struct reshape to = { .set = shape->set, .clear = shape->clear };
+
+	if ((shape->set | shape->clear) & ~BRAID_BUFFER_OVERWRITE)
+		return -EINVAL;
+	if (shape->subbuf_bytes != desc->subbuf_bytes)
+		to.subbuf_bytes = shape->subbuf_bytes;
+	if (to.subbuf_bytes &&
+	    (to.subbuf_bytes < BRAID_MIN_SUBBUF_BYTES || to.subbuf_bytes > BRAID_MAX_SUBBUF_BYTES ||
+	     to.subbuf_bytes % 8))
+		return -EINVAL;
+	if (shape->ring_bytes || to.subbuf_bytes) {
+		to.nr_slots = braid_slots_of(bytes, to.subbuf_bytes ?: desc->subbuf_bytes);
+		if (!to.nr_slots)
+			return -EINVAL;
+	}
+	if (!to.subbuf_bytes && to.nr_slots == desc->nr_slots)
+		to.nr_slots = 0;
+	return braid_reshape_locked(buffer, &to);
+}
+
+int braid_buffer_reshape_at(u64 index, const struct braid_reshape *shape)
+{
+	struct braid_buffer *buffer = NULL;
+	int err = -EINVAL;
+
+	braid_buffers_lock();
+	while ((buffer = braid_buffer_next(buffer)))
+		if (buffer->region && buffer->index == index)
+			break;
+	if (buffer)
+		err = braid_reshape_as_asked(buffer, shape);
 	braid_buffers_unlock();
 	return err;
 }

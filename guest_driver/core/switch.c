@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Switches recording off and on, in any context, and counts for the host how often and how long it
- * was off. A ring is off while at least one of three switches is: the buffer's calls, its user's
- * switch, and the ring's own calls.
+ * was off. A ring is off while at least one of four switches is: the buffer's calls, its user's
+ * switch, the triggers' one, and the ring's own calls.
  */
 #include <linux/export.h>
 
@@ -43,10 +43,12 @@ static void braid_switch_count_all(struct braid_buffer *buffer, bool off)
 		braid_switch_count(&buffer->cpus[cpu].off, off);
 }
 
+#define CALLS	(BRAID_BUFFER_OFF - 1)
+
 /* Return: whether this was the first of the calls that are in effect. */
 static bool braid_switch_disable(atomic_t *disabled)
 {
-	return (atomic_inc_return(disabled) & ~BRAID_BUFFER_OFF) == 1;
+	return (atomic_inc_return(disabled) & CALLS) == 1;
 }
 
 /* A surplus enable has no effect. Return: whether this undid the last call. */
@@ -55,10 +57,10 @@ static bool braid_switch_enable(atomic_t *disabled)
 	int calls = atomic_read(disabled);
 
 	do {
-		if (!(calls & ~BRAID_BUFFER_OFF))
+		if (!(calls & CALLS))
 			return false;
 	} while (!atomic_try_cmpxchg(disabled, &calls, calls - 1));
-	return (calls & ~BRAID_BUFFER_OFF) == 1;
+	return (calls & CALLS) == 1;
 }
 
 /* Switches ------------------------------------------------------------------------------ */
@@ -106,6 +108,21 @@ void braid_buffer_set_on(struct braid_buffer *buffer, bool on)
 		braid_switch_count_all(buffer, !on);
 	if (!on)
 		braid_synchronize_writers();
+}
+
+/* Triggers ------------------------------------------------------------------------------ */
+
+void braid_switch_freeze(struct braid_buffer *buffer)
+{
+	if (!(atomic_fetch_or(BRAID_BUFFER_FROZEN, &buffer->disabled) & BRAID_BUFFER_FROZEN))
+		braid_switch_count_all(buffer, true);
+}
+
+void braid_switch_thaw(struct braid_buffer *buffer)
+{
+	if (atomic_fetch_andnot(BRAID_BUFFER_FROZEN | BRAID_BUFFER_COUNTED, &buffer->disabled) &
+	    BRAID_BUFFER_FROZEN)
+		braid_switch_count_all(buffer, false);
 }
 
 /* For the host ---------------------------------------------------------------------------- */

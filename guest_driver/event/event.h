@@ -34,6 +34,7 @@
 struct braid_event;
 struct braid_event_filter;
 struct braid_subevents;
+struct braid_trigger_test;
 
 /* How an event's source is turned on and off. */
 struct braid_event_ops {
@@ -54,8 +55,10 @@ struct braid_event {
 	struct braid_buffer *buffer;	/* the buffer that owns the event, and that it writes to */
 	u16 id;
 	u32 flags;			/* BRAID_EVENT_* */
+	bool diverted;			/* it has a filter in effect, or tests */
 	struct braid_event_filter *filter;	/* in effect; NULL: none */
 	struct braid_event_filter *host_filter;	/* the host's, in effect or not */
+	struct braid_trigger_test *tests;	/* of triggers; NULL: none */
 	bool again;			/* the guest's user had it on when the region went */
 	u32 dir_offset;			/* of its entry in the region's directory, ... */
 	u32 dir_bytes;			/* ... and how long that is */
@@ -69,7 +72,7 @@ struct braid_event {
 	struct dentry *dir;
 };
 
-/* filter.c: what braid_event_reserve() and _commit() do for an event with a filter. */
+/* filter.c: what braid_event_reserve() and _commit() do for an event with a filter or tests. */
 void *braid_event_set_aside(struct braid_event *ev, struct braid_buffer *buffer,
 			    struct braid_slot *slot, u32 bytes, unsigned long pc, bool held);
 void braid_event_judge(struct braid_slot *slot);
@@ -96,7 +99,7 @@ static __always_inline void *braid_event_reserve_in(struct braid_event *ev,
 {
 	if (unlikely(bytes > BRAID_MAX_SUBBUF_BYTES))
 		bytes = BRAID_MAX_SUBBUF_BYTES;	/* each ring drops and counts it */
-	if (unlikely(READ_ONCE(ev->filter)))
+	if (unlikely(READ_ONCE(ev->diverted)))
 		return braid_event_set_aside(ev, buffer, slot, bytes, pc, held);
 	return braid_record_reserve(buffer, ev->id, bytes, pc, held, slot);
 }

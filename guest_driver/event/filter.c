@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Keeps the filters of events, and runs them. */
+/* Keeps the filters of events, and judges records by them; and the memory where these wait. */
 #include <linux/mm.h>
 #include <linux/percpu.h>
 #include <linux/slab.h>
@@ -8,19 +8,6 @@
 
 #define NR_LEVELS	6	/* contexts of one CPU that assemble a record at the same time */
 
-struct braid_event_filter {
-	struct braid_filter_program program;
-	struct braid_filter_account __percpu *account;
-};
-
-/* A record that is assembled in private memory. */
-struct braid_aside {
-	const struct braid_event_filter *filter;
-	struct braid_buffer *buffer;
-	u32 bytes;
-	u8 record[BRAID_FILTER_RECORD] __aligned(8);
-};
-
 /* NR_LEVELS of each CPU; allocated with the first filter. */
 static DEFINE_PER_CPU(struct braid_aside *, asides);
 static DEFINE_PER_CPU(u32, level);
@@ -28,7 +15,7 @@ static unsigned int nr_filters;		/* under the registry's lock */
 
 /* Records -------------------------------------------------------------------------------- */
 
-static struct braid_aside *braid_filter_take_aside(u32 bytes)
+notrace struct braid_aside *braid_filter_take_aside(u32 bytes)
 {
 	u32 at = __this_cpu_read(level);
 
@@ -39,102 +26,32 @@ static struct braid_aside *braid_filter_take_aside(u32 bytes)
 	return __this_cpu_read(asides) + at;
 }
 
-static enum braid_filter_verdict braid_filter_judge(const struct braid_event_filter *filter,
-						    const u8 *bytes, u32 nr_bytes)
+notrace void braid_filter_give_aside(void)
 {
-	const struct braid_filter_record record = {
-		.bytes = bytes,
-		.nr_bytes = nr_bytes,
-		.cpu = raw_smp_processor_id(),
-		.comm = current->comm,
-	};
-	enum braid_filter_verdict verdict = braid_filter_run(&filter->program, &record);
+	barrier();
+	__this_cpu_dec(level);
+}
 
-	BUILD_BUG_ON(sizeof(current->comm) < BRAID_COMM_BYTES);
+notrace bool braid_filter_judge(const struct braid_event_filter *filter,
+				const struct braid_filter_record *record)
+{
+	enum braid_filter_verdict verdict = braid_filter_run(&filter->program, record);
+
 	if (verdict == BRAID_FILTER_UNJUDGED)
 		this_cpu_inc(filter->account->unjudged);
 	if (verdict == BRAID_FILTER_DROP)
 		this_cpu_inc(filter->account->filtered);
-	return verdict;
+	return verdict != BRAID_FILTER_DROP;
 }
 
-/* A record that passes without having been assembled. */
-static void *braid_filter_reserve(const struct braid_event_filter *filter, struct braid_event *ev,
-				  struct braid_buffer *buffer, struct braid_slot *slot, u32 bytes,
-				  unsigned long pc, bool held)
+notrace void braid_filter_count(const struct braid_event_filter *filter, bool written)
 {
-	void *record = braid_record_reserve(buffer, ev->id, bytes, pc, held, slot);
-
-	if (record)
+	if (!filter)
+		return;
+	if (written)
 		this_cpu_inc(filter->account->written);
 	else
 		this_cpu_inc(filter->account->lost);
-	return record;
-}
-
-notrace void *braid_event_set_aside(struct braid_event *ev, struct braid_buffer *buffer,
-				    struct braid_slot *slot, u32 bytes, unsigned long pc, bool held)
-{
-	const struct braid_event_filter *filter = READ_ONCE(ev->filter);
-	struct braid_record head;
-	struct braid_aside *aside;
-
-	if (!filter)
-		return braid_record_reserve(buffer, ev->id, bytes, pc, held, slot);
-	slot->writer = NULL;
-	if (!braid_buffer_open_writer(buffer))
-		return NULL;
-	this_cpu_inc(filter->account->offered);
-	if (filter->program.record_bytes <= sizeof(head)) {	/* who and where: needs no record */
-		braid_record_head(&head, ev->id, pc, held);
-		if (braid_filter_judge(filter, (const u8 *)&head, sizeof(head)) ==
-		    BRAID_FILTER_DROP)
-			return NULL;
-		return braid_filter_reserve(filter, ev, buffer, slot, bytes, pc, held);
-	}
-	aside = braid_filter_take_aside(bytes);
-	if (unlikely(!aside)) {
-		this_cpu_inc(filter->account->unjudged);
-		return braid_filter_reserve(filter, ev, buffer, slot, bytes, pc, held);
-	}
-	aside->filter = filter;
-	aside->buffer = buffer;
-	aside->bytes = bytes;
-	braid_record_head((struct braid_record *)aside->record, ev->id, pc, held);
-	slot->aside = aside;
-	return aside->record;
-}
-
-static bool braid_filter_write(const struct braid_aside *aside)
-{
-	struct braid_writer *w = braid_buffer_open_writer(aside->buffer);
-	u8 *to = NULL;
-	u64 token;
-
-	if (likely(w))
-		to = braid_ring_reserve(w, aside->bytes, braid_counter, &token);
-	if (unlikely(!to))
-		return false;
-	if (aside->bytes & 3)		/* the ring rounds up */
-		*(u32 *)(to + (aside->bytes & ~3u)) = 0;
-	memcpy(to, aside->record, aside->bytes);
-	braid_ring_commit(w, token);
-	return true;
-}
-
-notrace void braid_event_judge(struct braid_slot *slot)
-{
-	const struct braid_aside *aside = slot->aside;
-	struct braid_filter_account __percpu *account = aside->filter->account;
-
-	if (braid_filter_judge(aside->filter, aside->record, aside->bytes) != BRAID_FILTER_DROP) {
-		if (braid_filter_write(aside))
-			this_cpu_inc(account->written);
-		else
-			this_cpu_inc(account->lost);
-	}
-	barrier();
-	__this_cpu_dec(level);
 }
 
 /* Setting -------------------------------------------------------------------------------- */
@@ -150,7 +67,7 @@ void braid_filter_free_scratch(void)
 	}
 }
 
-static int braid_filter_make_scratch(void)
+int braid_filter_make_scratch(void)
 {
 	int cpu;
 
@@ -185,12 +102,18 @@ static struct braid_event_filter *braid_filter_make(const struct braid_filter_pr
 	return NULL;
 }
 
+void braid_event_divert(struct braid_event *ev)
+{
+	/* A writer that sees the flag sees the pointers, and one that sees those sees programs. */
+	smp_store_release(&ev->diverted, ev->filter || ev->tests);
+}
+
 void braid_filter_follow(struct braid_event *ev, u32 flags)
 {
 	bool host_alone = !(flags & BRAID_EVENT_GUEST_ON);
 
-	/* A writer that sees the pointer sees the program, which it depends on. */
 	smp_store_release(&ev->filter, host_alone ? ev->host_filter : NULL);
+	braid_event_divert(ev);
 }
 
 /* Writers may still use the former filter until they have left. Must hold the registry's lock. */
@@ -239,9 +162,8 @@ static int braid_filter_set(struct braid_event *ev, const struct braid_filter_pr
 	return 0;
 }
 
-/* Must hold both locks. Return: the next event that matches, after @ev, or NULL. */
-static struct braid_event *braid_filter_next(struct braid_buffer **buffer, struct braid_event *ev,
-					     u64 index, const char *system, const char *name)
+struct braid_event *braid_filter_next(struct braid_buffer **buffer, struct braid_event *ev,
+				      u64 index, const char *system, const char *name)
 {
 	for (;;) {
 		if (*buffer && (*buffer)->events && (*buffer)->region &&

@@ -9,6 +9,7 @@
 #include "guest_driver/event/online.h"
 #include "guest_driver/event/policy.h"
 #include "guest_driver/event/probe.h"
+#include "guest_driver/event/trigger.h"
 
 struct command {
 	u32 code;
@@ -112,6 +113,48 @@ static int braid_mailbox_probe(const struct braid_mailbox *mailbox, const struct
 	return err;
 }
 
+static int braid_mailbox_trigger(const struct braid_mailbox *mailbox, const struct command *cmd,
+				 u32 *matched, struct braid_refusal *refusal)
+{
+	struct {
+		struct braid_filter_program program;
+		struct braid_trigger trigger;
+	} *copy;
+	int err = braid_policy_check("trigger", refusal);
+
+	if (err)
+		return err;
+	copy = kmalloc(sizeof(*copy), GFP_KERNEL);
+	if (!copy)
+		return -ENOMEM;
+	memcpy(&copy->program, &mailbox->program, sizeof(copy->program));
+	memcpy(&copy->trigger, &mailbox->trigger, sizeof(copy->trigger));
+	braid_barrier();
+	err = braid_trigger_set_matching(cmd->arg0, cmd->system, cmd->event, &copy->program,
+					 &copy->trigger, matched);
+	kfree(copy);
+	return err;
+}
+
+static int braid_mailbox_reshape(const struct braid_mailbox *mailbox, u64 index,
+				 struct braid_refusal *refusal)
+{
+	struct braid_reshape copy;
+
+	memcpy(&copy, &mailbox->reshape, sizeof(copy));
+	braid_barrier();
+	return braid_policy_check("buffer", refusal) ?: braid_buffer_reshape_at(index, &copy);
+}
+
+/* When all events are disabled, what triggers did is undone. */
+static void braid_mailbox_disabled(struct braid_mailbox *mailbox, const struct command *cmd)
+{
+	if (*cmd->system || *cmd->event)
+		return;
+	braid_trigger_clear();
+	braid_trigger_publish(mailbox);
+}
+
 static int braid_mailbox_carry_out(struct braid_mailbox *mailbox, const struct command *cmd,
 				   u32 *matched, struct braid_refusal *refusal)
 {
@@ -128,9 +171,11 @@ static int braid_mailbox_carry_out(struct braid_mailbox *mailbox, const struct c
 						matched);
 		if (err)
 			return err;
-		fallthrough;
-	case BRAID_CMD_DISABLE:
 		return braid_mailbox_switch(cmd, matched, refusal);
+	case BRAID_CMD_DISABLE:
+		err = braid_mailbox_switch(cmd, matched, refusal);
+		braid_mailbox_disabled(mailbox, cmd);
+		return err;
 	case BRAID_CMD_RECORD_ON:
 	case BRAID_CMD_RECORD_OFF:
 		return braid_policy_check("buffer", refusal) ?:
@@ -141,6 +186,14 @@ static int braid_mailbox_carry_out(struct braid_mailbox *mailbox, const struct c
 		return braid_mailbox_account(mailbox, cmd, matched);
 	case BRAID_CMD_PROBE:
 		return braid_mailbox_probe(mailbox, cmd, refusal);
+	case BRAID_CMD_TRIGGER:
+		return braid_mailbox_trigger(mailbox, cmd, matched, refusal);
+	case BRAID_CMD_RESUME:
+		braid_trigger_resume(cmd->arg0 & BRAID_TRIGGER_ARM);
+		braid_trigger_publish(mailbox);
+		return 0;
+	case BRAID_CMD_RESHAPE:
+		return braid_mailbox_reshape(mailbox, cmd->arg0, refusal);
 	}
 	return -EOPNOTSUPP;
 }

@@ -14,6 +14,7 @@
 #include "guest_driver/event/online.h"
 #include "guest_driver/event/poll.h"
 #include "guest_driver/event/probe.h"
+#include "guest_driver/event/trigger.h"
 
 static DEFINE_SPINLOCK(thread_lock);	/* a transport's interrupts are independent of the thread's
 					   lifetime */
@@ -54,6 +55,7 @@ static int braid_poll_loop(void *arg)
 		braid_buffers_publish_off();
 		active = braid_mailbox_poll(region, braid_poll_settle);
 		braid_poll_set_urgent(active);
+		braid_trigger_poll(region->mailbox, active);
 		braid_online_poll(active);
 		braid_probe_poll(active);
 		if (braid_reader_poll())

@@ -9,6 +9,7 @@
 #include "guest_driver/event/output.h"
 #include "guest_driver/event/policy.h"
 #include "guest_driver/event/subevent.h"
+#include "guest_driver/event/tests.h"
 
 #define WANTED		(BRAID_EVENT_GUEST_ON | BRAID_EVENT_HOST_ON)
 
@@ -139,6 +140,8 @@ int braid_event_add(struct braid_event *ev, u16 requested_id)
 		return -EINVAL;
 	ev->flags = 0;
 	ev->filter = ev->host_filter = NULL;
+	ev->tests = NULL;
+	ev->diverted = false;
 	ev->listed = false;
 	ev->again = false;
 	braid_buffers_lock();		/* a buffer that is being reshaped temporarily has no
@@ -195,8 +198,10 @@ void braid_event_remove_all(struct braid_event *evs, unsigned int nr)
 		return;
 	evs->ops->synchronize();
 	braid_registry_lock();
-	for (k = 0; k < nr; k++)
+	for (k = 0; k < nr; k++) {
 		braid_filter_free(&evs[k]);
+		braid_tests_free(braid_tests_take(&evs[k], NULL));
+	}
 	braid_registry_unlock();
 	braid_output_synchronize();
 }

@@ -5,6 +5,7 @@
 
 #include "tracebraid/filter.h"
 #include "tracebraid/probe.h"
+#include "tracebraid/trigger.h"
 
 enum braid_command {
 	BRAID_CMD_NONE = 0,		/* no operation: the answer 0 shows that it lives */
@@ -15,6 +16,9 @@ enum braid_command {
 	BRAID_CMD_FILTER = 5,		/* matching events of buffer[arg0] get the program */
 	BRAID_CMD_ACCOUNT = 6,		/* the sums of the filters of those events */
 	BRAID_CMD_PROBE = 7,		/* the event system:event is a probe */
+	BRAID_CMD_TRIGGER = 8,		/* matching events of buffer[arg0] get a trigger's test */
+	BRAID_CMD_RESUME = 9,		/* a trigger has fired: rings are written again */
+	BRAID_CMD_RESHAPE = 10,		/* buffer[arg0] gets new, empty rings */
 };
 
 #define BRAID_PATTERN_BYTES	64
@@ -33,7 +37,18 @@ enum braid_command {
  * wake_doorbell, then increments wake_seq with release. When a writer opens a sub-buffer and at
  * least that share of its ring is unread, it rings the doorbell, once per wake_seq and ring. While
  * wake_doorbell is 0, no writer rings.
+ *
+ * RESHAPE. As when the guest's user does it: an agent is announced the end of the rings, and may
+ * drain them. -EBUSY: a ring is read or mapped in the guest; -ENOSPC: no room; -EINVAL: no such
+ * buffer or size. The buffer is then unchanged.
  */
+struct braid_reshape {
+	u64 ring_bytes;			/* of sub-buffers; 0: unchanged, as far as possible */
+	u32 subbuf_bytes;		/* 0: unchanged */
+	u32 set, clear;			/* of BRAID_BUFFER_OVERWRITE */
+	u32 reserved;
+};
+
 struct braid_mailbox {
 	/* H */
 	u32 command_seq;
@@ -59,15 +74,25 @@ struct braid_mailbox {
 					   command_seq and done_seq; see BRAID_POLL_MS */
 	struct braid_filter_account account;	/* ACCOUNT's answer */
 	char reason[BRAID_REASON_BYTES];	/* why result is not 0, or "": since minor 7 */
-	u8 reserved2[1024 - 64 - BRAID_REASON_BYTES];
+	/* Since minor 8: see trigger.h. */
+	u32 trigger_state;		/* enum braid_trigger_state; stored after the counts */
+	u32 trigger_last;		/* index of the one that fired last */
+	u8 reserved2[512 - 72 - BRAID_REASON_BYTES];
+	struct braid_trigger_count trigger_counts[BRAID_TRIGGERS];	/* at 1536 */
 	union {				/* H, at 2048: what the command has beside its words */
-		struct braid_filter_program program;	/* FILTER, since minor 6: see filter.h */
+		struct {
+			/* FILTER, since minor 6: see filter.h; TRIGGER */
+			struct braid_filter_program program;
+			struct braid_trigger trigger;	/* TRIGGER, since minor 8 */
+		};
 		struct braid_probe probe;		/* PROBE, since minor 7: see probe.h */
+		struct braid_reshape reshape;		/* RESHAPE, since minor 8 */
 	};
 };
 
 static_assert(offsetof(struct braid_mailbox, wake_seq) == 164, "mailbox H part");
 static_assert(offsetof(struct braid_mailbox, done_seq) == 1024, "mailbox G part");
+static_assert(offsetof(struct braid_mailbox, trigger_counts) == 1536, "mailbox G part");
 static_assert(offsetof(struct braid_mailbox, program) == 2048, "mailbox H part");
 
 #endif /* TRACEBRAID_MAILBOX_H */

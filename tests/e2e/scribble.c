@@ -104,6 +104,24 @@ static void scribble_program(struct braid_filter_program *p)
 	put(&p->nr_insns, 4, next_random() & 7 ? nr : bad_value());
 }
 
+/* Likewise a trigger, which may freeze the rings; and a shape of buffers. */
+static void scribble_trigger(struct braid_mailbox *mailbox)
+{
+	struct braid_trigger *t = &mailbox->trigger;
+	struct braid_reshape *to = &mailbox->reshape;
+
+	put(&t->index, 4, next_random() & 7 ? next_random() % BRAID_TRIGGERS : bad_value());
+	put(&t->role, 4, next_random() & 7 ? next_random() % BRAID_TRIGGER_ROLES : bad_value());
+	put(&t->after, 8, next_random() & 1 ? next_random() % 64 : bad_value());
+	put(&t->more_than, 8, next_random() & 1 ? next_random() % 65536 : bad_value());
+	put(&to->ring_bytes, 8, next_random() & 1 ? next_random() % (1 << 20) : bad_value());
+	put(&to->subbuf_bytes, 4, next_random() & 1 ? 256 << next_random() % 6 : bad_value());
+	put(&to->set, 4, next_random() & 7 ? next_random() & 1 : bad_value());
+	put(&to->clear, 4, next_random() & 7 ? next_random() & 1 : bad_value());
+	put(&mailbox->trigger_state, 4, bad_value());
+	put(&mailbox->trigger_last, 4, bad_value());
+}
+
 /* Any command, but only with patterns that match storm or no event. */
 static void scribble_mailbox(void)
 {
@@ -118,7 +136,11 @@ static void scribble_mailbox(void)
 	for (k = 0; k < sizeof(mailbox->event); k++)
 		mailbox->event[k] = next_random() & 1 ? '*' : next_random();
 	scribble_program(&mailbox->program);
-	put(&mailbox->command, 4, next_random() & 7 ? next_random() % 8 : bad_value());
+	scribble_trigger(mailbox);
+	put(&mailbox->command, 4,
+	    next_random() & 7 ? next_random() % BRAID_CMD_RESHAPE : bad_value());
+	if (!(next_random() & 63))	/* seldom: the guest waits for an agent */
+		put(&mailbox->command, 4, BRAID_CMD_RESHAPE);
 	put(&mailbox->arg0, 8, next_random() & 1 ? bad_value() : BRAID_ANY_BUFFER);
 	put(&mailbox->agent_heartbeat, 8, bad_value());
 	put(&mailbox->agent_drained, 8, bad_value());

@@ -10,6 +10,7 @@
 #include "guest_driver/core/reader.h"
 #include "guest_driver/event/debugfs.h"
 #include "guest_driver/event/online.h"
+#include "guest_driver/event/trigger.h"
 #include "tests/kunit/rooms.h"
 
 #define MAX_BUFFERS	8
@@ -33,11 +34,16 @@ int __ref braid_rooms_up(void)
 	err = braid_online_init();
 	if (err)
 		goto err_attach;
-	err = braid_fake_ops.init(&braid_attach_client);
+	err = braid_trigger_init();
 	if (err)
 		goto err_online;
+	err = braid_fake_ops.init(&braid_attach_client);
+	if (err)
+		goto err_trigger;
 	return 0;
 
+err_trigger:
+	braid_trigger_exit();
 err_online:
 	braid_online_exit();
 err_attach:
@@ -50,6 +56,7 @@ err_debugfs:
 void braid_rooms_down(void)
 {
 	braid_fake_ops.exit();
+	braid_trigger_exit();
 	braid_online_exit();
 	braid_attach_exit();
 	braid_debugfs_exit();
