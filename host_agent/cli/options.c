@@ -11,7 +11,7 @@
 #include "host_agent/util/error.h"
 #include "host_agent/util/text.h"
 
-#define MAX_OPTIONS	40
+#define MAX_OPTIONS	64
 #define BY_NAME		256	/* getopt's value of an option's name: this plus its number */
 #define WIDTH		80	/* of --help */
 #define COLUMN		26	/* of it, where the sentences on options begin */
