@@ -72,6 +72,62 @@ static int cmd_record_take_pid(const struct braid_option *o, void *to, const cha
 	return braid_record_add_pid(&r->o, value);
 }
 
+static int cmd_record_take_trigger(const struct braid_option *o, void *to, const char *value)
+{
+	struct record_command *r = to;
+
+	(void)o;
+	return braid_record_add_trigger(&r->o, value);
+}
+
+/* "64K". Return: 0, or -EINVAL with braid_fail(). */
+static int take_bytes(u64 *bytes, const char *value, u64 most)
+{
+	char *end;
+	double number = strtod(value, &end);
+	int shift = *end == 'K' ? 10 : *end == 'M' ? 20 : *end == 'G' ? 30 : 0;
+
+	number *= 1ULL << shift;
+	if (end == value || end[shift > 0] || !(number >= 1 && number <= most))
+		return braid_fail(-EINVAL, "expected a size, as in 64K or 4M");
+	*bytes = number;
+	return 0;
+}
+
+static int cmd_record_take_buffer_size(const struct braid_option *o, void *to, const char *value)
+{
+	struct record_command *r = to;
+
+	(void)o;
+	return take_bytes(&r->o.reshape.ring_bytes, value, 1ULL << 40);
+}
+
+static int cmd_record_take_subbuf_size(const struct braid_option *o, void *to, const char *value)
+{
+	struct record_command *r = to;
+	u64 bytes = 0;
+	int err = take_bytes(&bytes, value, BRAID_MAX_SUBBUF_BYTES);
+
+	(void)o;
+	if (!err && (bytes < BRAID_MIN_SUBBUF_BYTES || bytes % 8))
+		err = braid_fail(-EINVAL, "expected 256 to 64K, a multiple of 8");
+	r->o.reshape.subbuf_bytes = bytes;
+	return err;
+}
+
+static int cmd_record_take_mode(const struct braid_option *o, void *to, const char *value)
+{
+	struct record_command *r = to;
+	bool overwrite = !strcmp(value, "overwrite");
+
+	(void)o;
+	if (!overwrite && strcmp(value, "consume"))
+		return braid_fail(-EINVAL, "expected overwrite or consume");
+	r->o.reshape.set = overwrite ? BRAID_BUFFER_OVERWRITE : 0;
+	r->o.reshape.clear = overwrite ? 0 : BRAID_BUFFER_OVERWRITE;
+	return 0;
+}
+
 static int cmd_record_take_cpus(const struct braid_option *o, void *to, const char *value)
 {
 	struct record_command *r = to;
@@ -169,6 +225,13 @@ static const struct braid_option options[] = {
 	  "likewise, only events of tasks with such a name" },
 	{ 0, "cpus", "LIST", .take = cmd_record_take_cpus, .help =
 	  "likewise, only events on these vCPUs, as in 0-3,5" },
+	{ 0, "trigger", "TRIGGER", .take = cmd_record_take_trigger, .help =
+	  "act at once in a guest, at a record of an event: 'EVENT if FILTER: ACTION' or, when a task needs "
+	  "longer than TIME from one event to another, 'EVENT..EVENT > TIME if FILTER: ACTION', as "
+	  "'syscalls:sys_enter_fsync..sys_exit_fsync > 50ms: snapshot'. The guest stops writing its rings, so "
+	  "that they keep what led there. ACTION is traceoff (until the recording ends), stop (the recording "
+	  "ends) or, with --snapshot, snapshot (take one, and go on); 'after NUMBER' lets the guest write so "
+	  "many more events before. FILTER as for -f, of the first event. May be given up to 8 times" },
 	{ 0, "guest-agent", NULL, BRAID_FLAG(RECORD, o.domains.agents),
 	  "where a domain of -d is only read, have its QEMU guest agent enable the events of -e, and "
 	  "disable them at the end. Each command is printed before it is sent to the guest (also with "
@@ -176,6 +239,15 @@ static const struct braid_option options[] = {
 	{ 'B', "buffer", "NAME", BRAID_STRING(RECORD, o.buffer),
 	  "record only the guests' buffers of this name. Default: all, including buffers that are "
 	  "created later" },
+	{ 0, "buffer-size", "SIZE", .take = cmd_record_take_buffer_size, .help =
+	  "give each ring of these buffers so many bytes (256K, 4M), rounded up to a power of two of sub-buffers. "
+	  "The rings are replaced by empty ones; what was unread is lost without --backlog. A guest whose "
+	  "memory has no room keeps its rings, and a line says so. The buffers keep their size afterwards" },
+	{ 0, "subbuf-size", "SIZE", .take = cmd_record_take_subbuf_size, .help =
+	  "likewise, the bytes of a sub-buffer: 256 to 64K, a multiple of 8" },
+	{ 0, "mode", "MODE", .take = cmd_record_take_mode, .help =
+	  "likewise: overwrite (a full ring overwrites its oldest events) or consume (it drops the newest)",
+	  .values = "overwrite consume" },
 	{ 0, "host", "[=EVENTS]", .take = cmd_record_take_host, .help =
 	  "record the host too; EVENTS as for -e. If no guest is named, VMs without the driver are noted: "
 	  "analyses show what their vCPUs did. Default: " BRAID_HOST_EVENTS },
@@ -303,9 +375,27 @@ static int check_rotate(const struct braid_record_options *r)
 	return check_numbered(r, "--rotate");
 }
 
+static int check_triggers(const struct braid_record_options *r)
+{
+	size_t k;
+
+	for (k = 0; k < r->nr_triggers; k++) {
+		enum braid_trigger_action action = r->triggers[k].action;
+
+		if (action == BRAID_TRIGGER_SNAPSHOT && !r->flight.wanted)
+			return braid_fail(-EINVAL, "--trigger '%s': needs --snapshot; use traceoff or stop",
+					  r->triggers[k].text);
+		if (action == BRAID_TRIGGER_STOP && r->flight.wanted)
+			return braid_fail(-EINVAL, "--trigger '%s': not with --snapshot; use snapshot or traceoff",
+					  r->triggers[k].text);
+	}
+	return 0;
+}
+
 static int check_options(const struct braid_record_options *r)
 {
-	int err = check_live(r) ?: check_compress(r) ?: check_rotate(r) ?: braid_who_check(&r->who);
+	int err = check_triggers(r) ?: check_live(r) ?: check_compress(r) ?: check_rotate(r) ?:
+		  braid_who_check(&r->who);
 
 	if (err)
 		return err;

@@ -62,11 +62,13 @@ struct braid_control {
 	u64 arg0;
 	struct braid_pattern pattern;
 	/*
-	 * FILTER, PROBE: set before the first poll, if the mailbox's section has the room for it;
-	 * must outlive the command.
+	 * FILTER, TRIGGER, PROBE, RESHAPE: set before the first poll, if the mailbox's section has
+	 * the room for it; must outlive the command.
 	 */
 	const struct braid_filter_program *program;
+	const struct braid_trigger *trigger;	/* besides @program */
 	const struct braid_probe *probe;
+	const struct braid_reshape *reshape;
 };
 
 /* What the guest answered. */

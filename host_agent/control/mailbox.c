@@ -37,6 +37,10 @@ static void send_command(struct braid_control *c)
 		memcpy(&box->program, c->program, sizeof(box->program));
 	if (c->probe)
 		memcpy(&box->probe, c->probe, sizeof(box->probe));
+	if (c->trigger)
+		memcpy(&box->trigger, c->trigger, sizeof(box->trigger));
+	if (c->reshape)
+		memcpy(&box->reshape, c->reshape, sizeof(box->reshape));
 	c->sent_ns = braid_host_clock_ns();
 	braid_store_release(&box->command_seq, c->seq);	/* (B1) */
 	c->sent = true;

@@ -8,8 +8,8 @@
  * - Events count as enabled only when the guest has confirmed them. The first command of a stream
  *   disables what a dead agent left on; the last one disables all. After its answer the guest's
  *   tables have what the records before it refer to.
- * - Filters are set before their events are enabled; their accounts are read after that ends.
- *   A stream whose filters do not fit its guest's events enables none.
+ * - Filters and triggers are set before their events are enabled; the accounts of both are read
+ *   after that ends. A stream whose filters or triggers do not fit its guest's events enables none.
  * - It does not know clocks, tables or rings: the lifecycle says when the clock is ready and that
  *   new events came, and acts on what is returned here.
  * - Functions that take the stream run under braid_guard_run(), except _open(), _begin() and those
@@ -20,10 +20,12 @@
 
 #include "host_agent/live/filters.h"
 #include "host_agent/live/stream.h"
+#include "host_agent/live/triggers.h"
 
 struct braid_live_control {
 	struct braid_control control;	/* the command in flight ... */
 	bool busy;			/* ... if any */
+	bool resuming;			/* it is RESUME, which is not of the list */
 	bool disarming;
 	bool nothing_on;		/* when we began to: nothing is to be disabled */
 	u32 next_command;		/* of the list in region_control.c */
@@ -36,6 +38,9 @@ struct braid_live_control {
 	bool was_unconfirmed;		/* ... or of one before */
 	bool refused;			/* of any stream: some of what was asked */
 	struct braid_live_filters filters;
+	struct braid_live_triggers triggers;
+	u16 reshapes[BRAID_MAX_BUFFERS];	/* buffers that get another shape first */
+	u32 nr_reshapes;
 	struct braid_filter_account own;	/* the sum of those that were read */
 	u32 *matched;			/* events of each pattern that the guest has enabled */
 	bool more_events;		/* came after ours were enabled; set by the lifecycle */
@@ -89,6 +94,16 @@ void braid_live_control_leave(struct braid_live_control *c, const struct braid_l
 
 /* Continues that. Under the guard. Returns -EAGAIN while it is not over. */
 int braid_live_control_left(struct braid_live_control *c);
+
+/*
+ * Finds the buffers that are to have another shape: those that shrink make room for those that
+ * grow. Needs no guard. Returns the capture's error.
+ */
+int braid_live_reshapes_find(struct braid_live_control *c, struct braid_live_stream *s);
+
+/* The guest's answer for one of them. Returns the capture's error. */
+int braid_live_reshape_answered(struct braid_live_control *c, struct braid_live_stream *s,
+				const struct braid_control_answer *answer);
 
 /* Watches the guest's heartbeat. Returns 1 when it moves again, 0, or the capture's error. */
 int braid_live_heartbeat(struct braid_live_control *c, struct braid_live_stream *s);

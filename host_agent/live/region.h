@@ -8,6 +8,7 @@
 #include "host_agent/clock_sync/kvm.h"
 #include "host_agent/control/compile.h"
 #include "host_agent/control/control.h"
+#include "host_agent/control/trigger.h"
 #include "host_agent/live/live.h"
 #include "host_agent/transport/endpoint.h"
 
@@ -25,6 +26,9 @@ struct braid_region_options {
 	const struct braid_pattern *patterns;	/* events to enable */
 	size_t nr_patterns;
 	struct braid_who who;		/* whose records of them */
+	const struct braid_trigger_wish *triggers;
+	size_t nr_triggers;		/* BRAID_TRIGGERS at most */
+	struct braid_reshape reshape;	/* of the recorded buffers; all 0: they stay as they are */
 	bool asked_elsewhere;		/* if it is only read, its guest agent is asked to enable
 					   them: braid_region_source_enabled() */
 	const char *buffer;		/* the only one to record; NULL: all */
@@ -85,6 +89,9 @@ struct braid_region_status {
 	bool leaving;		/* flight: its end waits for braid_region_source_let_go() */
 	u64 noticed;		/* flight: number of watched events seen */
 	const char *noticed_event;	/* "SYSTEM:EVENT", sanitized; until the next poll */
+	const struct braid_trigger_wish *trigger;	/* has frozen the rings:
+							   braid_region_source_resume() */
+	bool held;		/* resumed, and no trigger fires */
 	bool no_buffer;		/* there were streams, but no selected buffer */
 };
 
@@ -174,6 +181,14 @@ int braid_region_source_take(struct braid_region_source *s);
  * Return: 0, or -errno with braid_fail().
  */
 int braid_region_source_took(struct braid_region_source *s, struct braid_capture_writer *to);
+
+/**
+ * braid_region_source_resume - act upon status.trigger
+ * @s: the source
+ * @resume: its rings are to be written again; false: they stay frozen
+ * @arm: and its triggers may fire again
+ */
+void braid_region_source_resume(struct braid_region_source *s, bool resume, bool arm);
 
 /** braid_region_source_ask - request a clock sample of the guest, after the last event read */
 void braid_region_source_ask(struct braid_region_source *s);

@@ -10,15 +10,15 @@
 #include "host_agent/util/error.h"
 
 #define CLOSE_TIMEOUT_NS	500000000ULL
-#define WAKE_PERMILLE	125	/* of a ring: the rest is for events until we are awake */
-#define SILENCE_NS	2000000000ULL	/* many times BRAID_POLL_MS, also of a busy guest */
 
 /*
  * The commands of a stream, in order: 0 disables the events of a dead agent (its lock is gone, so
- * it is dead). Then one for each probe makes its event. With filters, one removes those of a dead
- * agent, and one for each filter sets it. Then nr_patterns enable our events. The last one, sent
- * when disarming, disables all, and waits for the tables; after it, one for each event with a
- * filter of its own reads its account, and one that of all; and with probes, one removes them.
+ * it is dead). Then one for each probe makes its event, and one for each buffer gives it another
+ * shape. With filters, one removes those of a dead agent, and one for each filter sets it; then one
+ * for each test of a trigger. Then nr_patterns enable our events, and others those of triggers
+ * alone. The last one, sent when disarming, disables all, and waits for the tables; after it, one
+ * for each event with a filter of its own reads its account, and one that of all; and with probes,
+ * one removes them.
  */
 static u32 after_probes(const struct braid_live_control *c)
 {
@@ -27,17 +27,29 @@ static u32 after_probes(const struct braid_live_control *c)
 
 static u32 first_filter(const struct braid_live_control *c)
 {
-	return after_probes(c) + !!c->filters.nr;
+	return after_probes(c) + c->nr_reshapes + !!c->filters.nr;
 }
 
-static u32 first_enable(const struct braid_live_control *c)
+static u32 first_test(const struct braid_live_control *c)
 {
 	return first_filter(c) + c->filters.nr;
 }
 
+static u32 first_enable(const struct braid_live_control *c)
+{
+	return first_test(c) + c->triggers.nr;
+}
+
 static u32 last_command(const struct braid_live_control *c, const struct braid_live_stream *s)
 {
-	return first_enable(c) + s->o.nr_patterns;
+	return first_enable(c) + s->o.nr_patterns + c->triggers.nr_alone;
+}
+
+/* The test that a command sets, or NULL. */
+static struct braid_live_test *test_of(const struct braid_live_control *c, u32 command)
+{
+	return command >= first_test(c) && command < first_enable(c) ?
+	       &c->triggers.items[command - first_test(c)] : NULL;
 }
 
 /* Of filters of their own, and then of all. */
@@ -61,7 +73,7 @@ static struct braid_live_filter *filter_of(const struct braid_live_control *c,
 {
 	u32 last = last_command(c, s);
 
-	if (command >= first_filter(c) && command < first_enable(c))
+	if (command >= first_filter(c) && command < first_test(c))
 		return &c->filters.items[command - first_filter(c)];
 	return command > last && command - last <= c->filters.nr_own ?
 	       &c->filters.items[command - last - 1] : NULL;
@@ -86,8 +98,11 @@ static bool find_stale_events(const struct braid_live_stream *s)
 	struct braid_directory_copy copy;
 	bool found;
 
-	if (s->o.dead_ns || s->mapping->one_way ||
-	    braid_directory_load(&copy, s->mapping, &s->sb, 0))
+	if (s->o.dead_ns || s->mapping->one_way)
+		return false;
+	if (braid_live_triggers_stale(s))
+		return true;
+	if (braid_directory_load(&copy, s->mapping, &s->sb, 0))
 		return false;
 	found = braid_directory_count(&copy).host_on;
 	braid_directory_free(&copy);
@@ -105,6 +120,14 @@ void braid_live_control_free(struct braid_live_control *c)
 	free(c->matched);
 	c->matched = NULL;
 	braid_live_filters_free(&c->filters);
+	braid_live_triggers_free(&c->triggers);
+}
+
+/* What is to be set before events are enabled. */
+static int find_all(struct braid_live_control *c, struct braid_live_stream *s)
+{
+	return braid_live_filters_find(&c->filters, s) ?:
+	       braid_live_triggers_find(&c->triggers, &c->filters, s);
 }
 
 /* No event is enabled unless all filters are there. Returns 0 or the capture's error. */
@@ -121,7 +144,7 @@ int braid_live_control_begin(struct braid_live_control *c, struct braid_live_str
 	size_t k;
 	int err;
 
-	c->busy = false;
+	c->busy = c->resuming = false;
 	memset(&c->own, 0, sizeof(c->own));
 	c->reported_timeout = false;
 	c->was_unconfirmed |= c->unconfirmed;
@@ -136,8 +159,12 @@ int braid_live_control_begin(struct braid_live_control *c, struct braid_live_str
 	for (c->nr_probes = k = 0; k < s->o.nr_patterns; k++)
 		c->nr_probes += !!s->o.patterns[k].probe;
 	c->probes_made = !c->nr_probes;
-	err = s->mapping->one_way || s->o.dead_ns || c->nr_probes ? 0 :
-	      braid_live_filters_find(&c->filters, s);
+	braid_live_triggers_begin(&c->triggers);
+	c->nr_reshapes = 0;
+	err = s->o.dead_ns ? 0 : braid_live_reshapes_find(c, s);
+	if (err)
+		return err;
+	err = s->mapping->one_way || s->o.dead_ns || c->nr_probes ? 0 : find_all(c, s);
 	/* A new incarnation has no events enabled. */
 	if (c->disarming || s->mapping->one_way)
 		c->next_command = end_command(c, s);
@@ -152,15 +179,15 @@ static int find_filters_late(struct braid_live_control *c, struct braid_live_str
 	if (c->probes_made || c->disarming || c->next_command != after_probes(c))
 		return 0;
 	c->probes_made = true;
-	err = braid_live_filters_find(&c->filters, s);
+	err = find_all(c, s);
 	return err ? refuse_filters(c, s, err) : 0;
 }
 
 void braid_live_control_disarm(struct braid_live_control *c, const struct braid_live_stream *s)
 {
-	c->nothing_on = c->next_command <= first_enable(c) && !c->busy && !c->stale_events;
+	c->nothing_on = c->next_command <= first_test(c) && !c->busy && !c->stale_events;
 	c->disarming = true;
-	c->busy = false;
+	c->busy = c->resuming = false;
 	c->next_command = s->silent || (s->mapping && s->mapping->one_way) ? end_command(c, s) :
 									     last_command(c, s);
 }
@@ -212,19 +239,24 @@ static u32 arming_command(const struct braid_live_control *c, const struct braid
 			  const struct braid_pattern **pattern)
 {
 	const struct braid_live_filter *filter = filter_of(c, s, c->next_command);
+	const struct braid_live_test *test = test_of(c, c->next_command);
+	u32 enable = c->next_command - first_enable(c);
 
 	if (!c->next_command)
 		return BRAID_CMD_DISABLE;
 	*pattern = probe_of(c, s, c->next_command);
 	if (*pattern)
 		return BRAID_CMD_PROBE;
+	if (c->next_command < after_probes(c) + c->nr_reshapes)
+		return BRAID_CMD_RESHAPE;
 	if (c->next_command < first_filter(c))
 		return BRAID_CMD_FILTER;
-	if (filter) {
-		*pattern = &filter->event;
-		return BRAID_CMD_FILTER;
+	if (filter || test) {
+		*pattern = filter ? &filter->event : &test->event;
+		return filter ? BRAID_CMD_FILTER : BRAID_CMD_TRIGGER;
 	}
-	*pattern = &s->o.patterns[c->next_command - first_enable(c)];
+	*pattern = enable < s->o.nr_patterns ? &s->o.patterns[enable] :
+		   &c->triggers.items[enable - s->o.nr_patterns].event;
 	return BRAID_CMD_ENABLE;
 }
 
@@ -250,19 +282,49 @@ static void region_control_begin(struct braid_live_control *c, struct braid_live
 	const struct braid_pattern *pattern = NULL;
 	u32 command = c->disarming ? disarming_command(c, s, &pattern) :
 				     arming_command(c, s, &pattern);
+	const struct braid_live_test *test = command == BRAID_CMD_TRIGGER ?
+					     test_of(c, c->next_command) : NULL;
 	u64 arg0 = c->disarming ? BRAID_CONFIRM_TABLES : 0;
 
 	if (command == BRAID_CMD_ENABLE && c->filters.nr)
 		arg0 = BRAID_KEEP_FILTERS;
 	if (command == BRAID_CMD_FILTER || command == BRAID_CMD_ACCOUNT)
 		arg0 = filter ? filter->buffer : BRAID_ANY_BUFFER;
+	if (test)
+		arg0 = test->buffer;
+	if (command == BRAID_CMD_RESHAPE)
+		arg0 = c->reshapes[c->next_command - after_probes(c)];
 	braid_control_begin(&c->control, s->mapping, &s->sb, command, arg0, pattern,
 			    BRAID_CONTROL_TIMEOUT_NS);
 	if (command == BRAID_CMD_FILTER)
 		c->control.program = filter ? &filter->program : &none;
 	if (command == BRAID_CMD_PROBE)
 		c->control.probe = pattern ? pattern->probe : &no_probe;
+	if (test) {
+		c->control.program = &test->program;
+		c->control.trigger = &test->trigger;
+	}
+	if (command == BRAID_CMD_RESHAPE)
+		c->control.reshape = &s->o.reshape;
 	c->busy = true;
+}
+
+static int test_answered(struct braid_live_control *c, struct braid_live_stream *s,
+			 const struct braid_live_test *test,
+			 const struct braid_control_answer *answer)
+{
+	bool set = !answer->result && answer->matched;
+
+	c->triggers.some_set |= set;
+	if (c->next_command == first_enable(c))
+		c->triggers.was_set = c->triggers.some_set;
+	if (set)
+		return 0;
+	c->refused = true;
+	return braid_live_note(s, "trigger '%s' is not set at %.63s:%.63s: %s",
+			       s->o.triggers[test->trigger.index].text, test->event.system,
+			       test->event.event,
+			       answer->result ? answer->reason : strerror(ENOENT));
 }
 
 static int filter_answered(struct braid_live_stream *s, struct braid_live_filter *filter,
@@ -338,7 +400,7 @@ static int enable_answered(struct braid_live_control *c, struct braid_live_strea
 	const char *colon = *p->event ? ":" : "";
 	int err = 0;
 
-	if (!answer->result)
+	if (!answer->result && c->next_command - 1 - first_enable(c) < s->o.nr_patterns)
 		c->matched[c->next_command - 1 - first_enable(c)] = answer->matched;
 	if (c->next_command == last_command(c, s))
 		err = note_late(c, s) ?: (c->asked_again ? 0 : note_confirmed(c, s));
@@ -371,6 +433,12 @@ static int answered(struct braid_live_control *c, struct braid_live_stream *s,
 		return filter_answered(s, filter, answer);
 	case BRAID_CMD_PROBE:
 		return probe_answered(c, s, answer);
+	case BRAID_CMD_TRIGGER:
+		return test_answered(c, s, test_of(c, c->next_command - 1), answer);
+	case BRAID_CMD_RESHAPE:
+		return braid_live_reshape_answered(c, s, answer);
+	case BRAID_CMD_DISABLE:
+		return c->disarming ? braid_live_triggers_account(&c->triggers, s) : 0;
 	case BRAID_CMD_ENABLE:
 		return enable_answered(c, s, answer);
 	case BRAID_CMD_ACCOUNT:
@@ -382,7 +450,7 @@ static int answered(struct braid_live_control *c, struct braid_live_stream *s,
 /* A module of the guest brought events. Returns 0 or the capture's error. */
 static int ask_again(struct braid_live_control *c, struct braid_live_stream *s)
 {
-	int err = braid_live_filters_find(&c->filters, s);
+	int err = find_all(c, s);
 
 	c->more_events = false;
 	if (err == -ENOMEM)
@@ -395,13 +463,40 @@ static int ask_again(struct braid_live_control *c, struct braid_live_stream *s)
 	return 0;
 }
 
+/* A command that is not of the list: a trigger's action is over. */
+static void begin_resume(struct braid_live_control *c, struct braid_live_stream *s)
+{
+	braid_control_begin(&c->control, s->mapping, &s->sb, BRAID_CMD_RESUME,
+			    c->triggers.arm ? BRAID_TRIGGER_ARM : 0, NULL,
+			    BRAID_CONTROL_TIMEOUT_NS);
+	c->triggers.resume = false;
+	c->resuming = c->busy = true;
+}
+
+/* What fired. Returns 0 or the capture's error. */
+static int watch_triggers(struct braid_live_control *c, struct braid_live_stream *s)
+{
+	bool was_set = c->triggers.was_set;
+	int err = c->disarming ? 0 : braid_live_triggers_poll(&c->triggers, s);
+
+	if (!err && was_set && !c->triggers.was_set && !c->disarming && !c->busy) {
+		c->asked_again = true;
+		c->next_command = first_test(c);
+	}
+	return err;
+}
+
 int braid_live_control_poll(struct braid_live_control *c, struct braid_live_stream *s,
 			    struct braid_endpoint *endpoint, bool clock_ready)
 {
 	struct braid_control_answer answer;
 	bool sent;
-	int err = 0;
+	int err = watch_triggers(c, s);
 
+	if (err)
+		return err;
+	if (!c->busy && c->triggers.resume && !c->disarming)
+		begin_resume(c, s);
 	if (!c->busy) {
 		if (c->more_events && !c->disarming && !s->mapping->one_way &&
 		    c->next_command == last_command(c, s))
@@ -421,6 +516,11 @@ int braid_live_control_poll(struct braid_live_control *c, struct braid_live_stre
 	if (err == -EAGAIN)
 		return 0;
 	c->busy = false;
+	if (c->resuming) {
+		c->resuming = false;
+		c->triggers.resume = err == -ETIMEDOUT;
+		return err == -ETIMEDOUT ? 0 : err;
+	}
 	if (err == -ETIMEDOUT) {	/* retried, since it may wake up */
 		if (c->disarming)
 			c->next_command = end_command(c, s);
@@ -480,61 +580,4 @@ int braid_live_control_left(struct braid_live_control *c)
 	struct braid_control_answer answer;
 
 	return braid_control_poll(&c->control, &answer);
-}
-
-int braid_live_heartbeat(struct braid_live_control *c, struct braid_live_stream *s)
-{
-	struct braid_mailbox *box =
-		braid_mapping_section(s->mapping, &s->sb, BRAID_SECTION_MAILBOX);
-	u64 now_ns = braid_host_clock_ns(), beat = braid_load(&box->guest_heartbeat);
-
-	if (beat != c->heartbeat || !c->heartbeat_ns) {
-		bool was_silent = s->silent;
-
-		c->heartbeat = beat;
-		c->heartbeat_ns = now_ns;
-		s->silent = false;
-		if (!was_silent)
-			return 0;
-		return braid_live_note(s, "the guest's heartbeat moves again") ?: 1;
-	}
-	if (s->silent || now_ns - c->heartbeat_ns < SILENCE_NS)
-		return 0;
-	s->silent = true;
-	return braid_live_note(s, "the guest has been silent since %llu.%03llu s of the host's clock: it hangs, is paused, or has died; %s",
-			       (unsigned long long)(c->heartbeat_ns / 1000000000),
-			       (unsigned long long)(c->heartbeat_ns / 1000000 % 1000),
-			       braid_live_takes(s) ? "its events are still read" :
-			       "events from before the start stay in its rings, for --backlog or 'tracebraid recover'");
-}
-
-bool braid_live_wake(struct braid_live_control *c, struct braid_live_stream *s, u32 doorbell,
-		     bool idle)
-{
-	struct braid_mailbox *box =
-		braid_mapping_section(s->mapping, &s->sb, BRAID_SECTION_MAILBOX);
-
-	/* An answer to a command does not ring. A flight recorder's rings are always full. */
-	if (!doorbell || !idle || s->o.flight || !braid_live_control_idle(c, s)) {
-		braid_live_wake_not(c, s);
-		return false;
-	}
-	if (c->wake_asked)
-		return false;
-	c->wake_asked = true;
-	braid_store(&box->wake_permille, WAKE_PERMILLE);
-	braid_store(&box->wake_doorbell, doorbell);
-	braid_store_release(&box->wake_seq, braid_load(&box->wake_seq) + 1);	/* (W1) */
-	braid_fence();		/* the last check of the rings comes after that store */
-	return true;
-}
-
-void braid_live_wake_not(struct braid_live_control *c, struct braid_live_stream *s)
-{
-	struct braid_mailbox *box =
-		braid_mapping_section(s->mapping, &s->sb, BRAID_SECTION_MAILBOX);
-
-	if (c->wake_asked)
-		braid_store(&box->wake_doorbell, 0);
-	c->wake_asked = false;
 }

@@ -91,12 +91,14 @@ int braid_live_filters_find(struct braid_live_filters *filters, const struct bra
 	u32 at = 0;
 	int err;
 
-	if (!braid_live_filters_wanted(s))
+	if (!braid_live_filters_wanted(s)) {
+		braid_live_filters_free(filters);
 		return 0;
+	}
 	if (s->mapping->one_way)
 		return braid_fail(-EOPNOTSUPP, "%s: its memory is only read, so it cannot be told what to filter",
 				  name);
-	if (s->sb.sections[BRAID_SECTION_MAILBOX].bytes < sizeof(struct braid_mailbox))
+	if (s->sb.sections[BRAID_SECTION_MAILBOX].bytes < offsetof(struct braid_mailbox, trigger))
 		return braid_fail(-EOPNOTSUPP, "%s: its driver has no filters yet; update it",
 				  name);
 	err = braid_directory_load(&copy, s->mapping, &s->sb, 0);

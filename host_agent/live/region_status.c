@@ -32,6 +32,10 @@ struct braid_region_status braid_region_source_status(const struct braid_region_
 		.leaving = recording && s->end.ending && s->stream.o.flight && !s->let_go,
 		.noticed = s->watch.noticed,
 		.noticed_event = s->watch.event,
+		.trigger = recording ?
+			   braid_live_triggers_waiting(&s->control.triggers, &s->stream) : NULL,
+		.held = recording && s->control.triggers.was_set &&
+			s->control.triggers.state == BRAID_TRIGGER_HELD,
 		.no_buffer = s->stream.o.buffer && s->nr_streams && !s->rings.buffer_came,
 	};
 
@@ -112,14 +116,24 @@ int braid_region_source_enabled(struct braid_region_source *s, bool all)
 				 braid_live_control_enabled(&s->control, &s->stream, all);
 }
 
+void braid_region_source_resume(struct braid_region_source *s, bool resume, bool arm)
+{
+	s->control.triggers.acted = true;
+	s->control.triggers.resume = resume;
+	s->control.triggers.arm = arm;
+}
+
 int braid_region_source_check_filters(const struct braid_region_source *s)
 {
+	struct braid_live_triggers triggers = { 0 };
 	struct braid_live_filters filters = { 0 };
 	int err = 0;
 
 	if (s->stream.mapping && s->stream.sb.incarnation)
-		err = braid_live_filters_find(&filters, &s->stream);
+		err = braid_live_filters_find(&filters, &s->stream) ?:
+		      braid_live_triggers_find(&triggers, &filters, &s->stream);
 	braid_live_filters_free(&filters);
+	braid_live_triggers_free(&triggers);
 	return err;
 }
 

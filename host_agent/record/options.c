@@ -113,6 +113,21 @@ int braid_record_add_pid(struct braid_record_options *o, const char *argument)
 	return 0;
 }
 
+int braid_record_add_trigger(struct braid_record_options *o, const char *argument)
+{
+	struct braid_trigger_wish wish;
+	int err;
+
+	if (o->nr_triggers == BRAID_TRIGGERS)
+		return braid_fail(-EINVAL, "more than %u triggers", BRAID_TRIGGERS);
+	err = braid_trigger_parse(&wish, argument);
+	if (!err && braid_array_push(o->triggers, o->nr_triggers, o->triggers_capacity, wish)) {
+		braid_trigger_wish_free(&wish);
+		err = braid_out_of_memory();
+	}
+	return err;
+}
+
 int braid_record_add_domain(struct braid_record_options *o, const char *name)
 {
 	if (strlen(name) >= BRAID_GUEST_NAME_BYTES)
@@ -126,6 +141,9 @@ void braid_record_options_free(struct braid_record_options *o)
 {
 	size_t k;
 
+	while (o->nr_triggers)
+		braid_trigger_wish_free(&o->triggers[--o->nr_triggers]);
+	free(o->triggers);
 	free(o->peers.hosts.items);
 	for (k = 0; k < o->probes.nr; k++)
 		free(o->probes.items[k]);

@@ -123,6 +123,9 @@ struct braid_record_options {
 	bool host_events_given;
 	struct braid_record_probes probes;
 	struct braid_who who;	/* of the guests' events */
+	struct braid_trigger_wish *triggers;
+	size_t nr_triggers, triggers_capacity;
+	struct braid_reshape reshape;	/* of the guests' buffers */
 	s32 *pids;		/* who.pids */
 	size_t pids_capacity;
 	const char *host_clock;	/* the trace clock; NULL: the file's */
@@ -147,6 +150,8 @@ int braid_record_add_kprobe(struct braid_record_options *o, const char *argument
 int braid_record_add_uprobe(struct braid_record_options *o, const char *argument);
 /* A filter of the last -e's events; the text must outlive the options. */
 int braid_record_add_filter(struct braid_record_patterns *list, const char *argument);
+/* A trigger in the guests; the text must outlive the options. */
+int braid_record_add_trigger(struct braid_record_options *o, const char *argument);
 int braid_record_add_domain(struct braid_record_options *o, const char *name);
 
 /** braid_record_options_free - what was added */

@@ -205,6 +205,11 @@ static enum cause find_cause(struct braid_recording *r, char *why)
 		} else if (status.noticed != guest->noticed && !cause) {
 			cause = CAUSE_EVENT;
 			snprintf(why, WHY_BYTES, "%s: %s", status.name, status.noticed_event);
+		} else if (status.trigger && !cause &&
+			   status.trigger->action == BRAID_TRIGGER_SNAPSHOT) {
+			cause = CAUSE_EVENT;
+			snprintf(why, WHY_BYTES, "%s: trigger '%.120s'", status.name,
+				 status.trigger->text);
 		}
 		guest->noticed = status.noticed;
 	}
@@ -224,6 +229,19 @@ static void settle_guests(struct braid_recording *r)
 	for (k = 0; k < r->nr_guests; k++) {
 		r->guests[k].was_silent = braid_region_source_status(r->guests[k].source).silent;
 		braid_region_source_let_go(r->guests[k].source);
+	}
+}
+
+/* Guests whose rings a trigger has frozen for a snapshot go on, and cause no other one yet. */
+static void settle_triggers(struct braid_recording *r)
+{
+	const struct braid_trigger_wish *trigger;
+	size_t k;
+
+	for (k = 0; k < r->nr_guests; k++) {
+		trigger = braid_region_source_status(r->guests[k].source).trigger;
+		if (trigger && trigger->action == BRAID_TRIGGER_SNAPSHOT)
+			braid_region_source_resume(r->guests[k].source, true, false);
 	}
 }
 
@@ -272,6 +290,18 @@ static int take_by_itself(struct braid_recording *r, enum cause cause, const cha
 	return err;
 }
 
+/* Triggers may cause a snapshot again. */
+static void arm_triggers(struct braid_recording *r)
+{
+	size_t k;
+
+	if (is_held_off(r) || r->flight.nr_by_itself >= r->o.flight.most)
+		return;
+	for (k = 0; k < r->nr_guests; k++)
+		if (braid_region_source_status(r->guests[k].source).held)
+			braid_region_source_resume(r->guests[k].source, true, true);
+}
+
 int braid_record_poll_flight(struct braid_recording *r)
 {
 	struct braid_record_flight *f = &r->flight;
@@ -298,8 +328,12 @@ int braid_record_poll_flight(struct braid_recording *r)
 		say_result(r, err, line);
 		return 0;
 	}
+	arm_triggers(r);
 	cause = find_cause(r, why);
-	return cause ? take_by_itself(r, cause, why) : 0;
+	err = cause ? take_by_itself(r, cause, why) : 0;
+	if (cause)
+		settle_triggers(r);
+	return err;
 }
 
 void braid_record_close_flight(struct braid_recording *r)
