@@ -128,7 +128,7 @@ static bool is_recorded(const struct braid_measures *m, const char *guest,
 	size_t k;
 
 	if (kind == BRAID_MEASURE_EXITS || kind == BRAID_MEASURE_REASON)
-		return m->s->any_kvm;
+		return braid_states_seen(m->s).kvm;
 	if (kind != BRAID_MEASURE_WAIT && kind != BRAID_MEASURE_WOKEN)
 		return true;
 	for (k = 0; k < source->nr_streams; k++)
@@ -341,7 +341,8 @@ static void put_for_programs(const struct row *row, struct braid_table *t)
 static void write_certainty(const struct comparison *c, struct braid_text *out)
 {
 	static const char *const names[] = { "now", "other" }, *const heads[] = { "NOW", "OTHER" };
-	const struct braid_states *now = c->sides[NOW]->s, *other = c->sides[OTHER]->s;
+	const struct braid_seen now = braid_states_seen(c->sides[NOW]->s);
+	const struct braid_seen other = braid_states_seen(c->sides[OTHER]->s);
 	const struct braid_analysis_options *o = &c->sides[NOW]->o;
 	enum side side;
 
@@ -359,8 +360,7 @@ static void write_certainty(const struct comparison *c, struct braid_text *out)
 	}
 	if (o->form != BRAID_TABLE_TEXT)
 		return;
-	if (now->any_switch != other->any_switch || now->any_wakeup != other->any_wakeup ||
-	    now->any_kvm != other->any_kvm)
+	if (now.switches != other.switches || now.wakeups != other.wakeups || now.kvm != other.kvm)
 		braid_text_puts(out, "# the captures were recorded with different host events, so states may differ; record both with the same events\n");
 	braid_text_puts(out, "# percentages are of the guest's vCPU time; their CHANGE and 99 % confidence interval are in percentage points; a change is significant if chance alone explains it in less than 1 % of such comparisons, of all their measures together\n\n");
 }
@@ -411,9 +411,11 @@ static int check_guests(const struct comparison *c)
 int braid_comparison_write(struct braid_measures *now, struct braid_measures *other,
 			   struct braid_text *out)
 {
+	const struct braid_seen of_now = braid_states_seen(now->s);
+	const struct braid_seen of_other = braid_states_seen(other->s);
 	struct comparison c = {
-		.sides = { now, other }, .kvm = now->s->any_kvm && other->s->any_kvm,
-		.user = now->s->any_user && other->s->any_user,
+		.sides = { now, other }, .kvm = of_now.kvm && of_other.kvm,
+		.user = of_now.user && of_other.user,
 	};
 	int err = check_guests(&c);
 	enum side side;

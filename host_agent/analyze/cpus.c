@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The host's CPUs: which there are, and on which of them vCPUs are seen to execute. */
+/* The hosts' CPUs: which there are, and on which of them vCPUs are seen to execute. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -16,8 +16,13 @@ static u32 more(u32 nr, u32 most)
 	return most <= BRAID_STATES_MAX_CPUS && most > nr ? most : nr;
 }
 
-/* Number of host CPUs: those with rings or, if @all, every CPU. */
-static u32 cpus_count(const struct braid_source *source, bool all)
+static bool is_of(const struct braid_stream *stream, u32 host)
+{
+	return stream->kind == BRAID_STREAM_HOST && braid_stream_host_number(stream) == host;
+}
+
+/* Number of a host's CPUs: those with rings or, if @all, every CPU. */
+static u32 cpus_count(const struct braid_source *source, u32 host, bool all)
 {
 	const struct braid_stream *stream;
 	u32 nr = 0;
@@ -25,7 +30,7 @@ static u32 cpus_count(const struct braid_source *source, bool all)
 
 	for (k = 0; k < source->nr_streams; k++) {
 		stream = source->streams[k];
-		if (!braid_stream_is_first_host(stream))
+		if (!is_of(stream, host))
 			continue;
 		for (n = 0; n < stream->nr_rings; n++)
 			if (stream->rings[n]->cpu < BRAID_STATES_MAX_CPUS)
@@ -37,11 +42,11 @@ static u32 cpus_count(const struct braid_source *source, bool all)
 }
 
 /* A CPU of a host that has sched_switch events. */
-static void shows_switches(struct braid_states *s, u32 number, u32 stream)
+static void shows_switches(struct braid_host_state *host, u32 number, u32 stream)
 {
-	struct braid_host_cpu *cpu = &s->cpus[number];
+	struct braid_host_cpu *cpu = &host->cpus[number];
 
-	s->nr_silent -= !cpu->shows_switches;
+	host->nr_silent -= !cpu->shows_switches;
 	cpu->shows_switches = true;
 	cpu->stream = stream;
 }
@@ -53,44 +58,66 @@ static void shows_switches(struct braid_states *s, u32 number, u32 stream)
 static void find_switches(struct braid_states *s)
 {
 	const struct braid_stream *stream;
+	struct braid_host_state *host;
 	size_t k, n;
 
 	for (k = 0; k < s->source->nr_streams; k++) {
 		stream = s->source->streams[k];
-		if (!braid_stream_is_first_host(stream) ||
+		host = braid_states_host(s, stream);
+		if (stream->kind != BRAID_STREAM_HOST ||
 		    !braid_stream_has_event(stream, "sched_switch"))
 			continue;
 		for (n = 0; n < stream->nr_rings; n++)
-			if (stream->rings[n]->cpu < s->nr_cpus)
-				shows_switches(s, stream->rings[n]->cpu, k);
-		for (n = 0; n < s->nr_cpus && s->source->grows; n++)
-			shows_switches(s, n, k);
+			if (stream->rings[n]->cpu < host->nr_cpus)
+				shows_switches(host, stream->rings[n]->cpu, k);
+		for (n = 0; n < host->nr_cpus && s->source->grows; n++)
+			shows_switches(host, n, k);
 	}
+}
+
+static int begin_host(struct braid_states *s, struct braid_host_state *host)
+{
+	u32 number = braid_host_number(s, host), k;
+
+	host->nr_cpus = cpus_count(s->source, number, s->source->grows);
+	host->nr_silent = cpus_count(s->source, number, true);
+	host->first_touched = BRAID_NO_VCPU;
+	host->first_cpu = BRAID_NO_CPU;
+	host->first_task = BRAID_NO_TASK;
+	host->cpus = calloc((size_t)host->nr_cpus + 1, sizeof(*host->cpus));
+	if (!host->cpus)
+		return -ENOMEM;
+	for (k = 0; k < host->nr_cpus; k++) {
+		struct braid_host_cpu *cpu = &host->cpus[k];
+
+		cpu->vcpu = cpu->hides = cpu->first_on = cpu->first_waiter =
+			cpu->first_behind = BRAID_NO_VCPU;
+		cpu->left = BRAID_PID_UNKNOWN;
+	}
+	return 0;
 }
 
 int braid_cpus_begin(struct braid_states *s)
 {
+	int err = 0;
 	u32 k;
 
-	s->nr_cpus = cpus_count(s->source, s->source->grows);
-	s->nr_silent = cpus_count(s->source, true);
-	s->cpus = calloc((size_t)s->nr_cpus + 1, sizeof(*s->cpus));
-	if (!s->cpus)
+	s->nr_hosts = s->source->nr_hosts ? s->source->nr_hosts : 1;
+	s->hosts = calloc(s->nr_hosts, sizeof(*s->hosts));
+	if (!s->hosts)
 		return -ENOMEM;
-	for (k = 0; k < s->nr_cpus; k++) {
-		s->cpus[k].vcpu = s->cpus[k].hides = s->cpus[k].first_on =
-			s->cpus[k].first_waiter = s->cpus[k].first_behind = BRAID_NO_VCPU;
-		s->cpus[k].left = BRAID_PID_UNKNOWN;
-	}
-	find_switches(s);
-	return 0;
+	for (k = 0; k < s->nr_hosts && !err; k++)
+		err = begin_host(s, &s->hosts[k]);
+	if (!err)
+		find_switches(s);
+	return err;
 }
 
-void braid_cpu_has_kvm(struct braid_states *s, u32 number)
+void braid_cpu_has_kvm(struct braid_host_state *host, u32 number)
 {
-	struct braid_host_cpu *cpu = &s->cpus[number];
+	struct braid_host_cpu *cpu = &host->cpus[number];
 
-	s->nr_silent -= !cpu->any_kvm && !cpu->shows_switches;
+	host->nr_silent -= !cpu->any_kvm && !cpu->shows_switches;
 	cpu->any_kvm = true;
 }
 
@@ -115,26 +142,51 @@ void braid_cpu_settle(struct braid_states *s, struct braid_host_cpu *cpu, s64 no
 const struct braid_cpu_sums *braid_states_cpu(const struct braid_states *s, u32 stream, u32 cpu)
 {
 	const struct braid_guest_state *guest = &s->guests[stream];
+	const struct braid_host_state *host = braid_states_host(s, s->source->streams[stream]);
 
 	if (s->source->streams[stream]->kind == BRAID_STREAM_HOST)
-		return cpu < s->nr_cpus && braid_stream_is_first_host(s->source->streams[stream]) ?
-		       &s->cpus[cpu].sums : NULL;
+		return cpu < host->nr_cpus ? &host->cpus[cpu].sums : NULL;
 	return cpu < guest->nr_vcpus ? &s->vcpus[guest->first_vcpu + cpu].sums : NULL;
 }
 
-bool braid_vcpu_may_hide(const struct braid_states *s, const struct braid_vcpu *v)
+bool braid_vcpu_may_hide(const struct braid_vcpu *v)
 {
-	if (v->thread == BRAID_THREAD_ON && v->cpu < s->nr_cpus && s->cpus[v->cpu].shows_switches)
-		return !s->cpus[v->cpu].any_kvm;
-	return s->nr_silent > 0;
+	const struct braid_host_state *host = v->host;
+
+	if (v->thread == BRAID_THREAD_ON && v->cpu < host->nr_cpus &&
+	    host->cpus[v->cpu].shows_switches)
+		return !host->cpus[v->cpu].any_kvm;
+	return host->nr_silent > 0;
 }
 
-bool braid_states_lack_kvm(const struct braid_states *s)
+bool braid_states_lack_kvm(const struct braid_host_state *host)
 {
 	u32 k;
 
-	for (k = 0; k < s->nr_cpus && s->any_kvm; k++)
-		if (s->cpus[k].any_vcpu && !s->cpus[k].any_kvm)
+	for (k = 0; k < host->nr_cpus && host->seen.kvm; k++)
+		if (host->cpus[k].any_vcpu && !host->cpus[k].any_kvm)
 			return true;
 	return false;
+}
+
+struct braid_seen braid_states_seen(const struct braid_states *s)
+{
+	struct braid_seen all = { 0 };
+	u32 k;
+
+	for (k = 0; k < s->nr_hosts; k++) {
+		const struct braid_seen *seen = &s->hosts[k].seen;
+
+		all.switches |= seen->switches;
+		all.wakeups |= seen->wakeups;
+		all.migrations |= seen->migrations;
+		all.kvm |= seen->kvm;
+		all.user |= seen->user;
+		all.nested |= seen->nested;
+		all.raises |= seen->raises;
+		all.injections |= seen->injections;
+		all.halts |= seen->halts;
+		all.other_vms |= seen->other_vms;
+	}
+	return all;
 }

@@ -26,13 +26,13 @@ void braid_edges_sort(struct braid_states *s)
 	show_next(s);
 }
 
-/* What the host's events have shown of its CPUs. */
-static void forget_cpus(struct braid_states *s, s64 ns)
+/* What a host's events have shown of its CPUs. */
+static void forget_cpus(struct braid_states *s, struct braid_host_state *host, s64 ns)
 {
-	while (s->first_cpu != BRAID_NO_CPU) {
-		struct braid_host_cpu *cpu = &s->cpus[s->first_cpu];
+	while (host->first_cpu != BRAID_NO_CPU) {
+		struct braid_host_cpu *cpu = &host->cpus[host->first_cpu];
 
-		s->first_cpu = cpu->next_touched;
+		host->first_cpu = cpu->next_touched;
 		cpu->touched = false;
 		braid_cpu_settle(s, cpu, ns);
 		if (cpu->hides != BRAID_NO_VCPU) {
@@ -44,7 +44,7 @@ static void forget_cpus(struct braid_states *s, s64 ns)
 		cpu->known = cpu->in_gap = cpu->softirq = false;
 		cpu->irqs = 0;
 	}
-	s->open_gaps = 0;
+	host->open_gaps = 0;
 }
 
 /* What they have shown of a vCPU's thread, and of its interrupts. */
@@ -58,27 +58,27 @@ static int forget_thread(struct braid_states *s, struct braid_vcpu *v, s64 ns)
 	return braid_vcpu_refresh(s, v, ns, 0);
 }
 
-/* Of the host nothing more is recorded. */
-static int stop_host(struct braid_states *s, s64 ns)
+/* Of a host nothing more is recorded. */
+static int stop_host(struct braid_states *s, struct braid_host_state *host, s64 ns)
 {
 	struct braid_vcpu *v;
 	u32 cpu, k;
 	int err = 0;
 
-	for (cpu = s->first_cpu; cpu != BRAID_NO_CPU; cpu = s->cpus[cpu].next_touched)
-		for (k = s->cpus[cpu].first_on; k != BRAID_NO_VCPU; k = s->vcpus[k].next)
+	for (cpu = host->first_cpu; cpu != BRAID_NO_CPU; cpu = host->cpus[cpu].next_touched)
+		for (k = host->cpus[cpu].first_on; k != BRAID_NO_VCPU; k = s->vcpus[k].next)
 			braid_list_touch(s, k);
-	for (k = s->first_touched; k != BRAID_NO_VCPU && !err; k = s->vcpus[k].next_touched)
+	for (k = host->first_touched; k != BRAID_NO_VCPU && !err; k = s->vcpus[k].next_touched)
 		if (s->vcpus[k].out)	/* no entry follows */
 			err = braid_vcpu_settle(s, &s->vcpus[k], ns) ?:
 			      braid_vcpu_report_exit(s, &s->vcpus[k], ns);
-	braid_task_forget(s, &s->first_host_task, ns);
-	s->host_gaps++;
-	braid_throttle_forget(s);
-	forget_cpus(s, ns);
-	while (s->first_touched != BRAID_NO_VCPU && !err) {
-		v = &s->vcpus[s->first_touched];
-		s->first_touched = v->next_touched;
+	braid_task_forget(s, &host->first_task, ns);
+	host->gaps++;
+	braid_throttle_forget(host);
+	forget_cpus(s, host, ns);
+	while (host->first_touched != BRAID_NO_VCPU && !err) {
+		v = &s->vcpus[host->first_touched];
+		host->first_touched = v->next_touched;
 		v->touched = false;
 		err = forget_thread(s, v, ns);
 	}
@@ -111,8 +111,8 @@ static int stop_guest(struct braid_states *s, u32 stream, s64 ns)
 		v->call = BRAID_CALL_UNKNOWN;
 		braid_mark(s, BRAID_MARK_LOST_GUEST, v - s->vcpus, ns, 0, 0);
 		err = braid_vcpu_refresh(s, v, ns, 0);
-		if (!err && v->thread == BRAID_THREAD_ON && v->cpu < s->nr_cpus)
-			err = braid_vcpu_refresh_waiters(s, v->cpu, ns, 0);
+		if (!err)
+			err = braid_vcpu_refresh_behind(s, v, ns, 0);
 	}
 	return err ? err : braid_observe_next(s, stream);
 }
@@ -122,17 +122,15 @@ static int take_stops(struct braid_states *s, s64 due_ns)
 {
 	size_t first = s->edge, k;
 	s64 ns = due_ns - 1;
-	bool host = false;
 	int err = braid_life_pass(s, ns);
 
 	for (; s->edge < s->nr_edges && s->edges[s->edge].due_ns == due_ns &&
-	       s->edges[s->edge].kind < BRAID_EDGE_STARTS && !err; s->edge++) {
-		host |= s->edges[s->edge].kind == BRAID_EDGE_HOST_STOPS;
+	       s->edges[s->edge].kind < BRAID_EDGE_STARTS && !err; s->edge++)
 		if (s->edges[s->edge].kind == BRAID_EDGE_GUEST_STOPS)
 			err = edges_cut(s, s->edges[s->edge].which, ns);
-	}
-	if (!err && host)
-		err = stop_host(s, ns);
+	for (k = first; k < s->edge && !err; k++)
+		if (s->edges[k].kind == BRAID_EDGE_HOST_STOPS)
+			err = stop_host(s, &s->hosts[s->edges[k].which], ns);
 	for (k = first; k < s->edge && !err; k++)
 		if (s->edges[k].kind == BRAID_EDGE_GUEST_STOPS)
 			err = stop_guest(s, s->edges[k].which, ns);

@@ -55,7 +55,7 @@ static int exits_take_event(void *state, const struct braid_item *item,
 		return 0;
 	of->task = v->task;
 	of->call = v->call;
-	braid_near_edge(&of->near, item->host_ns, item->bound_ns);
+	braid_near_edge(&of->near, item->host_ns, braid_item_bound_of_host(item));
 	return 0;
 }
 
@@ -83,7 +83,7 @@ static int exits_take_exit(void *arg, const struct braid_exit *exit)
 	key.detail = detail_of(x, exit);
 	if (exits_by_guest(&x->o))
 		braid_near_exit(&x->vcpus[exit->vcpu].near, exit->from_ns, exit->to_ns - exit->from_ns,
-				x->s->vcpus[exit->vcpu].guest->bound_ns);
+				braid_stream_bound_of_host(x->s->vcpus[exit->vcpu].guest));
 	err = braid_sums_add(&x->sums, &key, exit->to_ns - exit->from_ns, exit->from_ns, &sum);
 	for (k = 0; k < BRAID_NR_VCPU_STATES && !err; k++)
 		sum->ns[k] += exit->ns[k];
@@ -109,10 +109,17 @@ static const struct braid_column usual_columns[] = {
 	BRAID_SUM_COLUMNS,
 };
 
+/* Which kinds of events there are of a row's host, or of all. */
+static struct braid_seen seen_of(const struct exits *x, const struct braid_sum *cell)
+{
+	return cell->key.vcpu == BRAID_NO_VCPU ? braid_states_seen(x->s) :
+						 x->s->vcpus[cell->key.vcpu].host->seen;
+}
+
 /* People see the level only if there is more than one; the keys of programs stay the same. */
 static bool shows_level(const struct exits *x)
 {
-	return x->s->any_nested || x->o.form != BRAID_TABLE_TEXT;
+	return braid_states_seen(x->s).nested || x->o.form != BRAID_TABLE_TEXT;
 }
 
 static u32 fill_columns(const struct exits *x, struct braid_column columns[MOST_COLUMNS])
@@ -177,7 +184,7 @@ static void put_names(const struct exits *x, const struct braid_sum *cell, struc
 	}
 	braid_table_text(t, braid_sum_vcpu_name(x->s, &cell->key, name));
 	if (shows_level(x))
-		braid_table_number(t, x->s->any_nested && cell->key.level ? cell->key.level :
+		braid_table_number(t, seen_of(x, cell).nested && cell->key.level ? cell->key.level :
 									    BRAID_CELL_NONE);
 	braid_exit_name(cell->key.reason, name);
 	braid_table_text(t, cell->key.vcpu == BRAID_NO_VCPU ? "" : name);
@@ -193,7 +200,8 @@ static void exits_put_row(const struct exits *x, const struct braid_sum *cell,
 	braid_table_number(t, cell->count);
 	braid_table_number(t, cell->total_ns);
 	braid_table_number(t, cell->ns[BRAID_VCPU_KVM]);
-	braid_table_number(t, x->s->any_user ? (s64)cell->ns[BRAID_VCPU_VMM] : BRAID_CELL_NONE);
+	braid_table_number(t, seen_of(x, cell).user ? (s64)cell->ns[BRAID_VCPU_VMM] :
+						      BRAID_CELL_NONE);
 	braid_table_number(t, cell->ns[BRAID_VCPU_STOLEN]);
 	braid_table_number(t, known ? (s64)cell->ns[BRAID_VCPU_THROTTLED] : BRAID_CELL_NONE);
 	braid_table_number(t, halted_ns(cell));
@@ -337,7 +345,7 @@ static int exits_end(void *state)
 		any_call |= x->s->guests[k].any_call;
 		any_switch |= x->s->guests[k].nr_vcpus && x->s->guests[k].any_switch;
 	}
-	if (!x->s->any_kvm)
+	if (!braid_states_seen(x->s).kvm)
 		return braid_fail(-ENODATA, "no kvm events of the host: exits cannot be analyzed; for a guest on KVM, record them with --host");
 	if (x->o.by_call && !any_call)
 		return braid_fail(-ENODATA, "no guest has events of system calls; record them with -e raw_syscalls%s",

@@ -9,7 +9,7 @@
 /* Whether an event's task, which is not the one that was switched to, is the current one. */
 static int shows_switch(struct braid_states *s, const struct braid_item *item, bool *shows)
 {
-	const struct braid_host_cpu *cpu = &s->cpus[item->ring->cpu];
+	const struct braid_host_cpu *cpu = braid_states_cpu_of(s, item);
 	const struct braid_event_type_info *type;
 	const struct braid_role_info *info;
 	int err = 0;
@@ -32,21 +32,23 @@ static int shows_switch(struct braid_states *s, const struct braid_item *item, b
 /* The vCPU that is current at the gap's end: since when is not known, nor where it waited until then. */
 static int hide(struct braid_states *s, u32 number, struct braid_vcpu *v, s64 ns)
 {
-	s->cpus[number].hides = v - s->vcpus;
+	v->host->cpus[number].hides = v - s->vcpus;
 	v->hidden++;
-	if (v->thread == BRAID_THREAD_WAITS && v->cpu != number && !s->any_migrate) {
+	if (v->thread == BRAID_THREAD_WAITS && v->cpu != number && !v->host->seen.migrations) {
 		v->moved_unseen = true;
-		s->moved_unseen++;
+		v->host->moved_unseen++;
 	}
 	return braid_vcpu_refresh(s, v, ns, 0);
 }
 
 static int open_gap(struct braid_states *s, const struct braid_item *item, s64 ns)
 {
+	struct braid_host_state *host = braid_states_host(s, item->stream);
 	u32 number = item->ring->cpu;
-	struct braid_host_cpu *cpu = &s->cpus[number];
+	struct braid_host_cpu *cpu = &host->cpus[number];
 	struct braid_vcpu *before = cpu->vcpu == BRAID_NO_VCPU ? NULL : &s->vcpus[cpu->vcpu];
-	struct braid_vcpu *after = braid_vcpu_of_thread(s, braid_format_pid(item), item->host_ns);
+	struct braid_vcpu *after = braid_vcpu_of_thread(s, host, braid_format_pid(item),
+							item->host_ns);
 	int err = 0;
 
 	braid_cpu_settle(s, cpu, ns);
@@ -59,12 +61,12 @@ static int open_gap(struct braid_states *s, const struct braid_item *item, s64 n
 	}
 	if (!err && after)
 		err = hide(s, number, after, ns);
-	return err ? err : braid_vcpu_refresh_waiters(s, number, ns, 0);
+	return err ? err : braid_vcpu_refresh_waiters(s, host, number, ns, 0);
 }
 
 int braid_gaps_check(struct braid_states *s, const struct braid_item *item, s64 since_ns)
 {
-	const struct braid_host_cpu *cpu = &s->cpus[item->ring->cpu];
+	const struct braid_host_cpu *cpu = braid_states_cpu_of(s, item);
 	s32 tid = braid_format_pid(item);
 	bool shows = false;
 	int err;
@@ -75,9 +77,8 @@ int braid_gaps_check(struct braid_states *s, const struct braid_item *item, s64 
 	return err || !shows ? err : open_gap(s, item, since_ns);
 }
 
-int braid_gaps_close(struct braid_states *s, u32 number, s64 ns)
+int braid_gaps_close(struct braid_states *s, struct braid_host_cpu *cpu, s64 ns)
 {
-	struct braid_host_cpu *cpu = &s->cpus[number];
 	struct braid_vcpu *v = cpu->hides == BRAID_NO_VCPU ? NULL : &s->vcpus[cpu->hides];
 
 	if (!v)

@@ -22,6 +22,7 @@
 
 #include "host_agent/analyze/roles.h"
 
+struct braid_host_cpu;
 struct braid_states;
 
 /* The types of events of which it is asked whether they show a switch: few, so found when needed. */
@@ -33,7 +34,7 @@ struct braid_gaps {
 /**
  * braid_gaps_check - open a gap if an event shows that a switch before it was omitted
  * @s: the states
- * @item: the next event of a host CPU, below s->nr_cpus; not lost ones before it
+ * @item: the next event of one of a host's CPUs; not lost ones before it
  * @since_ns: the time of the CPU's event before it
  *
  * Return: 0, or -errno with braid_fail().
@@ -43,12 +44,12 @@ int braid_gaps_check(struct braid_states *s, const struct braid_item *item, s64 
 /**
  * braid_gaps_close - end a CPU's gap, if it has one
  * @s: the states
- * @number: the CPU
+ * @cpu: of any host
  * @ns: the time of its next event
  *
  * Return: 0, or -errno of an op.
  */
-int braid_gaps_close(struct braid_states *s, u32 number, s64 ns);
+int braid_gaps_close(struct braid_states *s, struct braid_host_cpu *cpu, s64 ns);
 
 /** braid_gaps_free - free the types */
 void braid_gaps_free(struct braid_gaps *g);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Hands the states of a recording's file on to those of its next file. */
+/* Hands the states of a recording's file on to those of its next file, of the same host. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,7 +48,7 @@ static u32 vcpu_now(const struct joint *j, u32 vcpu)
 
 static u32 quota_now(const struct joint *j, u32 quota)
 {
-	return braid_quota_of(j->s, j->former->quotas[quota].id);
+	return braid_quota_of(j->s, 0, j->former->quotas[quota].id);
 }
 
 /* A vCPU that is not there any more is a thread. */
@@ -190,6 +190,7 @@ static void join_vcpu(struct joint *j, u32 of)
 
 	*v = *former;
 	v->guest = new.guest;
+	v->host = new.host;
 	v->number = new.number;
 	v->kvm_id = new.kvm_id;
 	v->last_ns = new.last_ns;
@@ -205,8 +206,9 @@ static void join_vcpu(struct joint *j, u32 of)
 
 static void join_cpu(struct joint *j, u32 number)
 {
-	const struct braid_host_cpu *former = &j->former->cpus[number];
-	struct braid_host_cpu *cpu = &j->s->cpus[number];
+	const struct braid_host_cpu *former = &j->former->hosts->cpus[number];
+	struct braid_host_state *host = j->s->hosts;
+	struct braid_host_cpu *cpu = &host->cpus[number];
 
 	cpu->known = former->known;
 	cpu->tid = former->tid;
@@ -221,26 +223,26 @@ static void join_cpu(struct joint *j, u32 number)
 	cpu->in_gap = former->in_gap;
 	cpu->any_vcpu = former->any_vcpu;
 	if (former->any_kvm)
-		braid_cpu_has_kvm(j->s, number);
+		braid_cpu_has_kvm(host, number);
 	if (former->throttles)
 		cpu->throttles_quota = quota_now(j, former->throttles_quota);
 	if (former->throttles && cpu->throttles_quota < j->s->nr_quotas) {
 		cpu->throttles = former->throttles;
 		cpu->throttles_cpu = former->throttles_cpu;
 	}
-	j->s->open_gaps += cpu->in_gap;
+	host->open_gaps += cpu->in_gap;
 	if (former->touched)
-		braid_list_touch_cpu(j->s, number);
+		braid_list_touch_cpu(host, number);
 }
 
 /* A guest that is new may run already. */
 static void find_running(struct joint *j, u32 number)
 {
-	struct braid_host_cpu *cpu = &j->s->cpus[number];
+	struct braid_host_cpu *cpu = &j->s->hosts->cpus[number];
 	struct braid_vcpu *v;
 
 	v = cpu->known && cpu->vcpu == BRAID_NO_VCPU ?
-	    braid_vcpu_of_thread(j->s, cpu->tid, j->ns) : NULL;
+	    braid_vcpu_of_thread(j->s, j->s->hosts, cpu->tid, j->ns) : NULL;
 	if (!v || v->thread != BRAID_THREAD_UNKNOWN || cpu->in_gap)
 		return;
 	cpu->vcpu = v - j->s->vcpus;
@@ -267,7 +269,7 @@ static int join_task(struct joint *j, const struct braid_guest_task *former)
 	task->waker = vcpu_now(j, former->waker);
 	task->queue = vcpu_now(j, former->queue);
 	first = j->s->guests[stream].nr_vcpus ? &j->s->guests[stream].first_known :
-						&j->s->first_host_task;
+						&j->s->hosts->first_task;
 	task->next_known = *first;
 	*first = task - j->s->tasks;
 	return 0;
@@ -275,30 +277,22 @@ static int join_task(struct joint *j, const struct braid_guest_task *former)
 
 static int join_queue(struct joint *j, struct braid_quota_queue queue)
 {
-	struct braid_states *s = j->s;
+	struct braid_host_state *host = j->s->hosts;
 
 	queue.quota = quota_now(j, queue.quota);
-	return queue.quota == s->nr_quotas ? 0 :
-	       braid_array_push(s->throttled, s->nr_throttled, s->throttled_capacity, queue);
+	return queue.quota == j->s->nr_quotas ? 0 :
+	       braid_array_push(host->throttled, host->nr_throttled, host->throttled_capacity,
+				queue);
 }
 
 static void join_whole(struct joint *j)
 {
 	struct braid_states *s = j->s, *former = j->former;
 
-	s->any_switch |= former->any_switch;
-	s->any_wakeup |= former->any_wakeup;
-	s->any_migrate |= former->any_migrate;
-	s->any_kvm |= former->any_kvm;
-	s->any_user |= former->any_user;
-	s->any_nested |= former->any_nested;
-	s->any_raise |= former->any_raise;
-	s->any_inject |= former->any_inject;
-	s->any_halted |= former->any_halted;
-	s->other_vms |= former->other_vms;
+	s->hosts->seen = former->hosts->seen;
+	s->hosts->gaps = former->hosts->gaps;
+	s->hosts->moved_unseen = former->hosts->moved_unseen;
 	s->tasks_left_out |= former->tasks_left_out;
-	s->host_gaps = former->host_gaps;
-	s->moved_unseen = former->moved_unseen;
 	s->renamed = former->renamed + 1;
 	s->last_ns = former->last_ns;
 	s->paused_ns = j->ns;
@@ -329,7 +323,9 @@ static void join_held(struct joint *j)
 
 static int join_all(struct joint *j)
 {
-	u32 cpus = j->s->nr_cpus < j->former->nr_cpus ? j->s->nr_cpus : j->former->nr_cpus, k;
+	const struct braid_host_state *former = j->former->hosts;
+	u32 cpus = j->s->hosts->nr_cpus < former->nr_cpus ? j->s->hosts->nr_cpus :
+							    former->nr_cpus, k;
 	size_t n;
 	int err = 0;
 
@@ -344,8 +340,8 @@ static int join_all(struct joint *j)
 	join_held(j);
 	for (n = 0; n < j->former->nr_tasks && !err; n++)
 		err = join_task(j, &j->former->tasks[n]);
-	for (n = 0; n < j->former->nr_throttled && !err; n++)
-		err = join_queue(j, j->former->throttled[n]);
+	for (n = 0; n < former->nr_throttled && !err; n++)
+		err = join_queue(j, former->throttled[n]);
 	for (k = 0; k < cpus; k++)
 		find_running(j, k);
 	return err;

@@ -30,7 +30,7 @@ static int take_next(struct braid_states *s, const struct braid_ring *ring)
 {
 	const struct braid_guest_state *guest = &s->guests[ring->stream->number];
 	const struct braid_item *next = &ring->item;
-	bool host = braid_stream_is_first_host(ring->stream);
+	bool host = ring->stream->kind == BRAID_STREAM_HOST;
 
 	if (!ring->merging || next->host_ns <= s->paused_ns || next->kind == BRAID_ITEM_NOTE ||
 	    s->begin_ns == INT64_MAX)
@@ -40,7 +40,8 @@ static int take_next(struct braid_states *s, const struct braid_ring *ring)
 		return 0;
 	if (next->lost_before)
 		return braid_losses_open_gap(s, ring, s->paused_ns);
-	return next->kind != BRAID_ITEM_EVENT || !host || ring->cpu >= s->nr_cpus ? 0 :
+	return next->kind != BRAID_ITEM_EVENT || !host ||
+	       ring->cpu >= braid_states_host(s, ring->stream)->nr_cpus ? 0 :
 	       braid_gaps_check(s, next, s->paused_ns);
 }
 

@@ -33,9 +33,8 @@ static int find_last(struct braid_ring *ring, s64 *last_ns)
 	if (ret > 0 && item->host_ns < *last_ns && braid_ring_skip(ring, *last_ns))
 		ret = braid_ring_next(ring);
 	for (; ret > 0; ret = braid_ring_next(ring))
-		if (item->kind == BRAID_ITEM_EVENT && item->sure &&
-		    item->bound_ns != BRAID_BOUND_UNKNOWN && item->host_ns > *last_ns &&
-		    item->host_ns <= until_ns)
+		if (item->kind == BRAID_ITEM_EVENT && braid_item_is_sure(item) &&
+		    item->host_ns > *last_ns && item->host_ns <= until_ns)
 			*last_ns = item->host_ns;
 	return ret;
 }
@@ -44,13 +43,16 @@ static int find_life(struct braid_states *s, const struct braid_stream *guest)
 {
 	const struct braid_clock_inputs *in = &guest->clock_inputs;
 	s64 last_ns = braid_states_takes(guest->found_ns) ? (s64)guest->found_ns : INT64_MIN;
+	s64 answer_ns = INT64_MIN;
 	int err = 0;
 	size_t k;
 
 	for (k = 0; k < in->nr_round_trips; k++)
 		if (braid_states_takes(in->round_trips[k].s.h1_ns) &&
-		    (s64)in->round_trips[k].s.h1_ns > last_ns)
-			last_ns = in->round_trips[k].s.h1_ns;
+		    (s64)in->round_trips[k].s.h1_ns > answer_ns)
+			answer_ns = in->round_trips[k].s.h1_ns;
+	answer_ns = braid_stream_on_timeline(guest, answer_ns);
+	last_ns = answer_ns > last_ns ? answer_ns : last_ns;
 	for (k = 0; k < guest->nr_rings && !err; k++)
 		if (guest->rings[k]->cpu != BRAID_RING_NOTES)
 			err = find_last(guest->rings[k], &last_ns);
@@ -122,8 +124,8 @@ static int end_tasks(struct braid_states *s, const struct braid_guest_state *gue
 		v->task = BRAID_PID_NOT_TRACED;
 		v->call = BRAID_CALL_UNKNOWN;
 		err = braid_vcpu_refresh(s, v, guest->alive_ns, 0);
-		if (!err && v->thread == BRAID_THREAD_ON && v->cpu < s->nr_cpus)
-			err = braid_vcpu_refresh_waiters(s, v->cpu, guest->alive_ns, 0);
+		if (!err)
+			err = braid_vcpu_refresh_behind(s, v, guest->alive_ns, 0);
 	}
 	return err;
 }

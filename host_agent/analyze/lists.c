@@ -2,9 +2,9 @@
 /* Lists of vCPUs: what an event changes is found without a look at all others. */
 #include "host_agent/analyze/private.h"
 
-static u32 *head_of(struct braid_states *s, const struct braid_vcpu *v)
+static u32 *head_of(const struct braid_vcpu *v)
 {
-	struct braid_host_cpu *cpu = &s->cpus[v->cpu];
+	struct braid_host_cpu *cpu = &v->host->cpus[v->cpu];
 
 	switch (v->list) {
 	case BRAID_LIST_ON:
@@ -19,12 +19,12 @@ static u32 *head_of(struct braid_states *s, const struct braid_vcpu *v)
 static void leave(struct braid_states *s, struct braid_vcpu *v)
 {
 	if (v->prev == BRAID_NO_VCPU)
-		*head_of(s, v) = v->next;
+		*head_of(v) = v->next;
 	else
 		s->vcpus[v->prev].next = v->next;
 	if (v->next != BRAID_NO_VCPU)
 		s->vcpus[v->next].prev = v->prev;
-	s->cpus[v->cpu].nr_waiters -= v->list == BRAID_LIST_WAITS;
+	v->host->cpus[v->cpu].nr_waiters -= v->list == BRAID_LIST_WAITS;
 	v->list = BRAID_LIST_NONE;
 }
 
@@ -33,14 +33,14 @@ static void lists_enter(struct braid_states *s, struct braid_vcpu *v, int list)
 	u32 *first;
 
 	v->list = list;
-	first = head_of(s, v);
+	first = head_of(v);
 	v->prev = BRAID_NO_VCPU;
 	v->next = *first;
 	if (*first != BRAID_NO_VCPU)
 		s->vcpus[*first].prev = v - s->vcpus;
 	*first = v - s->vcpus;
-	s->cpus[v->cpu].nr_waiters += list == BRAID_LIST_WAITS;
-	braid_list_touch_cpu(s, v->cpu);
+	v->host->cpus[v->cpu].nr_waiters += list == BRAID_LIST_WAITS;
+	braid_list_touch_cpu(v->host, v->cpu);
 }
 
 /* One of those beyond the limit can be followed from now on. */
@@ -56,17 +56,18 @@ static void advance(struct braid_states *s, struct braid_host_cpu *cpu)
 
 void braid_list_vcpu(struct braid_states *s, struct braid_vcpu *v, int thread, u32 cpu)
 {
-	struct braid_host_cpu *left = v->list == BRAID_LIST_NONE ? NULL : &s->cpus[v->cpu];
+	struct braid_host_state *host = v->host;
+	struct braid_host_cpu *left = v->list == BRAID_LIST_NONE ? NULL : &host->cpus[v->cpu];
 
 	if (left)
 		leave(s, v);
 	v->thread = thread;
 	v->cpu = cpu;
-	if (cpu < s->nr_cpus && thread == BRAID_THREAD_ON)
+	if (cpu < host->nr_cpus && thread == BRAID_THREAD_ON)
 		lists_enter(s, v, BRAID_LIST_ON);
-	else if (cpu < s->nr_cpus && thread == BRAID_THREAD_WAITS)
-		lists_enter(s, v, s->cpus[cpu].nr_waiters < BRAID_MAX_WAITERS ? BRAID_LIST_WAITS :
-									   BRAID_LIST_BEHIND);
+	else if (cpu < host->nr_cpus && thread == BRAID_THREAD_WAITS)
+		lists_enter(s, v, host->cpus[cpu].nr_waiters < BRAID_MAX_WAITERS ?
+				  BRAID_LIST_WAITS : BRAID_LIST_BEHIND);
 	if (left)
 		advance(s, left);
 }
@@ -78,17 +79,17 @@ void braid_list_touch(struct braid_states *s, u32 vcpu)
 	if (v->touched)
 		return;
 	v->touched = true;
-	v->next_touched = s->first_touched;
-	s->first_touched = vcpu;
+	v->next_touched = v->host->first_touched;
+	v->host->first_touched = vcpu;
 }
 
-void braid_list_touch_cpu(struct braid_states *s, u32 number)
+void braid_list_touch_cpu(struct braid_host_state *host, u32 number)
 {
-	struct braid_host_cpu *cpu = &s->cpus[number];
+	struct braid_host_cpu *cpu = &host->cpus[number];
 
 	if (cpu->touched)
 		return;
 	cpu->touched = true;
-	cpu->next_touched = s->first_cpu;
-	s->first_cpu = number;
+	cpu->next_touched = host->first_cpu;
+	host->first_cpu = number;
 }

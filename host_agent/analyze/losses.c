@@ -2,25 +2,31 @@
 /* Where events are missing. */
 #include "host_agent/analyze/private.h"
 
+/* Of a host's CPU. */
+static int open_host_gap(struct braid_states *s, struct braid_host_state *host, u32 number, s64 ns)
+{
+	struct braid_host_cpu *cpu = &host->cpus[number];
+
+	if (number >= host->nr_cpus || cpu->in_gap)
+		return 0;
+	braid_list_touch_cpu(host, number);
+	braid_cpu_settle(s, cpu, ns);
+	cpu->in_gap = true;
+	cpu->known = false;
+	cpu->irqs = 0;
+	cpu->softirq = false;
+	host->open_gaps++;
+	host->gaps++;
+	braid_throttle_forget(host);
+	return braid_vcpu_forget(s, host, number, ns);
+}
+
 int braid_losses_open_gap(struct braid_states *s, const struct braid_ring *ring, s64 ns)
 {
 	struct braid_guest_state *guest = &s->guests[ring->stream->number];
 
-	if (ring->stream->kind == BRAID_STREAM_HOST) {
-		if (ring->cpu >= s->nr_cpus || !braid_stream_is_first_host(ring->stream) ||
-		    s->cpus[ring->cpu].in_gap)
-			return 0;
-		braid_list_touch_cpu(s, ring->cpu);
-		braid_cpu_settle(s, &s->cpus[ring->cpu], ns);
-		s->cpus[ring->cpu].in_gap = true;
-		s->cpus[ring->cpu].known = false;
-		s->cpus[ring->cpu].irqs = 0;
-		s->cpus[ring->cpu].softirq = false;
-		s->open_gaps++;
-		s->host_gaps++;
-		braid_throttle_forget(s);
-		return braid_vcpu_forget(s, ring->cpu, ns);
-	}
+	if (ring->stream->kind == BRAID_STREAM_HOST)
+		return open_host_gap(s, braid_states_host(s, ring->stream), ring->cpu, ns);
 	guest->gaps++;
 	if (ring->cpu >= guest->nr_vcpus)
 		return 0;
@@ -35,16 +41,16 @@ int braid_losses_open_gap(struct braid_states *s, const struct braid_ring *ring,
 static int close_gap(struct braid_states *s, const struct braid_ring *ring, s64 ns)
 {
 	struct braid_guest_state *guest = &s->guests[ring->stream->number];
+	struct braid_host_state *host = braid_states_host(s, ring->stream);
 
 	if (ring->stream->kind == BRAID_STREAM_HOST) {
-		if (ring->cpu >= s->nr_cpus || !braid_stream_is_first_host(ring->stream) ||
-		    !s->cpus[ring->cpu].in_gap)
+		if (ring->cpu >= host->nr_cpus || !host->cpus[ring->cpu].in_gap)
 			return 0;
-		s->cpus[ring->cpu].in_gap = false;
-		s->open_gaps--;
-		s->host_gaps++;
+		host->cpus[ring->cpu].in_gap = false;
+		host->open_gaps--;
+		host->gaps++;
 		/* States that events of other CPUs have shown may no longer hold. */
-		return braid_vcpu_forget(s, ring->cpu, ns);
+		return braid_vcpu_forget(s, host, ring->cpu, ns);
 	}
 	guest->gaps++;
 	if (ring->cpu >= guest->nr_vcpus)
@@ -64,8 +70,9 @@ int braid_losses_look_ahead(struct braid_states *s)
 		return 0;
 	if (next->lost_before)
 		return braid_losses_open_gap(s, s->last, s->last_ns);
-	return next->kind != BRAID_ITEM_EVENT || !braid_stream_is_first_host(next->stream) ||
-	       s->last->cpu >= s->nr_cpus ? 0 : braid_gaps_check(s, next, s->last_ns);
+	return next->kind != BRAID_ITEM_EVENT || next->stream->kind != BRAID_STREAM_HOST ||
+	       s->last->cpu >= braid_states_host(s, next->stream)->nr_cpus ? 0 :
+	       braid_gaps_check(s, next, s->last_ns);
 }
 
 int braid_losses_pass(struct braid_states *s, s64 ns)

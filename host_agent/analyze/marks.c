@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Interrupts on their way to a guest: where each was raised, injected and handled. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "host_agent/analyze/private.h"
@@ -10,21 +11,22 @@
 #define FLAG_SOFTIRQ	0x10u
 #define NR_VECTORS	256
 
-void braid_marks_begin(struct braid_states *s)
+int braid_marks_begin(struct braid_states *s)
 {
-	bool several = false;
+	struct braid_host_state *host;
+	u32 *nr = calloc(s->nr_hosts, sizeof(*nr));
 	size_t k;
 
+	if (!nr)
+		return braid_out_of_memory();
 	for (k = 0; k < s->source->nr_streams; k++) {
 		if (!s->guests[k].nr_vcpus)
 			continue;
-		several = s->only_guest;
-		s->only_guest = &s->guests[k];
-		if (several)
-			break;
+		host = braid_states_host(s, s->source->streams[k]);
+		host->only_guest = nr[braid_host_number(s, host)]++ ? NULL : &s->guests[k];
 	}
-	if (several)
-		s->only_guest = NULL;
+	free(nr);
+	return 0;
 }
 
 static void marks_hand_on(struct braid_states *s, const struct braid_mark *mark)
@@ -96,6 +98,7 @@ int braid_mark_set_id(struct braid_states *s, struct braid_vcpu *v, s64 id)
 static void take_raise(struct braid_states *s, const struct braid_vcpu *v,
 		       const struct braid_item *item, const struct braid_role_info *info)
 {
+	struct braid_host_state *host = braid_states_host(s, item->stream);
 	const struct braid_guest_state *guest;
 	struct braid_mark mark = { .kind = BRAID_MARK_RAISED, .ns = item->host_ns };
 	s64 id, vector;
@@ -103,9 +106,10 @@ static void take_raise(struct braid_states *s, const struct braid_vcpu *v,
 	if (!braid_role_number(info, 0, item, &id) || !braid_role_number(info, 1, item, &vector) ||
 	    vector < 0 || vector >= NR_VECTORS)
 		return;
-	s->any_raise = true;
+	host->seen.raises = true;
 	mark.if_alone = !v || v->ipi != vector || in_interrupt(item, FLAG_HARDIRQ | FLAG_SOFTIRQ);
-	guest = !mark.if_alone ? &s->guests[v->guest->number] : s->other_vms ? NULL : s->only_guest;
+	guest = !mark.if_alone ? &s->guests[v->guest->number] :
+		host->seen.other_vms ? NULL : host->only_guest;
 	mark.vcpu = guest ? find_id(guest, id) : BRAID_NO_VCPU;
 	mark.value = vector;
 	if (mark.vcpu != BRAID_NO_VCPU)
@@ -115,6 +119,7 @@ static void take_raise(struct braid_states *s, const struct braid_vcpu *v,
 void braid_mark_take_kvm(struct braid_states *s, struct braid_vcpu *v, const struct braid_item *item,
 			 const struct braid_role_info *info)
 {
+	struct braid_seen *seen = &braid_states_host(s, item->stream)->seen;
 	s64 value = 0, second = 0;
 
 	if (info->role == BRAID_ROLE_KVM_RAISE) {
@@ -130,13 +135,13 @@ void braid_mark_take_kvm(struct braid_states *s, struct braid_vcpu *v, const str
 			v->ipi = value & (NR_VECTORS - 1);
 		break;
 	case BRAID_ROLE_KVM_INJECT:
-		s->any_inject = true;
+		seen->injections = true;
 		/* One that was injected before, and did not arrive, is not another one. */
 		if (v && !second && value >= 0 && value < NR_VECTORS)
 			braid_mark(s, BRAID_MARK_INJECTED, v - s->vcpus, item->host_ns, 0, value);
 		break;
 	default:
-		s->any_halted = true;
+		seen->halts = true;
 		if (v)
 			braid_mark(s, BRAID_MARK_HALTED, v - s->vcpus, item->host_ns, 0, !!value);
 	}
@@ -155,11 +160,13 @@ void braid_mark_take_guest(struct braid_states *s, u32 vcpu, const struct braid_
 		/* fallthrough */
 	case BRAID_ROLE_IRQ_ENTRY:
 		guest->any_handler = true;
-		braid_mark(s, BRAID_MARK_HANDLER, vcpu, item->host_ns, item->bound_ns, vector);
+		braid_mark(s, BRAID_MARK_HANDLER, vcpu, item->host_ns,
+			   braid_item_bound_of_host(item), vector);
 		break;
 	case BRAID_ROLE_VECTOR_EXIT:
 	case BRAID_ROLE_IRQ_EXIT:
-		braid_mark(s, BRAID_MARK_HANDLER_END, vcpu, item->host_ns, item->bound_ns, 0);
+		braid_mark(s, BRAID_MARK_HANDLER_END, vcpu, item->host_ns,
+			   braid_item_bound_of_host(item), 0);
 		break;
 	default:
 		break;
@@ -169,5 +176,6 @@ void braid_mark_take_guest(struct braid_states *s, u32 vcpu, const struct braid_
 void braid_mark_wakes(struct braid_states *s, u32 vcpu, const struct braid_item *item)
 {
 	if (in_interrupt(item, FLAG_HARDIRQ))
-		braid_mark(s, BRAID_MARK_WAKES, vcpu, item->host_ns, item->bound_ns, 0);
+		braid_mark(s, BRAID_MARK_WAKES, vcpu, item->host_ns,
+			   braid_item_bound_of_host(item), 0);
 }

@@ -73,21 +73,30 @@ const char *braid_sum_task_name(const struct braid_states *s, const struct braid
 	       braid_task_name(s, s->vcpus[key->vcpu].guest->number, key->task, name);
 }
 
-/* The host's stream whose tasks have names. */
-static u32 host_of(const struct braid_states *s)
+/* A host's stream in which a task has a name; else the last one. */
+static u32 host_of(const struct braid_states *s, u32 host, s32 tid)
 {
+	const struct braid_guest_task *task;
+	u32 found = 0;
 	size_t k;
 
-	for (k = 0; k < s->source->nr_streams; k++)
-		if (braid_stream_is_first_host(s->source->streams[k]))
-			return k;
-	return 0;
+	for (k = 0; k < s->source->nr_streams; k++) {
+		if (s->source->streams[k]->kind != BRAID_STREAM_HOST ||
+		    braid_stream_host_number(s->source->streams[k]) != host)
+			continue;
+		found = k;
+		task = braid_states_task(s, k, tid);
+		if (task && *task->comm)
+			break;
+	}
+	return found;
 }
 
 bool braid_culprit_is_recorder(const struct braid_states *s, const struct braid_culprit *culprit)
 {
 	const struct braid_stream *owner = culprit->kind == BRAID_CULPRIT_TASK ?
-					   braid_vcpu_owner(s->source, culprit->id) : NULL;
+					   braid_vcpu_owner(s->source, culprit->host, culprit->id) :
+					   NULL;
 
 	return culprit->kind == BRAID_CULPRIT_RECORDER ||
 	       (owner && owner->kind == BRAID_STREAM_HOST);
@@ -106,7 +115,7 @@ struct braid_culprit braid_culprit_group(const struct braid_states *s,
 		guest = s->vcpus[culprit->vcpu].guest;
 		break;
 	case BRAID_CULPRIT_TASK:
-		guest = braid_vcpu_owner(s->source, culprit->id);
+		guest = braid_vcpu_owner(s->source, culprit->host, culprit->id);
 		group.kind = guest ? BRAID_CULPRIT_RECORDER : BRAID_CULPRIT_HOST;
 		break;
 	case BRAID_CULPRIT_IRQ:
@@ -123,13 +132,13 @@ struct braid_culprit braid_culprit_group(const struct braid_states *s,
 	return group;
 }
 
-/* A thread of the host: "kworker/1:2[99]", "guest1/qemu-system-x86[7]", "recorder/tracebraid[8]" */
-static void name_thread(const struct braid_states *s, s32 tid, char name[BRAID_NAME_TEXT])
+/* A thread of a host: "kworker/1:2[99]", "guest1/qemu-system-x86[7]", "recorder/tracebraid[8]" */
+static void name_thread(const struct braid_states *s, u32 host, s32 tid, char name[BRAID_NAME_TEXT])
 {
-	const struct braid_stream *owner = braid_vcpu_owner(s->source, tid);
+	const struct braid_stream *owner = braid_vcpu_owner(s->source, host, tid);
 	char task[BRAID_NAME_TEXT];
 
-	braid_task_name(s, host_of(s), tid, task);
+	braid_task_name(s, host_of(s, host, tid), tid, task);
 	if (owner)
 		name = names_add(names_add(name, owner->kind == BRAID_STREAM_HOST ? "recorder" : owner->name,
 					   63), "/", 1);
@@ -156,7 +165,7 @@ const char *braid_culprit_name(const struct braid_states *s, const struct braid_
 		names_add(names_add(name + strlen(name), ": ", 2), task, 40);
 		break;
 	case BRAID_CULPRIT_TASK:
-		name_thread(s, culprit->id, name);
+		name_thread(s, culprit->host, culprit->id, name);
 		break;
 	case BRAID_CULPRIT_GUEST_TASK:
 		braid_task_name(s, s->vcpus[culprit->vcpu].guest->number, culprit->task, name);
@@ -235,7 +244,9 @@ bool braid_has_events(const struct braid_stream *stream)
 	return false;
 }
 
-const char *braid_lacks_switches(const struct braid_states *s)
+#define ANY_HOST	UINT32_MAX
+
+static const char *lacks_switches(const struct braid_states *s, u32 host)
 {
 	const char *why = NULL;
 	size_t k;
@@ -243,11 +254,13 @@ const char *braid_lacks_switches(const struct braid_states *s)
 	for (k = 0; k < s->source->nr_streams; k++) {
 		if (!s->guests[k].nr_vcpus || s->guests[k].any_switch)
 			continue;
+		if (host != ANY_HOST && braid_stream_host_number(s->source->streams[k]) != host)
+			continue;
 		if (s->source->streams[k]->kind == BRAID_STREAM_VM) {
 			why = why ?: "no driver runs in a VM, so its vCPUs' tasks are unknown; load it there (modprobe tracebraid) to record its events";
 			continue;
 		}
-		if (s->source->streams[k]->bound_ns == BRAID_BOUND_UNKNOWN &&
+		if (braid_stream_bound_of_host(s->source->streams[k]) == BRAID_BOUND_UNKNOWN &&
 		    braid_stream_has_event(s->source->streams[k], "sched_switch"))
 			return "the times of a guest's events have no bound, so its vCPUs' tasks are unknown; 'tracebraid report' shows why";
 		if (braid_has_events(s->source->streams[k]))
@@ -257,34 +270,80 @@ const char *braid_lacks_switches(const struct braid_states *s)
 	return why;
 }
 
-/* What the trace lacks, and how to get it. */
-static const char *missing(const struct braid_states *s, u32 number)
+const char *braid_lacks_switches(const struct braid_states *s)
 {
+	return lacks_switches(s, ANY_HOST);
+}
+
+/* What a host has in the trace. */
+struct has {
+	bool vcpus, threads, quotas;
+};
+
+static struct has host_has(const struct braid_states *s, u32 host)
+{
+	struct has has = { 0 };
+	size_t k;
+
+	for (k = 0; k < s->nr_vcpus; k++)
+		has.vcpus |= braid_stream_host_number(s->vcpus[k].guest) == host;
+	for (k = 0; k < s->source->nr_streams; k++)
+		has.threads |= s->source->streams[k]->nr_threads &&
+			       braid_stream_host_number(s->source->streams[k]) == host;
+	for (k = 0; k < s->nr_quotas; k++)
+		has.quotas |= s->quotas[k].host == host;
+	return has;
+}
+
+/* What the trace of a host lacks, and how to get it. */
+static const char *missing_of(const struct braid_states *s, u32 number, u32 of)
+{
+	const struct braid_host_state *host = &s->hosts[of];
+	const struct braid_seen *seen = &host->seen;
+	struct has has = host_has(s, of);
 	const char *all[9] = { NULL };
-	bool threads = s->threads.nr, any_guest = s->nr_vcpus;
 	u32 n = 0;
 
-	if (any_guest && !s->nr_cpus)
+	if (has.vcpus && !host->nr_cpus)
 		all[n++] = "the capture has no events of the host; record them with --host";
-	else if (any_guest && !s->any_switch)
+	else if (has.vcpus && !seen->switches)
 		all[n++] = "the host has no sched_switch events; record them with --host";
-	else if (any_guest && !s->any_wakeup)
+	else if (has.vcpus && !seen->wakeups)
 		all[n++] = "the host has no sched_wakeup events: a vCPU that was woken and waits counts as asleep; record them with --host";
-	if (s->moved_unseen && !s->any_migrate)
+	if (host->moved_unseen && !seen->migrations)
 		all[n++] = "the host has no sched_migrate_task events: the culprit is unknown if a waiting vCPU was moved meanwhile; record them with --host";
-	if (braid_lacks_switches(s))
-		all[n++] = braid_lacks_switches(s);
-	if (s->nr_quotas && !s->quota_moments)
+	if (lacks_switches(s, of))
+		all[n++] = lacks_switches(s, of);
+	if (has.quotas && !host->quota_moments)
 		all[n++] = "no moments of CPU quotas: throttled is where a vCPU waited for an idle CPU while its cgroup's cpu.stat counted; that is not proven, and counts as within bounds";
-	if (any_guest && !threads)
+	if (has.vcpus && !has.threads)
 		all[n++] = BRAID_VCPUS_UNKNOWN;
-	if (any_guest && s->nr_cpus && !s->any_kvm)
+	if (has.vcpus && host->nr_cpus && !seen->kvm)
 		all[n++] = "no kvm events of the host (as usual without KVM): guest, hypervisor and VMM appear as \"running\", halted and blocked as \"sleeping\"";
-	if (s->any_kvm && !s->any_user)
+	if (seen->kvm && !seen->user)
 		all[n++] = "no kvm_userspace_exit events of the host: time in the VMM counts as hypervisor";
-	if (braid_states_lack_kvm(s))
+	if (braid_states_lack_kvm(host))
 		all[n++] = "no kvm events of a host CPU on which vCPUs ran: what they executed there counts as hypervisor or VMM";
 	return number < n ? all[number] : NULL;
+}
+
+/* The same of all; of several hosts, with the name of each. False: there are no more. */
+static bool missing(const struct braid_states *s, u32 number, struct braid_text *line)
+{
+	const char *text;
+	u32 host, k;
+
+	line->bytes = 0;
+	for (host = 0; host < s->nr_hosts; host++)
+		for (k = 0; (text = missing_of(s, k, host)); k++) {
+			if (number--)
+				continue;
+			if (s->nr_hosts > 1)
+				braid_text_printf(line, "%s: ", s->source->hosts[host]->name);
+			braid_text_puts(line, text);
+			return true;
+		}
+	return false;
 }
 
 void braid_certainty_write(const struct braid_states *s, const struct braid_analysis_options *o,
@@ -293,7 +352,7 @@ void braid_certainty_write(const struct braid_states *s, const struct braid_anal
 	struct braid_certainty c = braid_certainty_of(s, o);
 	u64 sum = c.proven_ns + c.bound_ns + c.unknown_ns;
 	double share = sum ? 100.0 / sum : 0;
-	const char *line;
+	struct braid_text line = { 0 };
 	u32 k;
 
 	if (o->form == BRAID_TABLE_CSV)
@@ -303,18 +362,23 @@ void braid_certainty_write(const struct braid_states *s, const struct braid_anal
 				  c.nr_vcpus, (unsigned long long)sum,
 				  (unsigned long long)c.proven_ns, (unsigned long long)c.bound_ns,
 				  (unsigned long long)c.unknown_ns);
-		for (k = 0; (line = missing(s, k)); k++) {
+		for (k = 0; missing(s, k, &line); k++) {
 			braid_text_puts(out, k ? "," : "");
-			braid_text_json(out, line, strlen(line));
+			braid_text_json(out, line.data, line.bytes);
 		}
 		braid_text_putc(out, ']');
+		out->failed |= line.failed;
+		braid_text_free(&line);
 		return;
 	}
 	braid_text_printf(out, "# %u vCPU%s, %.9f s of vCPU time = %.9f proven (%.2f %%) + %.9f within the clocks' bounds (%.2f %%) + %.9f unknown (%.2f %%)\n",
 			  c.nr_vcpus, c.nr_vcpus == 1 ? "" : "s", sum / 1e9, c.proven_ns / 1e9,
 			  c.proven_ns * share, c.bound_ns / 1e9, c.bound_ns * share,
 			  c.unknown_ns / 1e9, c.unknown_ns * share);
-	braid_text_puts(out, "# times are seconds of the host's clock\n");
-	for (k = 0; (line = missing(s, k)); k++)
-		braid_text_printf(out, "# %s\n", line);
+	braid_text_printf(out, "# times are seconds of %s's clock\n",
+			  s->nr_hosts > 1 ? s->source->hosts[0]->name : "the host");
+	for (k = 0; missing(s, k, &line); k++)
+		braid_text_printf(out, "# %.*s\n", (int)line.bytes, line.data);
+	out->failed |= line.failed;
+	braid_text_free(&line);
 }

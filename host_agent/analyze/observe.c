@@ -105,11 +105,23 @@ static int add_stops(struct sets *sets, int kind, u32 which)
 	return err;
 }
 
-/* The whole, from the first start to the last stop. Return: 0 or -ENOMEM with braid_fail(). */
+/* From the first start to the last stop of the set. */
+static struct braid_observed whole_of(const struct sets *sets)
+{
+	struct braid_observed whole = { INT64_MIN, INT64_MAX, INT64_MIN, INT64_MAX, 0 };
+
+	if (sets->nr) {
+		whole.start_ns = whole.from_ns = sets->some[0].start_ns;
+		whole.stop_ns = whole.to_ns = sets->some[sets->nr - 1].stop_ns;
+	}
+	return whole;
+}
+
+/* Return: 0 or -ENOMEM with braid_fail(). */
 static int take_whole(struct sets *sets)
 {
 	struct braid_states *s = sets->s;
-	struct braid_observed whole = { INT64_MIN, INT64_MAX, INT64_MIN, INT64_MAX, 0 };
+	struct braid_observed whole;
 	size_t k;
 
 	sets->nr = 0;
@@ -123,13 +135,9 @@ static int take_whole(struct sets *sets)
 	memcpy(s->recorded, sets->some, sets->nr * sizeof(*s->recorded));
 	s->nr_recorded = sets->nr;
 	add_up(s->recorded, s->nr_recorded);
-	if (sets->nr) {
-		whole.start_ns = whole.from_ns = sets->some[0].start_ns;
-		whole.stop_ns = whole.to_ns = sets->some[sets->nr - 1].stop_ns;
-	}
+	whole = whole_of(sets);
 	s->begin_ns = s->windowed ? whole.start_ns : INT64_MAX;
 	s->end_ns = whole.stop_ns;
-	s->windows[s->nr_windows++] = whole;
 	return 0;
 }
 
@@ -141,8 +149,13 @@ static int by_stream(const void *a, const void *b)
 	return braid_compare(x, y);
 }
 
-/* Whether all events of the host are of recordings whose windows are known. */
-static int find_hosts(const struct braid_source *source, bool *known)
+static bool observe_is_of(const struct braid_stream *stream, u32 host)
+{
+	return stream->kind == BRAID_STREAM_HOST && braid_stream_host_number(stream) == host;
+}
+
+/* Whether all events of a host are of recordings whose windows are known. */
+static int find_hosts(const struct braid_source *source, u32 host, bool *known)
 {
 	const struct braid_stream **hosts = calloc(source->nr_windows + 1,
 						   sizeof(const struct braid_stream *));
@@ -155,44 +168,71 @@ static int find_hosts(const struct braid_source *source, bool *known)
 			hosts[nr++] = source->windows[k].host;
 	qsort(hosts, nr, sizeof(*hosts), by_stream);
 	for (k = 0; k < source->nr_streams; k++)
-		if (braid_stream_is_first_host(source->streams[k]) &&
+		if (observe_is_of(source->streams[k], host) &&
 		    !bsearch(&source->streams[k], hosts, nr, sizeof(*hosts), by_stream))
 			*known = false;
 	free(hosts);
 	return 0;
 }
 
-/* The host's recordings; what precedes an overwritten page of trace-cmd's is not known. */
-static int observe_take_host(struct sets *sets)
+/* The starts of the set, if no stream of the host is trace-cmd's, which overwrites pages. */
+static void take_starts(const struct sets *sets, u32 host)
+{
+	struct braid_states *s = sets->s;
+	size_t k;
+	u32 n;
+
+	for (k = 0; k < s->source->nr_streams; k++)
+		if (observe_is_of(s->source->streams[k], host) && s->source->streams[k]->nr_buffers)
+			return;
+	for (n = 0; n < sets->nr; n++)
+		s->starts[s->nr_starts++] = (struct braid_start){
+			.host = host, .ns = sets->some[n].start_ns,
+			.until_ns = sets->some[n].stop_ns,
+		};
+}
+
+/* A host's recordings. */
+static int observe_take_host(struct sets *sets, u32 host)
 {
 	struct braid_states *s = sets->s;
 	const struct braid_source *source = s->source;
 	bool known = true;
 	size_t k;
-	u32 n;
-	int err = find_hosts(source, &known);
+	int err = find_hosts(source, host, &known);
 
-	/* Of others, what was known is so until any recording stops. */
-	if (!err && !known)
-		err = add_stops(sets, BRAID_EDGE_HOST_STOPS, 0);
 	sets->nr = 0;
 	for (k = 0; k < source->nr_windows; k++)
-		if (source->windows[k].host)
+		if (source->windows[k].of == host)
 			observe_add(sets, k);
 	unite(sets);
-	s->starts = err ? NULL : calloc(sets->nr + 1, sizeof(*s->starts));
+	s->windows[s->nr_windows++] = whole_of(sets);
+	/* If not, what was known is so until any recording stops. */
+	if (!err && !known)
+		err = add_stops(sets, BRAID_EDGE_HOST_STOPS, host);
+	sets->nr = 0;
+	for (k = 0; k < source->nr_windows; k++)
+		if (source->windows[k].host && source->windows[k].of == host)
+			observe_add(sets, k);
+	unite(sets);
+	if (err)
+		return err;
+	take_starts(sets, host);
+	return known ? add_stops(sets, BRAID_EDGE_HOST_STOPS, host) : 0;
+}
+
+static int take_hosts(struct sets *sets)
+{
+	struct braid_states *s = sets->s;
+	int err = 0;
+	u32 k;
+
+	s->starts = calloc(s->source->nr_windows + 1, sizeof(*s->starts));
 	if (!s->starts)
-		return err ? err : braid_out_of_memory();
-	s->nr_starts = sets->nr;
-	for (n = 0; n < sets->nr; n++) {
-		s->starts[n].ns = sets->some[n].start_ns;
-		s->starts[n].until_ns = sets->some[n].stop_ns;
-	}
-	for (k = 0; k < source->nr_streams; k++)
-		if (braid_stream_is_first_host(source->streams[k]) &&
-		    source->streams[k]->nr_buffers)
-			s->nr_starts = 0;
-	return known ? add_stops(sets, BRAID_EDGE_HOST_STOPS, 0) : 0;
+		return braid_out_of_memory();
+	for (k = 0; k < s->nr_hosts && !err; k++)
+		err = observe_take_host(sets, k);
+	return err;
 }
 
 /* A guest, and a window of a recording that has it. */
@@ -231,7 +271,7 @@ static int take_guests(struct sets *sets, struct of_guest *all)
 	int err = 0;
 
 	for (k = 0; k < s->source->nr_streams; k++) {
-		s->guests[k].windows = s->windows;
+		s->guests[k].windows = &s->windows[braid_stream_host_number(s->source->streams[k])];
 		s->guests[k].nr_windows = 1;
 	}
 	for (k = 0; k < s->source->nr_windows; k++)
@@ -255,7 +295,7 @@ int braid_observe_begin(struct braid_states *s)
 		.some = calloc(s->source->nr_windows + 1, sizeof(*sets.some)),
 	};
 	struct of_guest *all;
-	size_t nr = 1, k;
+	size_t nr = s->nr_hosts, k;
 	int err;
 
 	for (k = 0; k < s->source->nr_windows; k++)
@@ -269,7 +309,7 @@ int braid_observe_begin(struct braid_states *s)
 		err = take_whole(&sets);
 	}
 	if (!err)
-		err = observe_take_host(&sets);
+		err = take_hosts(&sets);
 	if (!err)
 		err = take_guests(&sets, all);
 	free(sets.each);
@@ -304,7 +344,8 @@ void braid_observe_vcpu(struct braid_states *s, u32 vcpu, const struct braid_str
 	struct braid_vcpu *v = &s->vcpus[vcpu];
 
 	*v = (struct braid_vcpu){
-		.guest = guest, .number = number, .task = BRAID_PID_UNKNOWN, .kvm_id = -1, .ipi = -1,
+		.guest = guest, .host = braid_states_host(s, guest), .number = number,
+		.task = BRAID_PID_UNKNOWN, .kvm_id = -1, .ipi = -1,
 		.first_ns = INT64_MIN, .last_ns = end_of(guest),
 		.now = {
 			.vcpu = vcpu, .from_ns = INT64_MIN, .task = BRAID_PID_UNKNOWN,

@@ -8,13 +8,15 @@
 int braid_vcpu_add_other(struct braid_states *s, const struct braid_item *item,
 			 struct braid_vcpu **out)
 {
-	struct braid_host_cpu *cpu = &s->cpus[item->ring->cpu];
+	struct braid_host_state *host = braid_states_host(s, item->stream);
+	struct braid_host_cpu *cpu = &host->cpus[item->ring->cpu];
 	s32 tid = braid_format_pid(item);
 	struct braid_vcpu *v = &s->vcpus[s->nr_vcpus];
 	int err;
 
 	*out = NULL;
-	if (!s->whole_host || tid <= 0 || braid_vcpu_map_find(&s->threads, 0, tid, item->host_ns))
+	if (!s->whole_host || tid <= 0 ||
+	    braid_vcpu_map_find(&s->threads, braid_host_number(s, host), tid, item->host_ns))
 		return 0;
 	err = braid_hash_reserve(&s->others, BRAID_STATES_MAX_OTHERS);
 	if (err)

@@ -7,7 +7,7 @@
 
 #define BRAID_STATES_MAX_CPUS	65536u	/* of a host; a ring of a larger number is not one */
 
-/* Whether a time is within the whole observation, which is that of the host. */
+/* Whether a time is within the whole observation, which is that of the hosts. */
 static inline bool braid_states_observes(const struct braid_states *s, s64 ns)
 {
 	return ns >= s->begin_ns && ns <= s->end_ns;
@@ -15,17 +15,30 @@ static inline bool braid_states_observes(const struct braid_states *s, s64 ns)
 
 /* cpus.c ----------------------------------------------------------------------------------- */
 
-/* Makes the host's CPUs. Returns 0 or -ENOMEM. */
+static inline u32 braid_host_number(const struct braid_states *s,
+				    const struct braid_host_state *host)
+{
+	return host - s->hosts;
+}
+
+/* The CPU of a host's event, of those below ->nr_cpus. */
+static inline struct braid_host_cpu *braid_states_cpu_of(const struct braid_states *s,
+							 const struct braid_item *item)
+{
+	return &braid_states_host(s, item->stream)->cpus[item->ring->cpu];
+}
+
+/* Makes the hosts and their CPUs. Returns 0 or -ENOMEM. */
 int braid_cpus_begin(struct braid_states *s);
 
 /* A kvm_entry or kvm_exit was recorded on a host CPU. */
-void braid_cpu_has_kvm(struct braid_states *s, u32 number);
+void braid_cpu_has_kvm(struct braid_host_state *host, u32 number);
 
 /* What runs on a host CPU changes, or is not known any more: adds up what did until then. */
 void braid_cpu_settle(struct braid_states *s, struct braid_host_cpu *cpu, s64 now_ns);
 
 /* Whether a vCPU may execute, where its thread is now, without kvm_entry and kvm_exit in the trace. */
-bool braid_vcpu_may_hide(const struct braid_states *s, const struct braid_vcpu *v);
+bool braid_vcpu_may_hide(const struct braid_vcpu *v);
 
 /* lists.c ---------------------------------------------------------------------------------- */
 
@@ -36,7 +49,7 @@ void braid_list_vcpu(struct braid_states *s, struct braid_vcpu *v, int thread, u
 void braid_list_touch(struct braid_states *s, u32 vcpu);
 
 /* Something of a host CPU is known that the stop of the host's recording makes unknown. */
-void braid_list_touch_cpu(struct braid_states *s, u32 cpu);
+void braid_list_touch_cpu(struct braid_host_state *host, u32 cpu);
 
 /* losses.c --------------------------------------------------------------------------------- */
 
@@ -59,11 +72,11 @@ struct braid_edge {
 	s64 due_ns;		/* before an item of this time */
 	enum {
 		BRAID_EDGE_HOST_STOPS, BRAID_EDGE_GUEST_STOPS,
-		BRAID_EDGE_STARTS,	/* the host's recording */
+		BRAID_EDGE_STARTS,	/* a host's recording */
 		BRAID_EDGE_QUOTA_BEGINS, BRAID_EDGE_QUOTA_ENDS,	/* an interval of cpu.stat */
 	} kind;
-	u32 which;		/* GUEST_STOPS: the stream; STARTS: of s->starts; QUOTA: of
-				   s->quotas */
+	u32 which;		/* HOST_STOPS: the host; GUEST_STOPS: the stream; STARTS: of
+				   s->starts; QUOTA: of s->quotas */
 };
 
 /*
@@ -122,9 +135,10 @@ int braid_start_find(struct braid_states *s);
 int braid_states_silently(struct braid_source *source, int (*pass)(void *arg), void *arg);
 
 /*
- * What the first events of a recording of the host, perhaps by several files, prove of its start.
+ * What the first events of a recording of a host, perhaps by several files, prove of its start.
  */
 struct braid_start {
+	u32 host;
 	s64 ns, until_ns;
 	struct braid_start_vcpu {
 		u32 vcpu;
@@ -164,8 +178,9 @@ static inline bool braid_vcpu_observes(const struct braid_vcpu *v, s64 ns)
 void braid_vcpu_note_waker(const struct braid_states *s, struct braid_vcpu *v,
 			   const struct braid_item *item);
 
-/* The vCPU that a thread of the host is at a time; NULL: none, or one that is not known by itself. */
-struct braid_vcpu *braid_vcpu_of_thread(const struct braid_states *s, s64 tid, s64 ns);
+/* The vCPU that a thread of a host is at a time; NULL: none, or one that is not known by itself. */
+struct braid_vcpu *braid_vcpu_of_thread(const struct braid_states *s,
+					const struct braid_host_state *host, s64 tid, s64 ns);
 
 /*
  * Compares a vCPU's parts with its open span: if they differ, the span ends now. @bound_ns: of a
@@ -174,7 +189,16 @@ struct braid_vcpu *braid_vcpu_of_thread(const struct braid_states *s, s64 tid, s
 int braid_vcpu_refresh(struct braid_states *s, struct braid_vcpu *v, s64 now_ns, u64 bound_ns);
 
 /* All that wait on a host CPU, whose current thread or its task has changed. Likewise. */
-int braid_vcpu_refresh_waiters(struct braid_states *s, u32 cpu, s64 now_ns, u64 bound_ns);
+int braid_vcpu_refresh_waiters(struct braid_states *s, struct braid_host_state *host, u32 cpu,
+			       s64 now_ns, u64 bound_ns);
+
+/* Those whose culprit a vCPU is: its task has changed. Likewise. */
+static inline int braid_vcpu_refresh_behind(struct braid_states *s, const struct braid_vcpu *v,
+					    s64 now_ns, u64 bound_ns)
+{
+	return v->thread == BRAID_THREAD_ON && v->cpu < v->host->nr_cpus ?
+	       braid_vcpu_refresh_waiters(s, v->host, v->cpu, now_ns, bound_ns) : 0;
+}
 
 /* Its thread runs, waits (@cpu is where), sleeps, ...; call braid_vcpu_refresh() then. */
 void braid_vcpu_set_thread(struct braid_states *s, struct braid_vcpu *v, int thread, u32 cpu);
@@ -199,7 +223,8 @@ int braid_vcpu_report_exit(struct braid_states *s, struct braid_vcpu *v, s64 ns)
 int braid_vcpu_end(struct braid_states *s, struct braid_vcpu *v);
 
 /* Events of a host CPU were lost: what depends on them is unknown. Returns 0 or the op's error. */
-int braid_vcpu_forget(struct braid_states *s, u32 cpu, s64 now_ns);
+int braid_vcpu_forget(struct braid_states *s, struct braid_host_state *host, u32 cpu,
+		      s64 now_ns);
 
 /* quota.c ---------------------------------------------------------------------------------- */
 
@@ -209,8 +234,8 @@ int braid_quota_begin(struct braid_states *s);
 /* The source has grown: there may be more of them. Likewise; then all is as it was. */
 int braid_quota_grown(struct braid_states *s);
 
-/* The number of a cgroup; of one that no vCPU is in: the number of all. */
-u32 braid_quota_of(const struct braid_states *s, u64 id);
+/* The number of a host's cgroup; of one that no vCPU is in: the number of all. */
+u32 braid_quota_of(const struct braid_states *s, u32 host, u64 id);
 
 /* A vCPU waits: whether a quota holds it back. @span: as if none did; changed if one does */
 bool braid_quota_holds(const struct braid_states *s, const struct braid_vcpu *v, s64 now_ns,
@@ -243,8 +268,8 @@ void braid_throttle_check(const struct braid_states *s, struct braid_vcpu *v, s6
  */
 void braid_throttle_ran(struct braid_states *s, struct braid_vcpu *v, u32 cpu, s64 ns);
 
-/* Events of the host are missing: what is throttled is not known. */
-void braid_throttle_forget(struct braid_states *s);
+/* Events of a host are missing: what is throttled there is not known. */
+void braid_throttle_forget(struct braid_host_state *host);
 
 /* others.c -------------------------------------------------------------------------------- */
 
@@ -272,8 +297,8 @@ u32 braid_held_next(const struct braid_states *s, u32 number);
 
 /* marks.c ---------------------------------------------------------------------------------- */
 
-/* Finds the only guest, if there is one. */
-void braid_marks_begin(struct braid_states *s);
+/* Finds the only guest of each host, if there is one. Returns 0, or -ENOMEM with braid_fail(). */
+int braid_marks_begin(struct braid_states *s);
 
 /* Hands a mark on. @value, @bound_ns: as in struct braid_mark. */
 void braid_mark(struct braid_states *s, enum braid_mark_kind kind, u32 vcpu, s64 ns,
@@ -321,7 +346,8 @@ static inline bool braid_task_follows_host(const struct braid_states *s)
 /* Losses after which what a stream's tasks did is unknown. */
 static inline u32 braid_task_gaps(const struct braid_states *s, u32 stream)
 {
-	return s->guests[stream].nr_vcpus ? s->guests[stream].gaps : s->host_gaps;
+	return s->guests[stream].nr_vcpus ? s->guests[stream].gaps :
+	       braid_states_host(s, s->source->streams[stream])->gaps;
 }
 
 /*

@@ -20,15 +20,16 @@ static int quota_by_id(const void *a, const void *b)
 {
 	const struct braid_quota *x = a, *y = b;
 
-	return braid_compare(x->id, y->id);
+	return braid_compare(x->host, y->host) ?: braid_compare(x->id, y->id);
 }
 
-u32 braid_quota_of(const struct braid_states *s, u64 id)
+u32 braid_quota_of(const struct braid_states *s, u32 host, u64 id)
 {
+	const struct braid_quota key = { .host = host, .id = id };
 	u32 k;
 
-	braid_array_first(k, s->nr_quotas, s->quotas[k].id >= id);
-	return k < s->nr_quotas && s->quotas[k].id == id ? k : s->nr_quotas;
+	braid_array_first(k, s->nr_quotas, quota_by_id(&s->quotas[k], &key) >= 0);
+	return k < s->nr_quotas && !quota_by_id(&s->quotas[k], &key) ? k : s->nr_quotas;
 }
 
 /* Return: 0 or -ENOMEM. */
@@ -50,12 +51,13 @@ static int find_quotas(struct braid_states *s)
 		for (n = 0; n < of->nr_cgroups; n++)
 			if (of->cgroups[n].id)
 				s->quotas[s->nr_quotas++] = (struct braid_quota){
+					.host = braid_stream_host_number(of),
 					.id = of->cgroups[n].id, .path = of->cgroups[n].path,
 				};
 	}
 	qsort(s->quotas, s->nr_quotas, sizeof(*s->quotas), quota_by_id);
 	for (k = 0; k < s->nr_quotas; k++)
-		if (!kept || s->quotas[kept - 1].id != s->quotas[k].id)
+		if (!kept || quota_by_id(&s->quotas[kept - 1], &s->quotas[k]))
 			s->quotas[kept++] = s->quotas[k];
 	s->nr_quotas = kept;
 	return 0;
@@ -68,13 +70,14 @@ int braid_quota_begin(struct braid_states *s)
 
 	for (k = 0; k < s->source->nr_streams; k++) {
 		const struct braid_stream *of = s->source->streams[k];
+		struct braid_host_state *host = braid_states_host(s, of);
 
-		for (n = 0; braid_stream_is_first_host(of) && n < of->nr_formats; n++) {
+		for (n = 0; of->kind == BRAID_STREAM_HOST && n < of->nr_formats; n++) {
 			bool is_moment = !strncmp(of->formats[n].system, BRAID_QUOTA_SYSTEM,
 						  strlen(BRAID_QUOTA_SYSTEM));
 
-			s->quota_moments |= is_moment;
-			s->quota_threads |= is_moment && !strcmp(of->formats[n].name, "held_back");
+			host->quota_moments |= is_moment;
+			host->quota_threads |= is_moment && !strcmp(of->formats[n].name, "held_back");
 		}
 	}
 	return err;
@@ -83,7 +86,7 @@ int braid_quota_begin(struct braid_states *s)
 /* The present number of one that was @number in @old. */
 static u32 quota_now(const struct braid_states *s, const struct braid_quota *old, u32 number)
 {
-	return braid_quota_of(s, old[number].id);
+	return braid_quota_of(s, old[number].host, old[number].id);
 }
 
 static void renumber(const struct braid_states *s, const struct braid_quota *old,
@@ -91,6 +94,19 @@ static void renumber(const struct braid_states *s, const struct braid_quota *old
 {
 	if (span->culprit.kind == BRAID_CULPRIT_QUOTA)
 		span->culprit.id = quota_now(s, old, span->culprit.id);
+}
+
+static void renumber_host(const struct braid_states *s, const struct braid_quota *old,
+			  struct braid_host_state *host)
+{
+	size_t k;
+
+	for (k = 0; k < host->nr_throttled; k++)
+		host->throttled[k].quota = quota_now(s, old, host->throttled[k].quota);
+	for (k = 0; k < host->nr_cpus; k++)
+		if (host->cpus[k].throttles)
+			host->cpus[k].throttles_quota = quota_now(s, old,
+								  host->cpus[k].throttles_quota);
 }
 
 int braid_quota_grown(struct braid_states *s)
@@ -112,11 +128,8 @@ int braid_quota_grown(struct braid_states *s)
 	}
 	for (k = 0; k < nr; k++)
 		s->quotas[quota_now(s, old, k)].nr_intervals = old[k].nr_intervals;
-	for (n = 0; n < s->nr_throttled; n++)
-		s->throttled[n].quota = quota_now(s, old, s->throttled[n].quota);
-	for (k = 0; k < s->nr_cpus; k++)
-		if (s->cpus[k].throttles)
-			s->cpus[k].throttles_quota = quota_now(s, old, s->cpus[k].throttles_quota);
+	for (k = 0; k < s->nr_hosts; k++)
+		renumber_host(s, old, &s->hosts[k]);
 	for (k = 0; k < s->nr_vcpus; k++)
 		renumber(s, old, &s->vcpus[k].now);
 	for (n = 0; n < s->nr_held; n++)
@@ -127,15 +140,15 @@ int braid_quota_grown(struct braid_states *s)
 
 bool braid_states_knows_throttled(const struct braid_states *s, const struct braid_stream *guest)
 {
-	return s->any_switch && guest->nr_cgroups;
+	return braid_states_host(s, guest)->seen.switches && guest->nr_cgroups;
 }
 
-static bool is_throttled(const struct braid_states *s, u32 quota, u32 cpu)
+static bool is_throttled(const struct braid_host_state *host, u32 quota, u32 cpu)
 {
 	size_t k;
 
-	for (k = 0; k < s->nr_throttled; k++)
-		if (s->throttled[k].cpu == cpu && s->throttled[k].quota == quota)
+	for (k = 0; k < host->nr_throttled; k++)
+		if (host->throttled[k].cpu == cpu && host->throttled[k].quota == quota)
 			return true;
 	return false;
 }
@@ -149,9 +162,10 @@ static u32 quota_in_force(const struct braid_states *s, const struct braid_vcpu 
 
 	row = braid_vcpu_cgroups(v->guest, v->tid, now_ns, &nr);
 	for (k = 0; k < nr; k++) {
-		quota = braid_quota_of(s, row[k].id);
-		if (quota < s->nr_quotas && (s->quota_moments ? is_throttled(s, quota, v->cpu) :
-								s->quotas[quota].nr_intervals > 0))
+		quota = braid_quota_of(s, braid_host_number(s, v->host), row[k].id);
+		if (quota < s->nr_quotas &&
+		    (v->host->quota_moments ? is_throttled(v->host, quota, v->cpu) :
+					      s->quotas[quota].nr_intervals > 0))
 			return quota;
 	}
 	return s->nr_quotas;
@@ -165,11 +179,12 @@ bool braid_quota_is_in_force(const struct braid_states *s, const struct braid_vc
 bool braid_quota_holds(const struct braid_states *s, const struct braid_vcpu *v, s64 now_ns,
 		       struct braid_state_span *span)
 {
+	const struct braid_host_state *host = v->host;
 	u32 quota;
 
-	if (s->quota_moments ? !s->nr_throttled : span->culprit.kind != BRAID_CULPRIT_NOTHING)
+	if (host->quota_moments ? !host->nr_throttled : span->culprit.kind != BRAID_CULPRIT_NOTHING)
 		return false;
-	if (s->quota_moments && s->quota_threads && v->held_back != BRAID_HELD)
+	if (host->quota_moments && host->quota_threads && v->held_back != BRAID_HELD)
 		return false;
 	quota = quota_in_force(s, v, now_ns);
 	if (quota == s->nr_quotas)
@@ -179,6 +194,6 @@ bool braid_quota_holds(const struct braid_states *s, const struct braid_vcpu *v,
 		.task = BRAID_PID_UNKNOWN,
 	};
 	span->cpu = BRAID_NO_CPU;
-	span->within = !s->quota_moments;
+	span->within = !host->quota_moments;
 	return true;
 }

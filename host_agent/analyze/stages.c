@@ -241,7 +241,9 @@ void braid_stages_end(struct braid_stages *x)
 	struct braid_stage *of;
 	size_t k;
 
-	for (k = 0; k < x->s->source->nr_streams && !x->s->other_vms; k++) {
+	for (k = 0; k < x->s->source->nr_streams; k++) {
+		if (braid_states_host(x->s, x->s->source->streams[k])->seen.other_vms)
+			continue;
 		of = &x->all[k * BRAID_NR_STAGES];
 		merge(&of[BRAID_STAGE_RAISED_WOKEN], &of[BRAID_STAGE_RAISED_WOKEN_IF_ALONE]);
 		merge(&of[BRAID_STAGE_RAISED_INJECTED], &of[BRAID_STAGE_RAISED_INJECTED_IF_ALONE]);
@@ -276,21 +278,21 @@ static const struct braid_column poll_columns[] = {
 };
 
 /* Whether the events at both ends of a stage were recorded. */
-static bool is_known(const struct braid_states *s, const struct braid_guest_state *guest, u32 kind)
+static bool is_known(const struct braid_seen *s, const struct braid_guest_state *guest, u32 kind)
 {
 	switch (kind) {
 	case BRAID_STAGE_RAISED_WOKEN:
-		return s->any_raise && s->any_wakeup && s->any_switch;
+		return s->raises && s->wakeups && s->switches;
 	case BRAID_STAGE_WOKEN_ON_CPU:
-		return s->any_wakeup && s->any_switch;
+		return s->wakeups && s->switches;
 	case BRAID_STAGE_ON_CPU_INJECTED:
-		return s->any_wakeup && s->any_switch && s->any_inject;
+		return s->wakeups && s->switches && s->injections;
 	case BRAID_STAGE_RAISED_INJECTED:
-		return s->any_raise && s->any_inject;
+		return s->raises && s->injections;
 	case BRAID_STAGE_INJECTED_ENTERED:
-		return s->any_inject && s->any_kvm;
+		return s->injections && s->kvm;
 	case BRAID_STAGE_ENTERED_HANDLER:
-		return s->any_inject && s->any_kvm && guest->any_handler;
+		return s->injections && s->kvm && guest->any_handler;
 	case BRAID_STAGE_HANDLER_WAKES:
 		return guest->any_handler && guest->any_wakeup;
 	default:
@@ -312,11 +314,13 @@ static bool is_shown(const struct braid_stages *x, u32 stream)
 static void put_stage(const struct braid_stages *x, u32 stream, u32 kind, struct braid_table *t)
 {
 	const struct braid_stage *stage = &x->all[stream * BRAID_NR_STAGES + kind];
-	bool known = is_known(x->s, &x->s->guests[stream], kind), any = stage->histogram.nr;
+	const struct braid_stream *of = x->s->source->streams[stream];
+	bool known = is_known(&braid_states_host(x->s, of)->seen, &x->s->guests[stream], kind);
+	bool any = stage->histogram.nr;
 	char guest[BRAID_STREAM_LABEL];
 	u32 k;
 
-	braid_table_text(t, braid_stream_label(x->s->source->streams[stream], guest));
+	braid_table_text(t, braid_stream_label(of, guest));
 	braid_table_text(t, names[kind]);
 	braid_table_number(t, known ? (s64)stage->histogram.nr : BRAID_CELL_NONE);
 	braid_table_number(t, any ? (s64)braid_histogram_percentile(&stage->histogram, 50) :
@@ -353,14 +357,15 @@ static void put_polls(const struct braid_stages *x, u32 number, struct braid_tab
 static void write_missing(const struct braid_stages *x, struct braid_text *out)
 {
 	const struct braid_states *s = x->s;
+	const struct braid_seen seen = braid_states_seen(s);
 	char guest[BRAID_STREAM_LABEL];
 	u32 k;
 
-	if (!s->any_raise || !s->any_inject)
+	if (!seen.raises || !seen.injections)
 		braid_text_printf(out, "# the host has no %s events: stages that begin or end there are unknown; for a guest on KVM (x86, without APICv or AVIC), record them with --host\n",
-				  !s->any_raise && !s->any_inject ? "kvm_apic_accept_irq and kvm_inj_virq" :
-				  s->any_raise ? "kvm_inj_virq" : "kvm_apic_accept_irq");
-	if (!s->any_halted)
+				  !seen.raises && !seen.injections ? "kvm_apic_accept_irq and kvm_inj_virq" :
+				  seen.raises ? "kvm_inj_virq" : "kvm_apic_accept_irq");
+	if (!seen.halts)
 		braid_text_puts(out, "# the host has no kvm_vcpu_wakeup events: halt polling is unknown; for a guest on KVM, record them with --host\n");
 	for (k = 0; k < s->source->nr_streams; k++) {
 		if (!is_shown(x, k) || s->guests[k].any_handler)
@@ -385,8 +390,8 @@ void braid_stages_write(const struct braid_stages *x, struct braid_text *out)
 	for (k = 0; k < x->s->source->nr_streams; k++)
 		for (kind = 0; kind < BRAID_SHOWN_STAGES && is_shown(x, k); kind++)
 			put_stage(x, k, kind, &table);
-	for (k = 0; k < x->s->nr_vcpus && x->s->any_halted; k++)
-		if (stages_wants(x, k))
+	for (k = 0; k < x->s->nr_vcpus; k++)
+		if (x->s->vcpus[k].host->seen.halts && stages_wants(x, k))
 			put_polls(x, k, &polls);
 	if (x->o.form == BRAID_TABLE_TEXT)
 		write_missing(x, out);

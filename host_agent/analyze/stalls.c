@@ -109,7 +109,7 @@ static int stalls_take_event(void *state, const struct braid_item *item,
 	int err = 0;
 
 	(void)info;
-	if (vcpu == BRAID_NO_VCPU || !item->sure || item->bound_ns == BRAID_BOUND_UNKNOWN)
+	if (vcpu == BRAID_NO_VCPU || !braid_item_is_sure(item))
 		return 0;
 	/* Where events were lost there may have been none missing. */
 	if (!item->lost_before && x->open[vcpu].from_ns != INT64_MIN)
@@ -169,11 +169,13 @@ static u64 paused_ns(const struct braid_vcpu *v, s64 from_ns, s64 to_ns)
 	track = braid_clock_track_of(clock, v->number);
 	for (k = 1; k < track->nr_epochs; k++) {
 		const struct braid_clock_epoch *e = &track->epochs[k];
+		s64 left_ns = braid_stream_on_timeline(v->guest, e->from_ns);
+		s64 begun_ns = braid_stream_on_timeline(v->guest, e->begun_ns);
 
-		if (e->from_ns < from_ns - PAUSE_SLACK_NS || e->begun_ns > to_ns + PAUSE_SLACK_NS)
+		if (left_ns < from_ns - PAUSE_SLACK_NS || begun_ns > to_ns + PAUSE_SLACK_NS)
 			continue;
 		if (e->cause == BRAID_EPOCH_PAUSED)
-			ns += (u64)e->begun_ns - (u64)e->from_ns;
+			ns += (u64)begun_ns - (u64)left_ns;
 		else if (e->cause == BRAID_EPOCH_STOOD_STILL && e->step_ns > 0)
 			ns += e->step_ns;
 	}
@@ -194,7 +196,7 @@ void braid_stall_cause(const struct braid_states *s, const struct braid_gap *g,
 		snprintf(cause, 2 * BRAID_NAME_TEXT, "the guest was paused for %s", took);
 	} else if (g->to_end) {
 		snprintf(cause, 2 * BRAID_NAME_TEXT, "silent until the end%s",
-			 g->to_ns >= s->end_ns ? "" :
+			 g->to_ns >= s->windows[v->host - s->hosts].to_ns ? "" :
 			 g->to_ns >= alive_ns || g->to_ns >= v->last_ns ? " of its trace" : " of the recording");
 	} else if (g->slept_ns >= stall_ns / 2 && g->waker.kind != BRAID_CULPRIT_UNKNOWN &&
 		   g->waker.kind != BRAID_CULPRIT_NOTHING) {
@@ -253,7 +255,7 @@ static void put_paragraph(const struct stalls *x, const struct braid_gap *g,
 static void stalls_put_row(const struct stalls *x, const struct braid_gap *g, struct braid_table *t)
 {
 	char name[BRAID_NAME_TEXT], cause[2 * BRAID_NAME_TEXT];
-	bool kvm = x->s->any_kvm;
+	bool kvm = x->s->vcpus[g->vcpu].host->seen.kvm;
 	u32 k;
 
 	braid_table_number(t, g->from_ns);

@@ -32,15 +32,16 @@ struct first {
 
 struct pass {
 	struct braid_states *s;
+	const struct braid_host_state *host;	/* whose start it is */
 	struct braid_format *format;
 	struct braid_roles roles;
 	struct first *vcpus;
 	u32 *seen, nr_seen;	/* of these */
-	struct current {	/* of the host's CPUs: the first event's task */
+	struct current {	/* of its CPUs: the first event's task */
 		bool known;
 		s32 tid;
 	} *cpus;
-	const struct braid_window **windows;	/* that have a host, by their starts ... */
+	const struct braid_window **windows;	/* that have a host, by it and their starts ... */
 	size_t nr_windows, window;	/* ... and the next one */
 	struct braid_source part;	/* the hosts of this recording, perhaps by several files */
 	bool wakeups, moves, entries;	/* the first one has events of these kinds */
@@ -76,7 +77,7 @@ static s32 thread_of(const struct braid_stream *guest, u32 vcpu, s64 ns)
 
 static struct first *first_of(struct pass *p, s64 tid)
 {
-	const struct braid_vcpu *v = braid_vcpu_of_thread(p->s, tid, p->from_ns);
+	const struct braid_vcpu *v = braid_vcpu_of_thread(p->s, p->host, tid, p->from_ns);
 	struct first *f = v ? &p->vcpus[v - p->s->vcpus] : NULL;
 
 	if (f && !f->seen) {
@@ -124,7 +125,7 @@ static void take_place(struct pass *p, const struct braid_item *item,
 	} else if (!f->moved) {
 		f->moved = true;
 		f->moved_from = braid_role_number(info, 3, item, &from) && from >= 0 &&
-				from < p->s->nr_cpus ? (u32)from : p->s->nr_cpus;
+				from < p->host->nr_cpus ? (u32)from : p->host->nr_cpus;
 	}
 }
 
@@ -202,7 +203,7 @@ static bool is_followed(void *arg, const struct braid_ring *ring)
 {
 	const struct pass *p = arg;
 
-	return ring->cpu < p->s->nr_cpus;
+	return ring->cpu < p->host->nr_cpus;
 }
 
 /* Whether a ring lost events before its first one: that may have been at any time. */
@@ -264,7 +265,7 @@ static struct braid_start_vcpu start_of(const struct pass *p, u32 vcpu)
 	if (f->thread == BRAID_THREAD_ON || p->wakeups)
 		start.thread = f->thread;
 	if (f->thread == BRAID_THREAD_WAITS && !p->moves)
-		start.cpu = p->s->nr_cpus;
+		start.cpu = p->host->nr_cpus;
 	return start;
 }
 
@@ -330,7 +331,8 @@ static int start_by_start(const void *a, const void *b)
 	const struct braid_window *x = *(const struct braid_window *const *)a;
 	const struct braid_window *y = *(const struct braid_window *const *)b;
 
-	return braid_compare(x->start_ns, y->start_ns) ?: braid_compare(x, y);
+	return braid_compare(x->of, y->of) ?: braid_compare(x->start_ns, y->start_ns) ?:
+	       braid_compare(x, y);
 }
 
 static void find_windows(struct pass *p)
@@ -354,9 +356,9 @@ static const struct braid_window *find_streams(struct pass *p, const struct brai
 	p->part.nr_streams = 0;
 	for (; p->window < p->nr_windows; p->window++) {
 		w = p->windows[p->window];
-		if (w->start_ns > start->until_ns)
+		if (w->of > start->host || (w->of == start->host && w->start_ns > start->until_ns))
 			break;
-		if (w->start_ns < start->ns)
+		if (w->of < start->host || w->start_ns < start->ns)
 			continue;
 		first = first ? first : w;
 		p->part.streams[p->part.nr_streams++] = p->s->source->streams[w->host->number];
@@ -370,6 +372,7 @@ static int find_one(struct pass *p, u32 which)
 	const struct braid_window *first = find_streams(p, &s->starts[which]);
 	int err;
 
+	p->host = &s->hosts[s->starts[which].host];
 	if (!first || !braid_stream_has_event(first->host, "sched_switch"))
 		return 0;
 	p->from_ns = s->starts[which].ns;
@@ -384,14 +387,16 @@ static int find_one(struct pass *p, u32 which)
 int braid_start_find(struct braid_states *s)
 {
 	struct pass p = { .s = s, .part = *s->source };
+	u32 k, cpus = 0;
 	int err = 0;
-	u32 k;
 
 	if (!s->nr_starts || !s->nr_vcpus || !s->threads.nr)
 		return 0;
 	p.vcpus = calloc(s->nr_vcpus, sizeof(*p.vcpus));
 	p.seen = calloc(s->nr_vcpus, sizeof(*p.seen));
-	p.cpus = calloc((size_t)s->nr_cpus + 1, sizeof(*p.cpus));
+	for (k = 0; k < s->nr_hosts; k++)
+		cpus = s->hosts[k].nr_cpus > cpus ? s->hosts[k].nr_cpus : cpus;
+	p.cpus = calloc((size_t)cpus + 1, sizeof(*p.cpus));
 	p.windows = calloc(s->source->nr_windows, sizeof(*p.windows));
 	p.part.streams = calloc(s->source->nr_windows, sizeof(*p.part.streams));
 	if (!p.vcpus || !p.seen || !p.cpus || !p.windows || !p.part.streams)
@@ -418,17 +423,19 @@ int braid_start_find(struct braid_states *s)
 int braid_start_apply(struct braid_states *s, u32 which)
 {
 	const struct braid_start *start = &s->starts[which];
+	struct braid_host_state *host = &s->hosts[start->host];
 	int err = 0;
 	u32 k;
 
-	s->any_switch = true;	/* recorded, even if there was none */
+	host->seen.switches = true;	/* recorded, even if there was none */
 	for (k = 0; k < start->nr_cpus; k++) {
-		const struct braid_vcpu *v = braid_vcpu_of_thread(s, start->cpus[k].tid, start->ns);
-		struct braid_host_cpu *cpu = &s->cpus[start->cpus[k].cpu];
+		const struct braid_vcpu *v = braid_vcpu_of_thread(s, host, start->cpus[k].tid,
+								  start->ns);
+		struct braid_host_cpu *cpu = &host->cpus[start->cpus[k].cpu];
 
 		if (s->went_on && cpu->known)
 			continue;
-		braid_list_touch_cpu(s, start->cpus[k].cpu);
+		braid_list_touch_cpu(host, start->cpus[k].cpu);
 		braid_cpu_settle(s, cpu, start->ns);
 		cpu->known = true;
 		cpu->tid = start->cpus[k].tid;

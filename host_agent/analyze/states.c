@@ -24,10 +24,11 @@ const char *braid_vcpu_state_name(enum braid_vcpu_state state)
 
 /* Threads ----------------------------------------------------------------------------------- */
 
-/* The vCPU that a thread of the host is now; NULL: none, or one that is not known by itself. */
-static struct braid_vcpu *vcpu_of(struct braid_states *s, s64 tid, s64 ns)
+/* The vCPU that a thread of a host is now; NULL: none, or one that is not known by itself. */
+static struct braid_vcpu *vcpu_of(struct braid_states *s, s64 tid, const struct braid_item *item)
 {
-	struct braid_vcpu *v = braid_vcpu_of_thread(s, tid, ns);
+	struct braid_vcpu *v = braid_vcpu_of_thread(s, braid_states_host(s, item->stream), tid,
+						    item->host_ns);
 
 	if (!v)
 		return NULL;
@@ -41,7 +42,7 @@ static struct braid_vcpu *vcpu_of(struct braid_states *s, s64 tid, s64 ns)
 
 static void set_current(struct braid_states *s, const struct braid_item *item, s64 tid, u32 vcpu)
 {
-	struct braid_host_cpu *cpu = &s->cpus[item->ring->cpu];
+	struct braid_host_cpu *cpu = braid_states_cpu_of(s, item);
 
 	braid_cpu_settle(s, cpu, item->host_ns);
 	cpu->stream = item->stream->number;
@@ -78,7 +79,8 @@ static int thread_left(s64 prev_state)
 static int states_take_switch(struct braid_states *s, u32 number, const struct braid_item *item,
 			      const struct braid_role_info *info)
 {
-	struct braid_host_cpu *cpu = &s->cpus[number];
+	struct braid_host_state *host = braid_states_host(s, item->stream);
+	struct braid_host_cpu *cpu = &host->cpus[number];
 	struct braid_vcpu *from, *to;
 	s64 prev, state, next;
 	u32 call;
@@ -87,16 +89,16 @@ static int states_take_switch(struct braid_states *s, u32 number, const struct b
 	if (!braid_role_number(info, 0, item, &prev) || !braid_role_number(info, 1, item, &state) ||
 	    !braid_role_number(info, 2, item, &next))
 		return 0;
-	s->any_switch = s->guests[item->stream->number].any_switch = true;
-	from = vcpu_of(s, prev, item->host_ns);
-	to = vcpu_of(s, next, item->host_ns);
+	host->seen.switches = s->guests[item->stream->number].any_switch = true;
+	from = vcpu_of(s, prev, item);
+	to = vcpu_of(s, next, item);
 	if (from) {
 		braid_vcpu_set_thread(s, from, thread_left(state), number);
-		from->times_unseen += s->open_gaps > 0;
+		from->times_unseen += host->open_gaps > 0;
 	}
 	if (to && to->thread == BRAID_THREAD_WAITS && to->cpu != number) {
 		to->moved_unseen = true;
-		s->moved_unseen++;
+		host->moved_unseen++;
 	}
 	if (to) {
 		braid_throttle_ran(s, to, number, item->host_ns);
@@ -116,13 +118,14 @@ static int states_take_switch(struct braid_states *s, u32 number, const struct b
 	err = refresh(s, from, item->host_ns);
 	if (!err)
 		err = refresh(s, to, item->host_ns);
-	return err ? err : braid_vcpu_refresh_waiters(s, number, item->host_ns, 0);
+	return err ? err : braid_vcpu_refresh_waiters(s, host, number, item->host_ns, 0);
 }
 
 /* A thread that sleeps is woken, or one that waits is moved. */
 static int take_place(struct braid_states *s, const struct braid_item *item,
 		      const struct braid_role_info *info)
 {
+	struct braid_seen *seen = &braid_states_host(s, item->stream)->seen;
 	bool wakeup = info->role == BRAID_ROLE_WAKEUP;
 	struct braid_vcpu *v;
 	s64 pid, cpu;
@@ -130,13 +133,13 @@ static int take_place(struct braid_states *s, const struct braid_item *item,
 
 	if (!braid_role_number(info, 0, item, &pid))
 		return 0;
-	s->any_wakeup |= wakeup;
+	seen->wakeups |= wakeup;
 	s->guests[item->stream->number].any_wakeup |= wakeup;
-	s->any_migrate |= !wakeup;
+	seen->migrations |= !wakeup;
 	err = wakeup && braid_task_follows_host(s) ? braid_task_take_wakeup(s, item, info) : 0;
 	if (err)
 		return err;
-	v = vcpu_of(s, pid, item->host_ns);
+	v = vcpu_of(s, pid, item);
 	/* A thread of unknown state may be running while it is woken. */
 	if (!v || v->thread == BRAID_THREAD_ON || v->thread == BRAID_THREAD_UNKNOWN)
 		return 0;
@@ -155,7 +158,8 @@ static int take_place(struct braid_states *s, const struct braid_item *item,
 static int take_irq(struct braid_states *s, u32 number, const struct braid_item *item,
 		    const struct braid_role_info *info)
 {
-	struct braid_host_cpu *cpu = &s->cpus[number];
+	struct braid_host_state *host = braid_states_host(s, item->stream);
+	struct braid_host_cpu *cpu = &host->cpus[number];
 	s64 which = 0;
 	int err;
 
@@ -175,7 +179,7 @@ static int take_irq(struct braid_states *s, u32 number, const struct braid_item 
 	if (!cpu->known)
 		return 0;
 	err = cpu->vcpu == BRAID_NO_VCPU ? 0 : refresh(s, &s->vcpus[cpu->vcpu], item->host_ns);
-	return err ? err : braid_vcpu_refresh_waiters(s, number, item->host_ns, 0);
+	return err ? err : braid_vcpu_refresh_waiters(s, host, number, item->host_ns, 0);
 }
 
 static void leave_guest(struct braid_states *s, struct braid_vcpu *v,
@@ -201,14 +205,15 @@ static void leave_guest(struct braid_states *s, struct braid_vcpu *v,
 static int states_take_kvm(struct braid_states *s, const struct braid_item *item,
 			   const struct braid_role_info *info)
 {
-	struct braid_vcpu *v = vcpu_of(s, braid_format_pid(item), item->host_ns);
+	struct braid_host_state *host = braid_states_host(s, item->stream);
+	struct braid_vcpu *v = vcpu_of(s, braid_format_pid(item), item);
 	s64 id;
 	int err = 0;
 
-	s->any_kvm = true;
-	braid_cpu_has_kvm(s, item->ring->cpu);
-	s->any_user |= info->role == BRAID_ROLE_KVM_USER;
-	s->other_vms |= !v;
+	host->seen.kvm = true;
+	braid_cpu_has_kvm(host, item->ring->cpu);
+	host->seen.user |= info->role == BRAID_ROLE_KVM_USER;
+	host->seen.other_vms |= !v;
 	if (!v)
 		err = braid_vcpu_add_other(s, item, &v);
 	if (err || !v)
@@ -226,7 +231,7 @@ static int states_take_kvm(struct braid_states *s, const struct braid_item *item
 	}
 	if (info->role == BRAID_ROLE_KVM_EXIT) {
 		leave_guest(s, v, item, info);
-		v->times_unseen += braid_vcpu_may_hide(s, v);
+		v->times_unseen += braid_vcpu_may_hide(v);
 	}
 	v->kvm = info->role == BRAID_ROLE_KVM_ENTRY ? BRAID_KVM_GUEST :
 		 info->role == BRAID_ROLE_KVM_EXIT ? BRAID_KVM_HOST : BRAID_KVM_USER;
@@ -244,9 +249,9 @@ static int states_take_kvm(struct braid_states *s, const struct braid_item *item
 /* The exit that is being handled left a guest of the guest. */
 static void take_nested(struct braid_states *s, const struct braid_item *item)
 {
-	struct braid_vcpu *v = vcpu_of(s, braid_format_pid(item), item->host_ns);
+	struct braid_vcpu *v = vcpu_of(s, braid_format_pid(item), item);
 
-	s->any_nested = true;
+	braid_states_host(s, item->stream)->seen.nested = true;
 	if (v && v->out)
 		v->exit.level = 2;
 }
@@ -255,7 +260,7 @@ static void take_nested(struct braid_states *s, const struct braid_item *item)
 static int take_current(struct braid_states *s, u32 number, const struct braid_item *item)
 {
 	s32 tid = braid_format_pid(item);
-	struct braid_vcpu *v = vcpu_of(s, tid, item->host_ns);
+	struct braid_vcpu *v = vcpu_of(s, tid, item);
 	int err;
 
 	if (tid == BRAID_PID_UNKNOWN)
@@ -264,7 +269,8 @@ static int take_current(struct braid_states *s, u32 number, const struct braid_i
 	if (v)
 		braid_vcpu_set_thread(s, v, BRAID_THREAD_ON, number);
 	err = braid_task_take_host_current(s, item) ?: refresh(s, v, item->host_ns);
-	return err ? err : braid_vcpu_refresh_waiters(s, number, item->host_ns, 0);
+	return err ? err : braid_vcpu_refresh_waiters(s, braid_states_host(s, item->stream), number,
+						      item->host_ns, 0);
 }
 
 /* A system call of the host's begins or ends. */
@@ -279,17 +285,19 @@ static void take_call(struct braid_host_cpu *cpu, const struct braid_item *item,
 static int states_take_host(struct braid_states *s, const struct braid_item *item,
 			    const struct braid_role_info *info)
 {
+	struct braid_host_state *host = braid_states_host(s, item->stream);
 	u32 number = item->ring->cpu;
 	struct braid_vcpu *v;
 	int err;
 
-	if (number >= s->nr_cpus)
+	if (number >= host->nr_cpus)
 		return 0;
-	braid_list_touch_cpu(s, number);
-	err = braid_gaps_close(s, number, item->host_ns);
+	braid_list_touch_cpu(host, number);
+	err = braid_gaps_close(s, &host->cpus[number], item->host_ns);
 	if (!err)
 		err = braid_gaps_check(s, item, item->host_ns);
-	if (!err && s->any_switch && !s->cpus[number].known && info->role != BRAID_ROLE_SWITCH)
+	if (!err && host->seen.switches && !host->cpus[number].known &&
+	    info->role != BRAID_ROLE_SWITCH)
 		err = take_current(s, number, item);
 	if (err)
 		return err;
@@ -315,13 +323,13 @@ static int states_take_host(struct braid_states *s, const struct braid_item *ite
 	case BRAID_ROLE_UNTHROTTLE:
 		return braid_throttle_take(s, number, item, info);
 	case BRAID_ROLE_HELD_BACK:
-		v = vcpu_of(s, braid_format_pid(item), item->host_ns);
+		v = vcpu_of(s, braid_format_pid(item), item);
 		if (v)
 			braid_throttle_hold(s, v, item->host_ns);
 		return 0;
 	case BRAID_ROLE_CALL_ENTER:
 	case BRAID_ROLE_CALL_EXIT:
-		take_call(&s->cpus[number], item, info);
+		take_call(&host->cpus[number], item, info);
 		return 0;
 	case BRAID_ROLE_VECTOR_ENTRY:
 	case BRAID_ROLE_VECTOR_EXIT:
@@ -331,7 +339,7 @@ static int states_take_host(struct braid_states *s, const struct braid_item *ite
 	case BRAID_ROLE_KVM_RAISE:
 	case BRAID_ROLE_KVM_INJECT:
 	case BRAID_ROLE_KVM_HALTED:
-		braid_mark_take_kvm(s, vcpu_of(s, braid_format_pid(item), item->host_ns), item, info);
+		braid_mark_take_kvm(s, vcpu_of(s, braid_format_pid(item), item), item, info);
 		return 0;
 	default:
 		return take_irq(s, number, item, info);
@@ -353,7 +361,7 @@ static int states_take_guest(struct braid_states *s, const struct braid_item *it
 		err = braid_vcpu_take_online(s, item, info);
 	if (err)
 		return err;
-	if (!item->sure || item->bound_ns == BRAID_BOUND_UNKNOWN) {
+	if (!braid_item_is_sure(item)) {
 		s->vcpus[number].task = BRAID_PID_UNKNOWN;
 		s->vcpus[number].call = BRAID_CALL_UNKNOWN;
 		return braid_vcpu_refresh(s, &s->vcpus[number], item->host_ns, 0);
@@ -400,9 +408,8 @@ int braid_states_event(struct braid_states *s, const struct braid_item *item,
 	s->last_ns = item->host_ns;
 	s->last_seq = item->seq;
 	s->last_payload = item->payload;
-	if (item->stream->kind != BRAID_STREAM_HOST)
-		return states_take_guest(s, item, role);
-	return braid_stream_is_first_host(item->stream) ? states_take_host(s, item, role) : 0;
+	return item->stream->kind == BRAID_STREAM_HOST ? states_take_host(s, item, role) :
+							 states_take_guest(s, item, role);
 }
 
 int braid_states_begin(struct braid_states *s, struct braid_source *source,
@@ -413,13 +420,13 @@ int braid_states_begin(struct braid_states *s, struct braid_source *source,
 	int err;
 
 	*s = (struct braid_states){
-		.source = source, .ops = ops, .arg = arg, .first_touched = BRAID_NO_VCPU,
-		.first_cpu = BRAID_NO_CPU, .first_host_task = BRAID_NO_TASK,
-		.nr_streams = source->nr_streams, .paused_ns = INT64_MIN,
-		.whole_host = ops && ops->whole_host,
+		.source = source, .ops = ops, .arg = arg, .nr_streams = source->nr_streams,
+		.paused_ns = INT64_MIN, .whole_host = ops && ops->whole_host,
 	};
 	s->guests = calloc(source->nr_streams + 1, sizeof(*s->guests));
 	if (!s->guests)
+		return braid_out_of_memory();
+	if (braid_cpus_begin(s))
 		return braid_out_of_memory();
 	err = braid_observe_begin(s);
 	if (!err)
@@ -435,9 +442,11 @@ int braid_states_begin(struct braid_states *s, struct braid_source *source,
 	}
 	s->vcpus = calloc((size_t)s->nr_vcpus + 1 + (s->whole_host ? BRAID_STATES_MAX_OTHERS : 0),
 			  sizeof(*s->vcpus));
-	if (!s->vcpus || braid_cpus_begin(s))
+	if (!s->vcpus)
 		return braid_out_of_memory();
-	braid_marks_begin(s);
+	err = braid_marks_begin(s);
+	if (err)
+		return err;
 	for (k = 0; k < source->nr_streams; k++)
 		for (n = 0; n < s->guests[k].nr_vcpus; n++)
 			braid_observe_vcpu(s, s->guests[k].first_vcpu + n, source->streams[k], n);
@@ -456,15 +465,16 @@ int braid_states_begin(struct braid_states *s, struct braid_source *source,
 int braid_states_end(struct braid_states *s)
 {
 	int err = braid_losses_look_ahead(s);
-	u32 k;
+	u32 h, k;
 
 	braid_observe_end(s);
 	if (!err)
 		err = braid_edges_pass(s, INT64_MAX);
 	if (!err)
 		err = braid_life_pass(s, s->end_ns);
-	for (k = 0; k < s->nr_cpus; k++)
-		braid_cpu_settle(s, &s->cpus[k], s->end_ns);
+	for (h = 0; h < s->nr_hosts; h++)
+		for (k = 0; k < s->hosts[h].nr_cpus; k++)
+			braid_cpu_settle(s, &s->hosts[h].cpus[k], s->end_ns);
 	if (!err)
 		err = braid_observe_close(s);
 	braid_task_end(s);
@@ -484,14 +494,17 @@ void braid_states_free(struct braid_states *s)
 		free(s->guests[k].ids);
 	free(s->guests);
 	free(s->vcpus);
-	free(s->cpus);
+	for (k = 0; s->hosts && k < s->nr_hosts; k++) {
+		free(s->hosts[k].cpus);
+		free(s->hosts[k].throttled);
+	}
+	free(s->hosts);
 	free(s->tasks);
 	free(s->held);
 	braid_hash_free(&s->by_pid);
 	braid_hash_free(&s->others);
 	braid_start_free(s);
 	free(s->quotas);
-	free(s->throttled);
 	free(s->windows);
 	free(s->recorded);
 	free(s->edges);

@@ -33,6 +33,7 @@
 #define BRAID_ANALYZE_STATES_H
 
 #include "host_agent/analyze/gaps.h"
+#include "host_agent/analyze/host_state.h"
 #include "host_agent/analyze/roles.h"
 #include "host_agent/trace/vcpu.h"
 #include "host_agent/util/hash.h"
@@ -86,11 +87,13 @@ struct braid_culprit {
 				   GUEST: the number of its stream; QUOTA: in braid_states.quotas */
 	u32 vcpu;		/* VCPU, GUEST_TASK: in braid_states.vcpus */
 	s32 task;		/* likewise: of its guest; or BRAID_PID_UNKNOWN */
+	u32 host;		/* TASK: whose thread it is */
 };
 
 static inline bool braid_culprit_same(const struct braid_culprit *a, const struct braid_culprit *b)
 {
-	return a->kind == b->kind && a->id == b->id && a->vcpu == b->vcpu && a->task == b->task;
+	return a->kind == b->kind && a->id == b->id && a->vcpu == b->vcpu && a->task == b->task &&
+	       a->host == b->host;
 }
 
 /* A vCPU was in one state, with the same current task, culprit and reason. */
@@ -101,7 +104,7 @@ struct braid_state_span {
 	s32 task;		/* of the guest, current on the vCPU; or BRAID_PID_UNKNOWN */
 	u64 reason;		/* KVM: isa << 32 | reason of the exit; 0: unknown */
 	struct braid_culprit culprit;
-	u32 cpu;		/* STOLEN: of the host, where the culprit ran; THROTTLED:
+	u32 cpu;		/* STOLEN: of its host, where the culprit ran; THROTTLED:
 				   BRAID_NO_CPU; else 0 */
 	bool within;		/* THROTTLED: by cpu.stat, within an interval; not proven */
 	/*
@@ -199,12 +202,6 @@ struct braid_states_ops {
 	bool whole_host;
 };
 
-/* What a CPU of a stream did, as far as its task is known. */
-struct braid_cpu_sums {
-	u64 busy_ns, idle_ns;
-	u64 switches;
-};
-
 /* A time in which something was recorded. */
 struct braid_observed {
 	s64 start_ns, stop_ns;	/* INT64_MIN, INT64_MAX: not known */
@@ -252,6 +249,7 @@ struct braid_guest_task {
 /* The parts of a vCPU's state that events change one by one. */
 struct braid_vcpu {
 	const struct braid_stream *guest;
+	struct braid_host_state *host;	/* that runs it */
 	u32 number;		/* in the guest */
 	s32 tid;		/* of its thread; 0: not seen yet */
 	s64 first_ns, last_ns;	/* when its guest was there; INT64_MIN, INT64_MAX: at any time */
@@ -268,7 +266,7 @@ struct braid_vcpu {
 	s64 ipi;		/* vector that it sends since it left the guest; -1: none */
 	bool out;		/* it left guest code, in a known state since: */
 	struct braid_exit exit;	/* ns: of the vCPU's ->ns at that time */
-	u32 cpu;		/* of the host: where it runs or waits */
+	u32 cpu;		/* of its host: where it runs or waits */
 	struct braid_culprit waker;	/* what woke its thread last ... */
 	s64 woken_ns;		/* ... at that time */
 	enum { BRAID_LIST_NONE, BRAID_LIST_ON, BRAID_LIST_WAITS, BRAID_LIST_BEHIND } list;
@@ -292,35 +290,6 @@ struct braid_vcpu {
 	/* By "held_back", until it goes on. PERHAPS: counts if a quota comes into force */
 	enum { BRAID_HELD_NOT, BRAID_HELD_PERHAPS, BRAID_HELD } held_back;
 	struct braid_cpu_sums sums;	/* by its tasks */
-};
-
-struct braid_host_cpu {
-	bool known;		/* its current thread is: */
-	s32 tid;
-	u32 vcpu;		/* that it is; or BRAID_NO_VCPU */
-	s32 left;		/* the last switch's event was of this one; or BRAID_PID_UNKNOWN */
-	u32 hides;		/* vCPU: in a gap, at whose end it is current; or BRAID_NO_VCPU */
-	u32 call;		/* that the current thread is in, if tasks are followed */
-	u32 irqs;		/* nested handlers of interrupts (Linux nests none) ... */
-	s32 irq;		/* ... the innermost one's number */
-	bool softirq;		/* a handler of a softirq runs, or is interrupted ... */
-	s32 vector;		/* ... this one */
-	bool in_gap;		/* events were lost from the last one on */
-	/* Lists of vCPUs; the first of each, or BRAID_NO_VCPU: */
-	u32 first_on;		/* their threads run here */
-	u32 first_waiter;	/* they wait, and change with what runs; BRAID_MAX_WAITERS at most */
-	u32 first_behind;	/* further ones: what runs is BRAID_CULPRIT_OTHERS for them */
-	u32 nr_waiters;
-	bool shows_switches;	/* its sched_switch events are in the trace */
-	bool any_kvm;		/* kvm_entry or kvm_exit was recorded there */
-	bool any_vcpu;		/* a vCPU's thread ran there */
-	u64 throttles;		/* throttle_cfs_rq() of this run queue returns next; 0: none ... */
-	u32 throttles_quota, throttles_cpu;	/* ... of this cgroup's, and of this CPU */
-	bool touched;		/* something is known of it since the last stop: it is listed, ... */
-	u32 next_touched;	/* ... before this one */
-	u32 stream;		/* with ops->whole_host: whose task is current, ... */
-	s64 since_ns;		/* ... since when, ... */
-	struct braid_cpu_sums sums;	/* ... and what was before */
 };
 
 /* KVM's number of a vCPU. */
@@ -347,16 +316,10 @@ struct braid_guest_state {
 
 /* A cgroup with a CPU quota. */
 struct braid_quota {
+	u32 host;
 	u64 id;
 	const char *path;	/* in its stream's table */
 	u32 nr_intervals;	/* of its cpu.stat that go on */
-};
-
-/* A run queue of one, on a CPU, that is throttled now. */
-struct braid_quota_queue {
-	u64 address;		/* in the kernel: what names it in events */
-	u32 quota;		/* in quotas */
-	u32 cpu;
 };
 
 struct braid_edge;
@@ -377,34 +340,19 @@ struct braid_states {
 	struct braid_vcpu *vcpus;
 	u32 nr_vcpus;
 	struct braid_hash others;	/* numbers in vcpus, of those of no guest, by thread */
-	struct braid_host_cpu *cpus;
-	u32 nr_cpus;
-	u32 open_gaps;		/* host CPUs with in_gap */
-	u32 host_gaps;		/* losses and stops of the host, for what its tasks do */
-	u32 first_touched;	/* vCPUs that the next loss of the host makes unknown; or BRAID_NO_VCPU */
-	u32 first_cpu;		/* of the host: those that a stop makes unknown; or BRAID_NO_CPU */
-	const struct braid_guest_state *only_guest;	/* with vCPUs; NULL: none, or several */
-	u32 nr_silent;		/* host CPUs of which there is neither sched_switch nor kvm_exit */
+	struct braid_host_state *hosts;	/* by number in the source; at least one */
+	u32 nr_hosts;
 	struct braid_guest_task *tasks;
 	size_t nr_tasks, tasks_capacity;
 	struct braid_hash by_pid;	/* numbers in tasks */
-	u32 first_host_task;	/* as ->first_known of guests */
 	bool tasks_left_out;
 	bool whole_host;	/* of the ops */
 	u64 renamed;		/* whenever names that were made of culprits and tasks may be outdated */
-	/* Of the host; any_user: kvm_userspace_exit; any_nested: kvm_nested_vmexit */
-	bool any_switch, any_wakeup, any_migrate, any_kvm, any_user, any_nested;
-	bool any_raise, any_inject, any_halted;	/* kvm_apic_accept_irq, kvm_inj_virq, kvm_vcpu_wakeup */
-	bool other_vms;		/* KVM runs vCPUs that are of no guest of the trace */
-	struct braid_quota *quotas;	/* by id; of all guests */
+	struct braid_quota *quotas;	/* by host, then id; of all guests */
 	u32 nr_quotas;
-	struct braid_quota_queue *throttled;	/* run queues, in any order */
-	size_t nr_throttled, throttled_capacity;
-	bool quota_moments, quota_threads;	/* the trace has them: of run queues, of threads */
 	struct braid_held *held;	/* spans of waits that may have been on other CPUs */
 	size_t nr_held, held_capacity;
 	u32 free_held;		/* the first that is free, + 1; 0: none */
-	u64 moved_unseen;	/* times that a waiting vCPU was moved to another CPU unseen */
 	const struct braid_ring *last;	/* ring of the last event, ... */
 	s64 last_ns;			/* ... and what identifies that event */
 	u64 last_seq;
@@ -412,8 +360,8 @@ struct braid_states {
 	s64 alive_ns;		/* the next guest's that has not passed; INT64_MAX: none has */
 	u32 *ended_guests;	/* guests whose end is in the trace, by their last sign of life */
 	u32 nr_ended, nr_past;
-	struct braid_observed *windows;	/* the whole, from the first start to the last stop, which is
-					   that of guests without one; then each guest's */
+	struct braid_observed *windows;	/* each host's whole, from its first start to its last stop,
+					   which is that of guests without one; then each guest's */
 	u32 nr_windows;
 	struct braid_observed *recorded;	/* when anything was, in order, apart from each other ... */
 	u32 nr_recorded;		/* ... 0: that is not known */
@@ -530,8 +478,18 @@ static inline s64 braid_states_traced_until(const struct braid_states *s, u32 vc
 /** braid_states_free - free all */
 void braid_states_free(struct braid_states *s);
 
-/** braid_states_lack_kvm - whether vCPUs ran on a host CPU without kvm events, and others have */
-bool braid_states_lack_kvm(const struct braid_states *s);
+/** braid_states_host - the host where a stream was recorded */
+static inline struct braid_host_state *braid_states_host(const struct braid_states *s,
+							 const struct braid_stream *stream)
+{
+	return &s->hosts[braid_stream_host_number(stream)];
+}
+
+/** braid_states_seen - which kinds of events the trace has of any host */
+struct braid_seen braid_states_seen(const struct braid_states *s);
+
+/** braid_states_lack_kvm - whether vCPUs ran on a CPU without kvm events, and others have */
+bool braid_states_lack_kvm(const struct braid_host_state *host);
 
 /** braid_states_knows_throttled - whether the trace shows what quotas hold back of a guest */
 bool braid_states_knows_throttled(const struct braid_states *s, const struct braid_stream *guest);

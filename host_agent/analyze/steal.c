@@ -214,12 +214,12 @@ static s64 recorder_ns(const struct steal *x)
 	size_t k;
 
 	for (k = 0; k < x->s->source->nr_streams; k++)
-		known |= braid_stream_is_first_host(x->s->source->streams[k]) &&
+		known |= x->s->source->streams[k]->kind == BRAID_STREAM_HOST &&
 			 x->s->source->streams[k]->nr_others;
 	for (k = 0; k < x->sums.nr; k++)
 		if (braid_culprit_is_recorder(x->s, &x->sums.all[k]->key.culprit))
 			ns += x->sums.all[k]->total_ns;
-	return known && x->s->any_switch ? ns : BRAID_CELL_NONE;
+	return known && braid_states_seen(x->s).switches ? ns : BRAID_CELL_NONE;
 }
 
 void braid_steal_recorder_write(const void *state, struct braid_text *out)
@@ -266,7 +266,7 @@ static void steal_write(void *state, struct braid_text *out)
 	struct braid_table matrix = {
 		.key = "steal", .columns = matrix_columns + !x->o.by_task,
 		.nr_columns = sizeof(matrix_columns) / sizeof(matrix_columns[0]) - !x->o.by_task,
-		.empty = x->s->any_switch ? "No vCPU was stolen." :
+		.empty = braid_states_seen(x->s).switches ? "No vCPU was stolen." :
 			 "Stolen time is unknown: record with --host.",
 	}, longest = {
 		.key = "longest", BRAID_COLUMNS(longest_columns), .title = "Longest episodes:",

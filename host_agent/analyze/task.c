@@ -35,7 +35,8 @@ static void turn(struct braid_states *s, struct braid_guest_task *task, int stat
 		 const struct braid_item *item)
 {
 	struct braid_guest_state *guest = &s->guests[task->stream];
-	u32 *first = guest->nr_vcpus ? &guest->first_known : &s->first_host_task;
+	u32 *first = guest->nr_vcpus ? &guest->first_known :
+		     &braid_states_host(s, item->stream)->first_task;
 
 	if (!task->known) {
 		task->known = true;
@@ -52,7 +53,7 @@ static void turn(struct braid_states *s, struct braid_guest_task *task, int stat
 	task->waking = false;
 	task->woken = false;
 	task->since_ns = item->host_ns;
-	task->bound_ns = item->bound_ns;
+	task->bound_ns = braid_item_bound_of_host(item);
 }
 
 /* Queues ------------------------------------------------------------------------------------ */
@@ -118,11 +119,12 @@ static int report_wait(struct braid_states *s, struct braid_guest_task *task, u3
 		       const struct braid_item *item)
 {
 	const struct braid_vcpu *v = &s->vcpus[vcpu];
+	u64 bound_ns = braid_item_bound_of_host(item);
 	struct braid_queue_wait wait = {
 		.vcpu = vcpu, .pid = task->pid,
 		.from_ns = task->since_ns > v->begin_ns ? task->since_ns : v->begin_ns,
 		.to_ns = item->host_ns < v->end_ns ? item->host_ns : v->end_ns,
-		.bound_ns = task->bound_ns > item->bound_ns ? task->bound_ns : item->bound_ns,
+		.bound_ns = task->bound_ns > bound_ns ? task->bound_ns : bound_ns,
 		.woken = task->woken, .waker = task->waker, .known = task->queue == vcpu,
 		.queue_from_ns = task->queue_from_ns,
 	};
@@ -276,10 +278,11 @@ int braid_task_take_switch(struct braid_states *s, const struct braid_item *item
 	if (err)
 		return err;
 	set_current(v, next, task);
-	err = braid_vcpu_refresh(s, v, item->host_ns, item->bound_ns);
+	err = braid_vcpu_refresh(s, v, item->host_ns, braid_item_bound_of_host(item));
 	/* Those whose culprit this vCPU is have another one now. */
-	if (!err && v->thread == BRAID_THREAD_ON && v->cpu < s->nr_cpus)
-		err = braid_vcpu_refresh_waiters(s, v->cpu, item->host_ns, item->bound_ns);
+	if (!err)
+		err = braid_vcpu_refresh_behind(s, v, item->host_ns,
+						braid_item_bound_of_host(item));
 	return err;
 }
 
@@ -376,7 +379,8 @@ int braid_task_take_current(struct braid_states *s, const struct braid_item *ite
 	if (err)
 		return err;
 	set_current(&s->vcpus[vcpu], braid_format_pid(item), task);
-	return braid_vcpu_refresh(s, &s->vcpus[vcpu], item->host_ns, item->bound_ns);
+	return braid_vcpu_refresh(s, &s->vcpus[vcpu], item->host_ns,
+				  braid_item_bound_of_host(item));
 }
 
 int braid_task_take_call(struct braid_states *s, const struct braid_item *item,

@@ -37,7 +37,7 @@ static int add_intervals(struct braid_states *s, const struct braid_stream *of)
 
 		if (!again)
 			from_ns = to_ns = 0;
-		quota = braid_quota_of(s, row->id);
+		quota = braid_quota_of(s, braid_stream_host_number(of), row->id);
 		if (quota == s->nr_quotas || row->to_ns <= row->from_ns ||
 		    row->to_ns >= (u64)BRAID_STATES_MAX_NS)
 			continue;
@@ -58,8 +58,9 @@ int braid_throttle_begin(struct braid_states *s)
 	size_t k;
 	int err = 0;
 
-	for (k = 0; k < s->source->nr_streams && !err && !s->quota_moments; k++)
-		err = add_intervals(s, s->source->streams[k]);
+	for (k = 0; k < s->source->nr_streams && !err; k++)
+		if (!braid_states_host(s, s->source->streams[k])->quota_moments)
+			err = add_intervals(s, s->source->streams[k]);
 	return err;
 }
 
@@ -77,19 +78,21 @@ static int refresh_list(struct braid_states *s, u32 first, s64 ns)
 }
 
 /* Those that wait on a CPU. Return: 0 or the op's error. */
-static int throttle_refresh(struct braid_states *s, u32 cpu, s64 ns)
+static int throttle_refresh(struct braid_states *s, const struct braid_host_state *host, u32 cpu,
+			    s64 ns)
 {
 	int err;
 
-	if (cpu >= s->nr_cpus)
+	if (cpu >= host->nr_cpus)
 		return 0;
-	err = refresh_list(s, s->cpus[cpu].first_waiter, ns);
-	return err ? err : refresh_list(s, s->cpus[cpu].first_behind, ns);
+	err = refresh_list(s, host->cpus[cpu].first_waiter, ns);
+	return err ? err : refresh_list(s, host->cpus[cpu].first_behind, ns);
 }
 
-/* An interval: of those that wait on any CPU. */
+/* An interval: of those that wait on any CPU of its host. */
 int braid_throttle_pass(struct braid_states *s, const struct braid_edge *edge)
 {
+	const struct braid_host_state *host = &s->hosts[s->quotas[edge->which].host];
 	int err = 0;
 	u32 cpu;
 
@@ -97,18 +100,18 @@ int braid_throttle_pass(struct braid_states *s, const struct braid_edge *edge)
 		s->quotas[edge->which].nr_intervals++;
 	else
 		s->quotas[edge->which].nr_intervals--;
-	for (cpu = s->first_cpu; cpu != BRAID_NO_CPU && !err; cpu = s->cpus[cpu].next_touched)
-		err = throttle_refresh(s, cpu, edge->due_ns);
+	for (cpu = host->first_cpu; cpu != BRAID_NO_CPU && !err; cpu = host->cpus[cpu].next_touched)
+		err = throttle_refresh(s, host, cpu, edge->due_ns);
 	return err;
 }
 
 /* Moments ------------------------------------------------------------------------------------ */
 
-static size_t find_queue(const struct braid_states *s, u64 address)
+static size_t find_queue(const struct braid_host_state *host, u64 address)
 {
 	size_t k;
 
-	for (k = 0; k < s->nr_throttled && s->throttled[k].address != address; k++)
+	for (k = 0; k < host->nr_throttled && host->throttled[k].address != address; k++)
 		;
 	return k;
 }
@@ -117,9 +120,9 @@ static size_t find_queue(const struct braid_states *s, u64 address)
  * An interrupt may throttle a run queue between a thread's "held_back" and the kernel's check of
  * that queue: then it holds the thread back, too, unless kvm_entry has shown that it went on.
  */
-static void hold_late(struct braid_states *s, u32 cpu, s64 ns)
+static void hold_late(struct braid_states *s, const struct braid_host_state *host, u32 cpu, s64 ns)
 {
-	u32 k = cpu < s->nr_cpus && s->any_kvm ? s->cpus[cpu].first_on : BRAID_NO_VCPU;
+	u32 k = cpu < host->nr_cpus && host->seen.kvm ? host->cpus[cpu].first_on : BRAID_NO_VCPU;
 
 	for (; k != BRAID_NO_VCPU; k = s->vcpus[k].next)
 		if (s->vcpus[k].held_back == BRAID_HELD_PERHAPS)
@@ -127,18 +130,20 @@ static void hold_late(struct braid_states *s, u32 cpu, s64 ns)
 }
 
 /* Return: 0, -ENOMEM or the op's error. */
-static int throttle(struct braid_states *s, const struct braid_host_cpu *cpu, s64 ns)
+static int throttle(struct braid_states *s, struct braid_host_state *host,
+		    const struct braid_host_cpu *cpu, s64 ns)
 {
 	struct braid_quota_queue queue = {
 		.address = cpu->throttles, .quota = cpu->throttles_quota, .cpu = cpu->throttles_cpu,
 	};
 
-	if (find_queue(s, queue.address) < s->nr_throttled || s->nr_throttled == MAX_QUEUES)
+	if (find_queue(host, queue.address) < host->nr_throttled ||
+	    host->nr_throttled == MAX_QUEUES)
 		return 0;
-	if (braid_array_push(s->throttled, s->nr_throttled, s->throttled_capacity, queue))
+	if (braid_array_push(host->throttled, host->nr_throttled, host->throttled_capacity, queue))
 		return braid_out_of_memory();
-	hold_late(s, queue.cpu, ns);
-	return throttle_refresh(s, queue.cpu, ns);
+	hold_late(s, host, queue.cpu, ns);
+	return throttle_refresh(s, host, queue.cpu, ns);
 }
 
 static void check_list(const struct braid_states *s, u32 first, s64 ns)
@@ -148,46 +153,50 @@ static void check_list(const struct braid_states *s, u32 first, s64 ns)
 }
 
 /* Return: 0 or the op's error. */
-static int unthrottle(struct braid_states *s, u64 address, s64 ns)
+static int unthrottle(struct braid_states *s, struct braid_host_state *host, u64 address, s64 ns)
 {
-	size_t k = find_queue(s, address);
+	size_t k = find_queue(host, address);
 	u32 cpu;
 
-	if (k == s->nr_throttled)
+	if (k == host->nr_throttled)
 		return 0;
-	cpu = s->throttled[k].cpu;
-	s->throttled[k] = s->throttled[--s->nr_throttled];
-	if (cpu >= s->nr_cpus)
+	cpu = host->throttled[k].cpu;
+	host->throttled[k] = host->throttled[--host->nr_throttled];
+	if (cpu >= host->nr_cpus)
 		return 0;
-	check_list(s, s->cpus[cpu].first_on, ns);
-	check_list(s, s->cpus[cpu].first_waiter, ns);
-	check_list(s, s->cpus[cpu].first_behind, ns);
-	return throttle_refresh(s, cpu, ns);
+	check_list(s, host->cpus[cpu].first_on, ns);
+	check_list(s, host->cpus[cpu].first_waiter, ns);
+	check_list(s, host->cpus[cpu].first_behind, ns);
+	return throttle_refresh(s, host, cpu, ns);
 }
 
 int braid_throttle_take(struct braid_states *s, u32 number, const struct braid_item *item,
 		     const struct braid_role_info *info)
 {
-	struct braid_host_cpu *cpu = &s->cpus[number];
+	struct braid_host_state *host = braid_states_host(s, item->stream);
+	struct braid_host_cpu *cpu = &host->cpus[number];
 	s64 value = 0, id = 0, of = 0;
+	u32 quota;
 	int err = 0;
 
 	braid_role_number(info, 0, item, &value);
 	if (info->role == BRAID_ROLE_THROTTLE) {
 		cpu->throttles = 0;
 		if (!braid_role_number(info, 1, item, &id) ||
-		    !braid_role_number(info, 2, item, &of) ||
-		    braid_quota_of(s, id) == s->nr_quotas)
+		    !braid_role_number(info, 2, item, &of))
+			return 0;
+		quota = braid_quota_of(s, braid_host_number(s, host), id);
+		if (quota == s->nr_quotas)
 			return 0;
 		cpu->throttles = value;
-		cpu->throttles_quota = braid_quota_of(s, id);
+		cpu->throttles_quota = quota;
 		cpu->throttles_cpu = of;
 	} else if (info->role == BRAID_ROLE_THROTTLED) {
 		if (cpu->throttles && value)
-			err = throttle(s, cpu, item->host_ns);
+			err = throttle(s, host, cpu, item->host_ns);
 		cpu->throttles = 0;
 	} else if (!braid_role_number(info, 1, item, &of) || !of) {
-		err = unthrottle(s, value, item->host_ns);
+		err = unthrottle(s, host, value, item->host_ns);
 	}
 	return err;
 }
@@ -207,29 +216,30 @@ void braid_throttle_check(const struct braid_states *s, struct braid_vcpu *v, s6
 
 void braid_throttle_ran(struct braid_states *s, struct braid_vcpu *v, u32 cpu, s64 ns)
 {
+	struct braid_host_state *host = v->host;
 	const struct braid_cgroup *row;
 	size_t nr, k, n;
 
 	/* It may have been preempted after "held_back": only kvm_entry shows that it goes on. */
-	if (!s->any_kvm)
+	if (!host->seen.kvm)
 		v->held_back = BRAID_HELD_NOT;
 	/* Where threads are throttled, a thread that runs in the kernel proves nothing. */
-	if (!s->nr_throttled || s->quota_threads)
+	if (!host->nr_throttled || host->quota_threads)
 		return;
 	row = braid_vcpu_cgroups(v->guest, v->tid, ns, &nr);
-	for (k = s->nr_throttled; k--; ) {
-		for (n = 0; n < nr && row[n].id != s->quotas[s->throttled[k].quota].id; n++)
+	for (k = host->nr_throttled; k--; ) {
+		for (n = 0; n < nr && row[n].id != s->quotas[host->throttled[k].quota].id; n++)
 			;
-		if (n < nr && s->throttled[k].cpu == cpu)
-			s->throttled[k] = s->throttled[--s->nr_throttled];
+		if (n < nr && host->throttled[k].cpu == cpu)
+			host->throttled[k] = host->throttled[--host->nr_throttled];
 	}
 }
 
-void braid_throttle_forget(struct braid_states *s)
+void braid_throttle_forget(struct braid_host_state *host)
 {
 	u32 k;
 
-	s->nr_throttled = 0;
-	for (k = 0; k < s->nr_cpus; k++)
-		s->cpus[k].throttles = 0;
+	host->nr_throttled = 0;
+	for (k = 0; k < host->nr_cpus; k++)
+		host->cpus[k].throttles = 0;
 }

@@ -15,31 +15,42 @@ static bool is_halted(const struct braid_vcpu *v)
 	return v->halted || v->reason == HLT_VMX || v->reason == HLT_SVM || v->reason == WFX_ARM;
 }
 
+struct thread {
+	const struct braid_host_state *host;
+	s32 tid;
+};
+
 static bool is_thread(const void *in, u32 number, const void *of)
 {
-	return ((const struct braid_vcpu *)in)[number].tid == *(const s32 *)of;
+	const struct braid_vcpu *v = (const struct braid_vcpu *)in + number;
+	const struct thread *thread = of;
+
+	return v->tid == thread->tid && v->host == thread->host;
 }
 
 /* One of no guest of the trace. */
-static struct braid_vcpu *other_of(const struct braid_states *s, s32 tid)
+static struct braid_vcpu *other_of(const struct braid_states *s,
+				   const struct braid_host_state *host, s32 tid)
 {
+	const struct thread thread = { host, tid };
 	u32 number = BRAID_HASH_NONE;
 
 	if (s->others.nr)
 		number = braid_hash_find(&s->others, braid_hash_of_number(tid), is_thread, s->vcpus,
-					 &tid);
+					 &thread);
 	return number == BRAID_HASH_NONE ? NULL : &s->vcpus[number];
 }
 
-struct braid_vcpu *braid_vcpu_of_thread(const struct braid_states *s, s64 tid, s64 ns)
+struct braid_vcpu *braid_vcpu_of_thread(const struct braid_states *s,
+					const struct braid_host_state *host, s64 tid, s64 ns)
 {
 	const struct braid_vcpu_span *span = tid > 0 && tid <= INT32_MAX ?
-					     braid_vcpu_map_find(&s->threads, 0, tid, ns) : NULL;
+		braid_vcpu_map_find(&s->threads, braid_host_number(s, host), tid, ns) : NULL;
 	const struct braid_guest_state *guest = span ? &s->guests[span->guest->number] : NULL;
 	u32 number = span && span->vcpu != BRAID_VCPU_ALL ? span->vcpu : 0;
 
 	if (!guest)
-		return tid == (s32)tid ? other_of(s, tid) : NULL;
+		return tid == (s32)tid ? other_of(s, host, tid) : NULL;
 	if (number >= guest->nr_vcpus ||
 	    (span->vcpu == BRAID_VCPU_ALL && guest->nr_vcpus != 1))
 		return NULL;
@@ -47,10 +58,11 @@ struct braid_vcpu *braid_vcpu_of_thread(const struct braid_states *s, s64 tid, s
 }
 
 /* What runs on a host CPU, for those that wait there. */
-static struct braid_culprit culprit_of(const struct braid_states *s, u32 number)
+static struct braid_culprit culprit_of(const struct braid_states *s,
+				       const struct braid_host_state *host, u32 number)
 {
 	struct braid_culprit culprit = { .vcpu = BRAID_NO_VCPU, .task = BRAID_PID_UNKNOWN };
-	const struct braid_host_cpu *cpu = number < s->nr_cpus ? &s->cpus[number] : NULL;
+	const struct braid_host_cpu *cpu = number < host->nr_cpus ? &host->cpus[number] : NULL;
 
 	if (!cpu || !cpu->known || cpu->in_gap) {
 		culprit.kind = BRAID_CULPRIT_UNKNOWN;
@@ -68,6 +80,7 @@ static struct braid_culprit culprit_of(const struct braid_states *s, u32 number)
 	} else {
 		culprit.kind = cpu->tid ? BRAID_CULPRIT_TASK : BRAID_CULPRIT_NOTHING;
 		culprit.id = cpu->tid;
+		culprit.host = cpu->tid ? braid_host_number(s, host) : 0;
 	}
 	return culprit;
 }
@@ -78,7 +91,7 @@ static struct braid_culprit culprit_of(const struct braid_states *s, u32 number)
 void braid_vcpu_note_waker(const struct braid_states *s, struct braid_vcpu *v,
 			   const struct braid_item *item)
 {
-	v->waker = culprit_of(s, item->ring->cpu);
+	v->waker = culprit_of(s, v->host, item->ring->cpu);
 	v->woken_ns = item->host_ns;
 	if (v->waker.kind != BRAID_CULPRIT_IRQ && v->waker.kind != BRAID_CULPRIT_SOFTIRQ &&
 	    item->payload_bytes > COMMON_FLAGS && item->payload[COMMON_FLAGS] & IN_INTERRUPT)
@@ -98,10 +111,11 @@ static void compute_running(const struct braid_states *s, const struct braid_vcp
 	};
 
 	span->state = states[v->kvm];
-	if (v->cpu >= s->nr_cpus || !(s->cpus[v->cpu].irqs || s->cpus[v->cpu].softirq))
+	if (v->cpu >= v->host->nr_cpus ||
+	    !(v->host->cpus[v->cpu].irqs || v->host->cpus[v->cpu].softirq))
 		return;
 	span->state = BRAID_VCPU_STOLEN;
-	span->culprit = culprit_of(s, v->cpu);
+	span->culprit = culprit_of(s, v->host, v->cpu);
 	span->cpu = v->cpu;
 }
 
@@ -120,7 +134,7 @@ static void compute_waiting(const struct braid_states *s, const struct braid_vcp
 	if (v->list == BRAID_LIST_BEHIND)
 		span->culprit.kind = BRAID_CULPRIT_OTHERS;
 	else
-		span->culprit = culprit_of(s, v->cpu);
+		span->culprit = culprit_of(s, v->host, v->cpu);
 	span->cpu = v->cpu;
 	if (braid_quota_holds(s, v, now_ns, span))
 		span->state = BRAID_VCPU_THROTTLED;
@@ -130,7 +144,7 @@ static void compute_waiting(const struct braid_states *s, const struct braid_vcp
 static void compute(const struct braid_states *s, const struct braid_vcpu *v, s64 now_ns,
 		    struct braid_state_span *span)
 {
-	bool unsure = s->open_gaps && v->thread != BRAID_THREAD_ON;
+	bool unsure = v->host->open_gaps && v->thread != BRAID_THREAD_ON;
 
 	*span = (struct braid_state_span){
 		.vcpu = v - s->vcpus,
@@ -143,7 +157,7 @@ static void compute(const struct braid_states *s, const struct braid_vcpu *v, s6
 		span->state = BRAID_VCPU_OFFLINE;
 	} else if (v->thread == BRAID_THREAD_UNKNOWN || unsure || v->hidden) {
 		/* Between entry and exit nothing else can be. */
-		span->state = v->kvm == BRAID_KVM_GUEST && !s->open_gaps && !v->hidden ?
+		span->state = v->kvm == BRAID_KVM_GUEST && !v->host->open_gaps && !v->hidden ?
 			      BRAID_VCPU_GUEST : BRAID_VCPU_UNKNOWN;
 	} else if (v->thread == BRAID_THREAD_WAITS) {
 		compute_waiting(s, v, now_ns, span);
@@ -208,7 +222,7 @@ int braid_vcpu_refresh(struct braid_states *s, struct braid_vcpu *v, s64 now_ns,
 	v->moved_unseen = false;
 	compute(s, v, now_ns, &next);
 	holds = (next.state == BRAID_VCPU_STOLEN || next.state == BRAID_VCPU_THROTTLED) &&
-		v->thread == BRAID_THREAD_WAITS && !s->any_migrate;
+		v->thread == BRAID_THREAD_WAITS && !v->host->seen.migrations;
 	if (vcpu_same(&v->now, &next) && v->holds == holds)
 		return 0;
 	err = close_span(s, v, now_ns, bound_ns);
@@ -269,8 +283,8 @@ int braid_vcpu_report_exit(struct braid_states *s, struct braid_vcpu *v, s64 ns)
 void braid_vcpu_set_thread(struct braid_states *s, struct braid_vcpu *v, int thread, u32 cpu)
 {
 	braid_list_vcpu(s, v, thread, cpu);
-	if (thread == BRAID_THREAD_ON && cpu < s->nr_cpus)
-		s->cpus[cpu].any_vcpu = true;
+	if (thread == BRAID_THREAD_ON && cpu < v->host->nr_cpus)
+		v->host->cpus[cpu].any_vcpu = true;
 	/* What its guest said about that may be lost. */
 	if (thread == BRAID_THREAD_ON && v->in_gap)
 		v->offline = false;
@@ -281,12 +295,13 @@ void braid_vcpu_set_thread(struct braid_states *s, struct braid_vcpu *v, int thr
 	} else {
 		braid_list_touch(s, v - s->vcpus);
 	}
-	v->times_unseen += braid_vcpu_may_hide(s, v);
+	v->times_unseen += braid_vcpu_may_hide(v);
 }
 
-int braid_vcpu_refresh_waiters(struct braid_states *s, u32 cpu, s64 now_ns, u64 bound_ns)
+int braid_vcpu_refresh_waiters(struct braid_states *s, struct braid_host_state *host, u32 cpu,
+			       s64 now_ns, u64 bound_ns)
 {
-	u32 k = s->cpus[cpu].first_waiter;
+	u32 k = host->cpus[cpu].first_waiter;
 	int err = 0;
 
 	for (; k != BRAID_NO_VCPU && !err; k = s->vcpus[k].next)
@@ -298,7 +313,7 @@ int braid_vcpu_take_online(struct braid_states *s, const struct braid_item *item
 			   const struct braid_role_info *info)
 {
 	const struct braid_guest_state *guest = &s->guests[item->stream->number];
-	bool sure = item->sure && item->bound_ns != BRAID_BOUND_UNKNOWN;
+	bool sure = braid_item_is_sure(item);
 	struct braid_vcpu *v;
 	s64 cpu, online;
 
@@ -307,22 +322,23 @@ int braid_vcpu_take_online(struct braid_states *s, const struct braid_item *item
 		return 0;
 	v = &s->vcpus[guest->first_vcpu + cpu];
 	v->offline = sure && !online;
-	return braid_vcpu_refresh(s, v, item->host_ns, sure ? item->bound_ns : 0);
+	return braid_vcpu_refresh(s, v, item->host_ns,
+				  sure ? braid_item_bound_of_host(item) : 0);
 }
 
 /* All that is unknown already stays so: only those that an event changed since then are of interest. */
-int braid_vcpu_forget(struct braid_states *s, u32 cpu, s64 now_ns)
+int braid_vcpu_forget(struct braid_states *s, struct braid_host_state *host, u32 cpu, s64 now_ns)
 {
 	struct braid_vcpu *v;
 	int err = 0;
 	u32 k;
 
-	for (k = s->cpus[cpu].first_on; k != BRAID_NO_VCPU; k = s->vcpus[k].next)
+	for (k = host->cpus[cpu].first_on; k != BRAID_NO_VCPU; k = s->vcpus[k].next)
 		braid_list_touch(s, k);
-	while (s->first_touched != BRAID_NO_VCPU && !err) {
-		k = s->first_touched;
+	while (host->first_touched != BRAID_NO_VCPU && !err) {
+		k = host->first_touched;
 		v = &s->vcpus[k];
-		s->first_touched = v->next_touched;
+		host->first_touched = v->next_touched;
 		v->touched = false;
 		if (!v->tid)	/* nothing is known of it */
 			continue;

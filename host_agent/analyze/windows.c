@@ -158,21 +158,31 @@ static void windows_keep(struct braid_windows_vcpu *v, const struct pending *p)
 		v->pending[1 + v->next++ % (MAX_PENDING - 1)] = *p;
 }
 
+/* Of another host's guest: the tie stretches times by at most 2 %, and rounds them. */
+static u64 bound_on_timeline(const struct braid_item *item)
+{
+	u64 bound_ns = braid_item_bound_of_host(item);
+
+	return item->ring->tie && bound_ns != BRAID_BOUND_UNKNOWN ? bound_ns + bound_ns / 32 + 2 :
+								    bound_ns;
+}
+
 static int windows_take_event(void *state, const struct braid_item *item,
 			      const struct braid_event_type_info *info)
 {
 	struct braid_windows *x = state;
 	u32 number = braid_states_vcpu_of(x->s, item);
+	u64 bound_ns = bound_on_timeline(item);
 	struct pending p = {
 		.ns = item->host_ns, .counter = item->counter,
-		.lo = braid_clock_earliest(item->host_ns, item->bound_ns),
-		.hi = braid_clock_latest(item->host_ns, item->bound_ns),
+		.lo = braid_clock_earliest(item->host_ns, bound_ns),
+		.hi = braid_clock_latest(item->host_ns, bound_ns),
 	};
 	struct braid_windows_vcpu *v;
 	bool out;
 
 	(void)info;
-	if (number == BRAID_NO_VCPU || !item->sure || !braid_states_takes(p.lo) ||
+	if (number == BRAID_NO_VCPU || !braid_item_is_sure(item) || !braid_states_takes(p.lo) ||
 	    !braid_states_takes(p.hi))
 		return 0;
 	v = &x->vcpus[number];

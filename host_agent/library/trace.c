@@ -366,7 +366,8 @@ int tracebraid_stream_ring(const struct tracebraid_stream *stream, size_t number
 int tracebraid_stream_epoch(const struct tracebraid_stream *stream, size_t number,
 			    struct tracebraid_epoch *epoch)
 {
-	const struct braid_clock *clock = &trace_inner(stream)->clock;
+	const struct braid_stream *of = trace_inner(stream);
+	const struct braid_clock *clock = &of->clock;
 	const struct braid_clock_epoch *e;
 	u32 vcpu;
 
@@ -380,11 +381,13 @@ int tracebraid_stream_epoch(const struct tracebraid_stream *stream, size_t numbe
 		e = &track->epochs[number];
 		*epoch = (struct tracebraid_epoch){
 			.number = number, .vcpu = clock->nr_tracks > 1 ? vcpu : UINT32_MAX,
-			.from_ns = e->from_ns, .begun_ns = e->begun_ns, .step_ns = e->step_ns,
+			.from_ns = braid_stream_on_timeline(of, e->from_ns),
+			.begun_ns = braid_stream_on_timeline(of, e->begun_ns),
+			.step_ns = e->step_ns,
 			.cause = braid_epoch_cause_name(e->cause), .disrupted = e->disrupted,
 			.drift_ppm = e->drift_ppm,
 		};
 		return 0;
 	}
-	return braid_fail(-ENOENT, "%s has no such epoch", trace_inner(stream)->name);
+	return braid_fail(-ENOENT, "%s has no such epoch", of->name);
 }

@@ -524,7 +524,8 @@ static int fit_again(struct braid_capture_stream *s, enum braid_clock_kind kind)
 	snprintf(clock.reason, sizeof(clock.reason), "requested");
 	braid_clock_free(&s->stream.clock);
 	s->stream.clock = clock;
-	s->stream.bound_ns = braid_clock_worst_bound(&s->stream.clock, s->stream.end_ns);
+	s->stream.bound_ns = braid_clock_worst_bound(&s->stream.clock, s->own_end_ns);
+	braid_capture_add_tie(s);
 	return 0;
 }
 
@@ -533,6 +534,7 @@ int braid_stream_refine(struct braid_stream *stream, const struct braid_round_tr
 {
 	struct braid_capture_stream *s = (struct braid_capture_stream *)stream;
 	size_t k, bytes = s->nr_round_trips * sizeof(*s->round_trips);
+	struct braid_round_trip sample;
 	int err = 0;
 
 	if (!s->exchanged) {
@@ -543,9 +545,12 @@ int braid_stream_refine(struct braid_stream *stream, const struct braid_round_tr
 			memcpy(s->exchanged, s->round_trips, bytes);
 		s->nr_exchanged = s->nr_round_trips;
 	}
-	for (k = 0; k < nr && !err; k++)
-		err = braid_array_push(s->round_trips, s->nr_round_trips, s->round_trips_capacity,
-				       samples[k]);
+	for (k = 0; k < nr && !err; k++) {
+		sample = samples[k];
+		if (braid_capture_own_sample(stream, &sample.s))
+			err = braid_array_push(s->round_trips, s->nr_round_trips,
+					       s->round_trips_capacity, sample);
+	}
 	return err || fit_again(s, BRAID_CLOCK_WINDOWS) ? braid_out_of_memory() : 0;
 }
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The hosts of captures. Each file's times are of its host's clock; those of the first file's host
- * are the timeline. Streams of other hosts keep their own times until all is known of them, and are
- * then put on the timeline: tables at once, items by their rings' tie.
+ * The hosts of captures, and how their clocks are tied to each other. Each file's times are of its
+ * host's clock; those of the first file's host are the timeline.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -15,7 +14,6 @@
 #include "host_agent/util/text.h"
 
 #define UNORDERED(what)	"--unordered places " what " by wall time, without a bound"
-#define MARGIN_NS	1000	/* the inverse of a tie is exact to a few ns */
 
 static const u8 unknown_id[BRAID_HOST_ID_BYTES];
 
@@ -171,29 +169,41 @@ static const struct braid_capture_peer *said_of(const struct braid_capture_host 
 	return NULL;
 }
 
-/* Adds what @host says of the other one; @by: it is the one of the timeline. */
+/*
+ * Adds what is said of messages between a host and @via, which is on the timeline; @by: @via says
+ * it. A time of @via's is as much earlier or later on the timeline as its own bound permits.
+ */
 static void add_crossings(struct braid_clock_crossing *to, size_t *nr,
-			  const struct braid_capture_peer *said, bool by)
+			  const struct braid_capture_peer *said, bool by,
+			  const struct braid_capture_host *via)
 {
 	size_t k;
 
 	for (k = 0; said && k < said->nr; k++) {
 		const struct braid_peer_crossing *c = &said->items[k];
 		bool sent = c->flags & BRAID_CROSSING_TO;
-
-		to[(*nr)++] = (struct braid_clock_crossing){
+		struct braid_clock_crossing one = {
 			.value = by ? c->peer_ns : c->own_ns,
 			.ns = (s64)(by ? c->own_ns : c->peer_ns),
-			.later = by == sent,	/* the timeline's host sent it */
+			.later = by == sent,	/* @via sent it */
 		};
+		struct braid_clock_time t = { .ns = one.ns };
+
+		if (via->host.number)
+			t = braid_capture_tied(&via->host.tie, one.ns);
+		if (t.bound_ns == BRAID_BOUND_UNKNOWN)
+			continue;
+		one.ns = one.later ? braid_clock_earliest(t.ns, t.bound_ns) :
+				     braid_clock_latest(t.ns, t.bound_ns);
+		to[(*nr)++] = one;
 	}
 }
 
-/* Return: as braid_clock_wander(). */
-static int fit_tie(struct braid_capture_source *cs, struct braid_capture_host *host)
+/* By messages between a host and @via. Return: as braid_clock_wander(). */
+static int fit_tie(struct braid_capture_source *cs, struct braid_capture_host *host,
+		   const struct braid_capture_host *via)
 {
-	const struct braid_capture_host *first = braid_capture_host(cs, 0);
-	const struct braid_capture_peer *ours = said_of(first, host), *its = said_of(host, first);
+	const struct braid_capture_peer *ours = said_of(via, host), *its = said_of(host, via);
 	size_t all = (ours ? ours->nr : 0) + (its ? its->nr : 0), nr = 0;
 	struct braid_clock_crossing *crossings = calloc(all + 1, sizeof(*crossings));
 	double wander = cs->wander > 0 ? cs->wander : BRAID_WANDER_DEFAULT;
@@ -201,13 +211,15 @@ static int fit_tie(struct braid_capture_source *cs, struct braid_capture_host *h
 
 	if (!crossings)
 		return -ENOMEM;
-	add_crossings(crossings, &nr, ours, true);
-	add_crossings(crossings, &nr, its, false);
+	add_crossings(crossings, &nr, ours, true, via);
+	add_crossings(crossings, &nr, its, false, via);
 	err = braid_clock_wander(&host->host.tie, crossings, nr, wander);
 	free(crossings);
 	if (!err)
 		snprintf(host->host.tie.reason, sizeof(host->host.tie.reason),
-			 "proven given wander %.6g µs/s", wander / 1e3);
+			 "proven given wander %.6g µs/s%s%s", wander / 1e3,
+			 via->host.number ? ", by way of " : "",
+			 via->host.number ? via->host.name : "");
 	return err;
 }
 
@@ -340,13 +352,75 @@ static int refuse_host(const struct braid_capture_source *cs, const struct braid
 			  host->host.name, first->name);
 }
 
-/* By messages, or else by what both hosts declare. Return: 0, or -errno with braid_fail(). */
-static int tie_host(struct braid_capture_source *cs, struct braid_capture_host *host)
+/*
+ * Ties a host by messages to and from the first of those that are @steps from the timeline's: then
+ * it is one more. Return: as braid_clock_wander(); 1: for a part of the time that is not possible.
+ */
+static int tie_host(struct braid_capture_source *cs, struct braid_capture_host *host, u32 steps)
+{
+	int err = -ENODATA;
+	size_t k;
+
+	for (k = 0; k < cs->source.nr_hosts && (err == -ENODATA || err > 0); k++) {
+		const struct braid_capture_host *via = braid_capture_host(cs, k);
+
+		if (via->steps != steps)
+			continue;
+		braid_clock_free(&host->host.tie);
+		err = fit_tie(cs, host, via);
+		if (!err) {
+			judge_tie(host, braid_capture_host(cs, 0));
+			err = host->host.bound_ns == BRAID_BOUND_UNKNOWN;
+		}
+	}
+	if (!err)
+		host->steps = steps + 1;
+	return err;
+}
+
+/* All hosts that are one step farther. *any: set if there are some. Return: 0 or -ENOMEM. */
+static int tie_step(struct braid_capture_source *cs, u32 steps, bool *any)
+{
+	size_t k;
+	int err;
+
+	for (k = 1; k < cs->source.nr_hosts; k++) {
+		struct braid_capture_host *host = braid_capture_host(cs, k);
+
+		if (host->proven || host->tie_err == -EBADMSG)
+			continue;
+		err = tie_host(cs, host, steps);
+		if (err == -ENOMEM)
+			return err;
+		host->proven = !err;
+		if (steps == 1 || err != -ENODATA)
+			host->tie_err = err;
+		*any |= !err;
+	}
+	return 0;
+}
+
+/* Return: 0 or -ENOMEM. */
+static int tie_by_messages(struct braid_capture_source *cs)
+{
+	bool any = true;
+	u32 steps;
+	int err = 0;
+
+	braid_capture_host(cs, 0)->proven = true;
+	braid_capture_host(cs, 0)->steps = 1;
+	for (steps = 1; any && !err; steps++) {
+		any = false;
+		err = tie_step(cs, steps, &any);
+	}
+	return err;
+}
+
+/* By what it and the first one declare. Return: 0, or -errno with braid_fail(). */
+static int tie_otherwise(struct braid_capture_source *cs, struct braid_capture_host *host)
 {
 	int err = host->tie_err, declared_err;
 
-	if (host->proven)
-		return 0;
 	if (err != -EBADMSG) {
 		declared_err = braid_capture_tie_declared(cs, host);
 		if (declared_err == -ENOMEM)
@@ -366,143 +440,19 @@ static int tie_host(struct braid_capture_source *cs, struct braid_capture_host *
 
 int braid_capture_tie_hosts(struct braid_capture_source *cs)
 {
-	struct braid_capture_host *host;
 	size_t k;
 	int err = 0;
 
-	for (k = 0; k < cs->source.nr_hosts && cs->source.nr_hosts > 1; k++) {
-		host = braid_capture_host(cs, k);
-		find_span(cs, host);
-		host->tie_err = k ? fit_tie(cs, host) : 0;
-		if (host->tie_err == -ENOMEM)
-			return braid_out_of_memory();
-		if (k && !host->tie_err)
-			judge_tie(host, braid_capture_host(cs, 0));
-		host->proven = !host->tie_err && host->host.bound_ns != BRAID_BOUND_UNKNOWN;
-	}
-	if (k && braid_capture_fit_declared(cs))
+	if (cs->source.nr_hosts < 2)
+		return 0;
+	for (k = 0; k < cs->source.nr_hosts; k++)
+		find_span(cs, braid_capture_host(cs, k));
+	if (tie_by_messages(cs) || braid_capture_fit_declared(cs))
 		return braid_out_of_memory();
 	for (k = 1; k < cs->source.nr_hosts && !err; k++)
-		err = tie_host(cs, braid_capture_host(cs, k));
+		if (!braid_capture_host(cs, k)->proven)
+			err = tie_otherwise(cs, braid_capture_host(cs, k));
 	return err;
-}
-
-/* On the timeline ---------------------------------------------------------------------------- */
-
-static struct braid_clock_time tied(const struct braid_clock *tie, s64 ns)
-{
-	return braid_clock_convert(tie, 0, (u64)ns, BRAID_TAKEN_UNKNOWN, 0);
-}
-
-static u64 placed(const struct braid_clock *tie, u64 ns)
-{
-	return ns && ns <= INT64_MAX ? (u64)tied(tie, (s64)ns).ns : ns;	/* 0: not known */
-}
-
-void braid_ring_tie(struct braid_ring *ring)
-{
-	struct braid_item *item = &ring->item;
-	struct braid_clock_time t = tied(ring->tie, item->host_ns), low = t, high = t;
-	s64 from, to;
-
-	item->own_ns = item->host_ns;
-	item->own_bound_ns = item->bound_ns;
-	if (item->bound_ns == BRAID_BOUND_UNKNOWN)
-		t.bound_ns = BRAID_BOUND_UNKNOWN;
-	else if (item->bound_ns) {
-		low = tied(ring->tie, braid_clock_earliest(item->host_ns, item->bound_ns));
-		high = tied(ring->tie, braid_clock_latest(item->host_ns, item->bound_ns));
-	}
-	from = braid_clock_earliest(low.ns, low.bound_ns);
-	to = braid_clock_latest(high.ns, high.bound_ns);
-	if (t.ns < ring->tied_ns)
-		t.ns = ring->tied_ns;	/* between two epochs: its order is known */
-	ring->tied_ns = t.ns;
-	item->host_ns = t.ns;
-	if (t.bound_ns == BRAID_BOUND_UNKNOWN || from == INT64_MIN || to == INT64_MAX)
-		item->bound_ns = BRAID_BOUND_UNKNOWN;
-	else
-		item->bound_ns = (u64)(to - t.ns > t.ns - from ? to - t.ns : t.ns - from);
-	item->sure &= t.sure;
-}
-
-s64 braid_capture_own_ns(const struct braid_capture_ring *ring, s64 ns)
-{
-	struct braid_clock_reading r;
-
-	if (!ring->ring.tie)
-		return ns;
-	r = braid_clock_reading_at(ring->ring.tie, ns);
-	return r.bound_ns == BRAID_BOUND_UNKNOWN ? INT64_MIN : (s64)r.value - MARGIN_NS;
-}
-
-static void place_tables(struct braid_capture_stream *s, const struct braid_clock *tie)
-{
-	struct braid_stream *to = &s->stream;
-	struct braid_clock_time t;
-	size_t k;
-
-	to->found_ns = placed(tie, to->found_ns);
-	to->end_ns = placed(tie, to->end_ns);
-	to->vmclock.host_ns = placed(tie, to->vmclock.host_ns);
-	to->steal_first.host_ns = placed(tie, to->steal_first.host_ns);
-	to->steal_last.host_ns = placed(tie, to->steal_last.host_ns);
-	for (k = 0; k < to->nr_threads; k++)
-		to->threads[k].from_ns = placed(tie, to->threads[k].from_ns);
-	for (k = 0; k < to->nr_others; k++)
-		to->others[k].from_ns = placed(tie, to->others[k].from_ns);
-	for (k = 0; k < to->nr_cgroups; k++)
-		to->cgroups[k].from_ns = placed(tie, to->cgroups[k].from_ns);
-	for (k = 0; k < to->nr_throttled; k++) {
-		to->throttled[k].from_ns = placed(tie, to->throttled[k].from_ns);
-		to->throttled[k].to_ns = placed(tie, to->throttled[k].to_ns);
-	}
-	for (k = 0; k < s->nr_notes; k++) {
-		t = tied(tie, (s64)s->notes[k].host_ns);
-		s->notes[k].host_ns = (u64)t.ns;
-		s->notes[k].bound_ns = t.bound_ns;
-	}
-}
-
-static void place_windows(struct braid_capture_source *cs)
-{
-	size_t k;
-
-	for (k = 0; k < cs->source.nr_windows; k++) {
-		const struct braid_host *host = cs->source.hosts[cs->files[cs->edges[k].file].host];
-		struct braid_window *w = &cs->source.windows[k];
-
-		if (!host->number)
-			continue;
-		w->start_ns = (s64)placed(&host->tie, (u64)w->start_ns);
-		if (w->stop_ns != INT64_MAX)
-			w->stop_ns = (s64)placed(&host->tie, (u64)w->stop_ns);
-		w->last_ns = (s64)placed(&host->tie, (u64)w->last_ns);
-	}
-}
-
-void braid_capture_place_hosts(struct braid_capture_source *cs)
-{
-	size_t k, n;
-
-	if (cs->source.nr_hosts < 2)
-		return;
-	place_windows(cs);
-	for (k = 0; k < cs->source.nr_streams; k++) {
-		struct braid_capture_stream *s = (void *)cs->source.streams[k];
-		const struct braid_host *host = s->stream.host;
-
-		if (!host || !host->number)
-			continue;
-		place_tables(s, &host->tie);
-		if (host->bound_ns == BRAID_BOUND_UNKNOWN)
-			s->stream.bound_ns = BRAID_BOUND_UNKNOWN;
-		else if (s->stream.bound_ns != BRAID_BOUND_UNKNOWN)
-			s->stream.bound_ns += host->bound_ns;
-		for (n = 0; n < s->stream.nr_rings; n++)
-			if (s->stream.rings[n]->cpu != BRAID_RING_NOTES)
-				s->stream.rings[n]->tie = &host->tie;
-	}
 }
 
 void braid_capture_free_hosts(struct braid_capture_source *cs)

@@ -131,6 +131,7 @@ struct braid_capture_host {
 	u8 id[BRAID_HOST_ID_BYTES];	/* all 0: its captures do not tell */
 	struct braid_chunk_file head;	/* of its first capture */
 	struct braid_host_clocks clocks;	/* of all but the first host */
+	u32 steps;			/* by messages, from the first host, which has 1; 0: none */
 	struct braid_host_round_trips {
 		struct braid_round_trip *items;
 		size_t nr, capacity;
@@ -150,7 +151,7 @@ struct braid_capture_host {
 		bool contradicts_itself;
 		bool lies;
 	} declared[BRAID_DECLARED_KINDS];
-	int tie_err;			/* of its tie by messages */
+	int tie_err;			/* of its tie by messages; 1: of a part of the time */
 	bool proven;			/* its tie is by messages; or it is the first host */
 	s64 first_ns, last_ns;		/* when it was recorded, by its clock */
 };
@@ -372,7 +373,22 @@ void braid_capture_free_declared(struct braid_capture_host *host);
  * braid_fail().
  */
 int braid_capture_tie_hosts(struct braid_capture_source *cs);
+
+/* A time by another host's clock, on the timeline. */
+static inline struct braid_clock_time braid_capture_tied(const struct braid_clock *tie, s64 ns)
+{
+	return braid_clock_convert(tie, 0, (u64)ns, BRAID_TAKEN_UNKNOWN, 0);
+}
+
+/* capture_place.c: what follows from it. */
 void braid_capture_place_hosts(struct braid_capture_source *cs);
+
+/* A stream's clock was fitted: its bound on the timeline includes that of its host's clock. */
+void braid_capture_add_tie(struct braid_capture_stream *s);
+
+/* Converts a sample's times to the stream's host's clock. Return: whether they are known. */
+bool braid_capture_own_sample(const struct braid_stream *stream, struct braid_clock_sample *sample);
+
 void braid_capture_free_hosts(struct braid_capture_source *cs);
 
 static inline struct braid_capture_host *braid_capture_host(const struct braid_capture_source *cs,

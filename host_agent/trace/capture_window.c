@@ -20,6 +20,7 @@ static int add_window(struct braid_capture_source *cs, s64 start_ns, u32 after_n
 {
 	struct braid_window window = {
 		.start_ns = start_ns, .stop_ns = INT64_MAX, .after_ns = after_ns,
+		.of = cs->files[cs->file].host,
 	};
 	struct braid_window_edges edges = { .file = cs->file };
 	size_t nr = cs->source.nr_windows;
@@ -148,7 +149,8 @@ static int find_copies(struct braid_source *source)
 	if (!all)
 		return -ENOMEM;
 	for (k = 1; k < source->nr_windows; k++)
-		all[k]->again = all[k]->start_ns == all[k - 1]->start_ns &&
+		all[k]->again = all[k]->of == all[k - 1]->of &&
+				all[k]->start_ns == all[k - 1]->start_ns &&
 				all[k]->stop_ns == all[k - 1]->stop_ns;
 	free(all);
 	return 0;
@@ -156,8 +158,10 @@ static int find_copies(struct braid_source *source)
 
 static int capture_window_by_stop(const void *a, const void *b)
 {
-	return braid_compare((*(struct braid_window *const *)a)->stop_ns,
-			     (*(struct braid_window *const *)b)->stop_ns);
+	const struct braid_window *x = *(struct braid_window *const *)a;
+	const struct braid_window *y = *(struct braid_window *const *)b;
+
+	return braid_compare(x->of, y->of) ?: braid_compare(x->stop_ns, y->stop_ns);
 }
 
 /*
@@ -173,7 +177,9 @@ static int capture_window_join(struct braid_source *source)
 		return -ENOMEM;
 	for (k = 0; k < source->nr_windows; k++) {
 		struct braid_window *window = &source->windows[k], **former;
-		struct braid_window wanted = { .stop_ns = window->start_ns - window->after_ns };
+		struct braid_window wanted = {
+			.of = window->of, .stop_ns = window->start_ns - window->after_ns,
+		};
 		struct braid_window *key = &wanted;
 
 		former = !window->after_ns ? NULL :
@@ -199,7 +205,7 @@ int braid_capture_tie_windows(struct braid_capture_source *cs)
 		for (n = 0; n < cs->files[file].nr; n++) {
 			struct braid_capture_stream *s = cs->files[file].by_number[n];
 
-			if (s && braid_stream_is_first_host(&s->stream) && !s->stream.nr_buffers)
+			if (s && s->stream.kind == BRAID_STREAM_HOST && !s->stream.nr_buffers)
 				cs->source.windows[k].host = &s->stream;
 		}
 		if (tie_guests(&cs->files[file], &cs->source.windows[k]))

@@ -26,10 +26,24 @@ struct braid_merge {
 	s64 last_ns;		/* no later item is returned */
 };
 
+/* Of another host than the first one: its clock is finer than the timeline. Notes come first. */
+static s64 own_ns(const struct braid_ring *ring)
+{
+	return ring->tie ? ring->item.own_ns : INT64_MIN;
+}
+
 static bool earlier(const struct entry *a, const struct entry *b)
 {
+	u32 host_a, host_b;
+
 	if (a->host_ns != b->host_ns)
 		return a->host_ns < b->host_ns;
+	host_a = braid_stream_host_number(a->ring->stream);
+	host_b = braid_stream_host_number(b->ring->stream);
+	if (host_a != host_b)
+		return host_a < host_b;
+	if (own_ns(a->ring) != own_ns(b->ring))
+		return own_ns(a->ring) < own_ns(b->ring);
 	return a->order < b->order;
 }
 

@@ -3,9 +3,10 @@
  * Braids all rings of all streams into one order.
  *
  * Invariants:
- * - The merge reads no bytes: it compares item.host_ns and braid_ring.order, and copies and changes no item.
- * - Items are ordered by host time, then by stream, CPU and sequence (braid_ring.order): a complete trace always
- *   gives the same order. Times never decrease, except for late events of a growing source.
+ * - The merge reads no bytes: it compares items' times and braid_ring.order, and copies and changes no item.
+ * - Items are ordered by host time, then by host and its own clock, then by stream, CPU and sequence
+ *   (braid_ring.order): a complete trace always gives the same order. Times never decrease, except for
+ *   late events of a growing source.
  * - A ring is in one merge at most (braid_ring.merging): a second merge leaves it out.
  * - The item returned is the ring's own; the ring's cursor moves only in the next call.
  * - Of a growing source, no item after until_ns is returned, and a ring at its end is read again only by

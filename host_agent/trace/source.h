@@ -48,7 +48,8 @@ struct braid_item {
 	s64 host_ns;
 	u64 bound_ns;		/* the truth is within; or BRAID_BOUND_UNKNOWN */
 	s64 own_ns;		/* if ring->tie: the same by its host's clock ... */
-	u64 own_bound_ns;	/* ... without the bound of the tie */
+	u64 own_bound_ns;	/* ... without the bound of the tie ... */
+	bool own_sure;		/* ... and whether its epoch is certain */
 	bool sure;		/* of its clock's epoch */
 	u64 counter;		/* the guest's; a host's: ns */
 	u64 seq;		/* in its ring */
@@ -196,7 +197,8 @@ struct braid_stream {
 	struct braid_throttled *throttled;	/* by id, then from_ns */
 	size_t nr_throttled;
 	struct braid_host_steal steal_first, steal_last;	/* of a host; host_ns 0: not known */
-	u64 bound_ns;		/* worst within what the samples cover */
+	u64 bound_ns;		/* worst within what the samples cover; on the timeline ... */
+	u64 own_bound_ns;	/* ... and, of another host's, against that host's clock */
 	struct braid_buffer_info buffers[BRAID_MAX_BUFFERS];
 	u32 nr_buffers;		/* 0: a host's that tracebraid recorded */
 	struct braid_event_format *formats;	/* in order of definition; a later one replaces */
@@ -221,7 +223,8 @@ struct braid_window {
 	s64 start_ns;		/* if ->went_on: where the former file's stopped */
 	s64 stop_ns;		/* INT64_MAX: the recording was killed or still runs */
 	s64 last_ns;		/* stop_ns INT64_MAX: what of it is known to be recorded is up to here */
-	const struct braid_stream *host;	/* the first, traced from the start; NULL: not */
+	u32 of;			/* number of the host that recorded it */
+	const struct braid_stream *host;	/* its stream, traced from the start; NULL: not */
 	const struct braid_stream **guests;	/* recorded as well, each once ... */
 	size_t nr_guests;	/* ... 0: none, or not known */
 	bool again;		/* a copy's: an earlier one has the same times */
@@ -362,17 +365,6 @@ static inline u32 braid_stream_host_number(const struct braid_stream *stream)
 	return stream->host ? stream->host->number : 0;
 }
 
-/**
- * braid_stream_is_first_host - whether it is of the host whose clock is the timeline
- *
- * States are those that this host's events show. A guest of another host has those of a guest whose
- * host was not recorded.
- */
-static inline bool braid_stream_is_first_host(const struct braid_stream *stream)
-{
-	return stream->kind == BRAID_STREAM_HOST && !braid_stream_host_number(stream);
-}
-
 /** braid_stream_has_event - whether events of this name were recorded: it has the format */
 static inline bool braid_stream_has_event(const struct braid_stream *stream, const char *name)
 {
@@ -405,6 +397,44 @@ void braid_source_free(struct braid_source *source);
 
 /** braid_source_rewind - every ring back to its start */
 void braid_source_rewind(struct braid_source *source);
+
+/**
+ * braid_item_bound_of_host - the error bound of an event's time against its own host's events
+ *
+ * All of them are placed by one tie, whose bound is no part of it.
+ */
+static inline u64 braid_item_bound_of_host(const struct braid_item *item)
+{
+	return item->ring->tie ? item->own_bound_ns : item->bound_ns;
+}
+
+/** braid_stream_runs_on - whether a stream is of a host, and another one was recorded there, too */
+static inline bool braid_stream_runs_on(const struct braid_stream *stream,
+					const struct braid_stream *host)
+{
+	return host->kind == BRAID_STREAM_HOST &&
+	       braid_stream_host_number(host) == braid_stream_host_number(stream);
+}
+
+/**
+ * braid_stream_on_timeline - a time by a stream's host's clock, on the timeline
+ *
+ * Those of a clock's samples and epochs are by the host's clock; INT64_MIN and INT64_MAX stay.
+ */
+s64 braid_stream_on_timeline(const struct braid_stream *stream, s64 own_ns);
+
+/** braid_stream_bound_of_host - the same of a stream: its worst bound */
+static inline u64 braid_stream_bound_of_host(const struct braid_stream *stream)
+{
+	return braid_stream_host_number(stream) ? stream->own_bound_ns : stream->bound_ns;
+}
+
+/** braid_item_is_sure - whether an event's epoch, by its own host's clock, is certain and bounded */
+static inline bool braid_item_is_sure(const struct braid_item *item)
+{
+	return (item->ring->tie ? item->own_sure : item->sure) &&
+	       braid_item_bound_of_host(item) != BRAID_BOUND_UNKNOWN;
+}
 
 /** braid_ring_tie - put a ring's item, of another host, on the timeline */
 void braid_ring_tie(struct braid_ring *ring);

@@ -168,7 +168,7 @@ void braid_vcpu_sort_others(struct braid_vcpu_thread *others, size_t nr)
 		qsort(others, nr, sizeof(*others), by_tid);
 }
 
-const struct braid_stream *braid_vcpu_owner(const struct braid_source *source, s32 tid)
+const struct braid_stream *braid_vcpu_owner(const struct braid_source *source, u32 host, s32 tid)
 {
 	const struct braid_vcpu_thread key = { .tid = tid };
 	size_t k;
@@ -176,7 +176,7 @@ const struct braid_stream *braid_vcpu_owner(const struct braid_source *source, s
 	for (k = 0; k < source->nr_streams; k++) {
 		const struct braid_stream *s = source->streams[k];
 
-		if (s->nr_others && !braid_stream_host_number(s) &&
+		if (s->nr_others && braid_stream_host_number(s) == host &&
 		    bsearch(&key, s->others, s->nr_others, sizeof(key), by_tid))
 			return s;
 	}

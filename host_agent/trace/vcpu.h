@@ -92,12 +92,13 @@ const struct braid_cgroup *braid_vcpu_cgroups(const struct braid_stream *stream,
 void braid_vcpu_sort_others(struct braid_vcpu_thread *others, size_t nr);
 
 /**
- * braid_vcpu_owner - the stream whose VMM or recorder a thread of the host belongs to
+ * braid_vcpu_owner - the stream whose VMM or recorder a thread of a host belongs to
  * @source: its streams
- * @tid: of a thread of the first host that is no vCPU
+ * @host: number of the host in the source
+ * @tid: of a thread of it that is no vCPU
  *
  * Return: a guest: its VMM's; a host: its recorder's; NULL: the trace does not say.
  */
-const struct braid_stream *braid_vcpu_owner(const struct braid_source *source, s32 tid);
+const struct braid_stream *braid_vcpu_owner(const struct braid_source *source, u32 host, s32 tid);
 
 #endif /* BRAID_TRACE_VCPU_H */

@@ -258,8 +258,9 @@ int braid_analysis_judge(struct braid_source *source, const struct braid_walk_op
 	source->faults = faults;
 	braid_source_rewind(source);
 	found = r.state;
-	for (k = 0; k < source->nr_streams && !err && r.states.any_kvm; k++)
-		if (source->streams[k]->kind == BRAID_STREAM_GUEST)
+	for (k = 0; k < source->nr_streams && !err; k++)
+		if (source->streams[k]->kind == BRAID_STREAM_GUEST &&
+		    braid_states_host(&r.states, source->streams[k])->seen.kvm)
 			err = take(arg, source->streams[k], &found->found[k]);
 	end_run(&r);
 	return err;

@@ -223,7 +223,7 @@ int braid_slices_begin(struct braid_slices **out, struct braid_walk *walk,
 		return err;
 	if (!names_guest(walk->source, select.stream))
 		select.stream = NULL;
-	x->active = x->states.nr_cpus && !braid_slices_missing(walk->source);
+	x->active = !braid_slices_missing(walk->source);
 	for (k = 0; k < x->states.nr_vcpus; k++) {
 		x->lanes[k].wanted = x->active && slices_wanted(&select, &x->states.vcpus[k]);
 		x->lanes[k].slice.vcpu = k;

@@ -128,7 +128,7 @@ static void put_guest(struct braid_capture_writer *w, struct stream *s, u64 now)
 	sb.magic = BRAID_MAGIC;
 	sb.version_major = BRAID_VERSION_MAJOR;
 	sb.state = BRAID_STATE_LIVE;
-	sb.incarnation = 99 + s->number;
+	sb.incarnation = (scene[SECOND] ? 199 : 99) + s->number;
 	sb.counter_type = BRAID_COUNTER_TSC;
 	sb.counter_hz = COUNTER_KHZ * 1000;
 	memset(sb.boot_id, s->number, sizeof(sb.boot_id));

@@ -24,6 +24,8 @@ enum scene {
 	BURSTS,		/* or as many, 50 at a time on a CPU */
 	DRIVERLESS,	/* guest2 has no driver, guest1 has one from the middle on */
 	QUOTAS,		/* guests' vCPUs are in cgroups, whose cpu.stat counts now and then */
+	FIRST,		/* it is of a host that has an id */
+	SECOND,		/* of another one, whose clock differs, and that exchanges times with FIRST */
 	SCENES
 };
 

@@ -24,12 +24,16 @@
 #define LATER_NS	10000000000ULL
 #define LATER_POSITION	(1u << 20)	/* of pages */
 #define LATER_SEQ	(1u << 24)
+#define AHEAD_NS	777000000000ULL	/* the second host's clock is, ... */
+#define PPM		40.0		/* ... and faster */
+#define CROSS_NS	1000000u	/* between two messages of hosts ... */
+#define DELAY_NS	3000u		/* ... which take so long */
 
 int main(int argc, char **argv);
 
 static const char *const scenes[SCENES] = {
 	"window", "later", "losses", "reset", "offline", "migrate", "rare", "bursts", "driverless",
-	"quotas",
+	"quotas", "first", "second",
 };
 
 static struct stream streams[NR_STREAMS] = {
@@ -363,6 +367,37 @@ static u64 end_stream(struct stream *s, u32 reason)
 	return events;
 }
 
+/* The first host's time at one of the second's. */
+static u64 first_ns(u64 ns)
+{
+	return SYNTH_START_NS + (u64)((double)(ns - SYNTH_START_NS - AHEAD_NS) / (1 + PPM / 1e6));
+}
+
+/* The second host sends a message, and gets one. */
+static void cross(void)
+{
+	static u64 crossed_ns;
+	const struct braid_peer_crossing c[2] = {
+		{ .flags = BRAID_CROSSING_TO, .own_ns = now, .peer_ns = first_ns(now + DELAY_NS) },
+		{ .own_ns = now, .peer_ns = first_ns(now - DELAY_NS) },
+	};
+
+	if (!scene[SECOND] || now - crossed_ns < CROSS_NS)
+		return;
+	crossed_ns = now;
+	synth_peer(w, 1, c, 2);
+}
+
+static struct braid_capture_writer *create(const char *path)
+{
+	if (scene[SECOND]) {
+		now += AHEAD_NS;
+		random_state = 0x9e3779b97f4a7c15ULL;
+		return synth_capture_of(path, "beta", 2, now);
+	}
+	return scene[FIRST] ? synth_capture_of(path, "alpha", 1, now) : synth_capture(path);
+}
+
 static void put_edge(u32 edge)
 {
 	struct braid_chunk_window window = { .edge = edge, .host_ns = now };
@@ -460,12 +495,13 @@ int main(int argc, char **argv)
 		return EXIT_FAILURE;
 	}
 	take_words(argc > 3 ? argc - 3 : 0, argv + 3);
-	w = synth_capture(argv[1]);
+	w = create(argv[1]);
 	begin();
 	for (k = 0; k < events; k++) {
 		struct stream *s = &streams[pick(NR_STREAMS)];
 
 		now += 1 + pick(2 * STEP_NS);
+		cross();
 		if (scene[RESET] && k == events / 2)
 			written += reset(&streams[0]);
 		if (scene[DRIVERLESS] && k == events / 2)

@@ -104,5 +104,6 @@ tests/library/test_python.py "$capture"
 tests/library/test_sql.py "$capture"
 tests/library/test_equal.py "$capture" "$out/print-static"
 tests/library/test_tables.py
+tests/library/test_hosts.py
 LD_LIBRARY_PATH=$root/usr/lib tests/library/test_follow.py "$out/follow" build/live_region
 LD_LIBRARY_PATH=$root/usr/lib tests/library/test_record.py "$out/record" build/live_region

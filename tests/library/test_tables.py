@@ -32,7 +32,7 @@ MADE = {
     "offline": [("window", "offline", "migrate")], "losses": [("window", "losses", "migrate")],
     "losses, moves unseen": [("window", "losses", "offline", "reset")], "without a start": [("migrate",)],
     "driverless": [("window", "driverless", "migrate")],
-    "quotas": [("window", "quotas", "migrate", "reset")], "quotas, moves unseen": [("window", "quotas")],
+    "quotas": [("window", "quotas", "migrate", "reset")], "quotas, moves unseen": [("window", "quotas")], "hosts": [("window", "migrate", "quotas", "first"), ("window", "losses", "reset", "quotas", "second")],
 }
 EVENTS, TOP_ROWS = "20000", "1000"
 

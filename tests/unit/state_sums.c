@@ -51,7 +51,7 @@ static void print(const struct braid_states *s, const struct braid_walk_options 
 	bool host = o->stream && !strcmp(o->stream, "host");
 	u32 k, state;
 
-	for (k = 0; k < s->nr_vcpus && s->nr_cpus && s->threads.nr; k++) {
+	for (k = 0; k < s->nr_vcpus && s->hosts->nr_cpus && s->threads.nr; k++) {
 		const struct braid_vcpu *v = &s->vcpus[k];
 
 		if ((o->stream && !host && strcmp(o->stream, v->guest->name)) ||

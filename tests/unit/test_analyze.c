@@ -78,7 +78,7 @@ static void waits_where_it_is(void)
 	memory_switch(1, 1700, 9, 0, 70);	/* it was moved, and no event says so */
 	memory_switch(1, 1800, 70, 1, 0);
 	NEED(!span_walk());
-	CHECK_EQ(span_states.moved_unseen, 1);
+	CHECK_EQ(span_states.hosts->moved_unseen, 1);
 	braid_states_free(&span_states);
 }
 

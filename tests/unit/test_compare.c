@@ -119,6 +119,7 @@ struct side {
 	struct braid_states states;
 	struct braid_vcpu vcpus[2];
 	struct braid_guest_state guests[4];	/* by stream */
+	struct braid_host_state host;
 	struct braid_measures *measures;
 	u64 stolen_ns;
 };
@@ -131,12 +132,15 @@ static void begin_side(struct side *side, s64 begin_ns)
 {
 	memory_begin();
 	memset(side, 0, sizeof(*side));
+	side->host.seen = (struct braid_seen){
+		.switches = true, .wakeups = true, .kvm = true, .user = true,
+	};
 	side->vcpus[0].guest = side->vcpus[1].guest = &memory_guest;
+	side->vcpus[0].host = side->vcpus[1].host = &side->host;
 	side->vcpus[0].end_ns = side->vcpus[1].end_ns = INT64_MAX;
 	side->states = (struct braid_states){
 		.source = &memory_source, .vcpus = side->vcpus, .nr_vcpus = 2, .begin_ns = begin_ns,
-		.guests = side->guests, .any_switch = true, .any_wakeup = true, .any_kvm = true,
-		.any_user = true,
+		.guests = side->guests, .hosts = &side->host, .nr_hosts = 1,
 	};
 	NEED(memory_source.nr_streams <= sizeof(side->guests) / sizeof(side->guests[0]));
 	side->guests[memory_guest.number].any_wakeup = true;
@@ -345,7 +349,7 @@ static void other_measures(void)
 	begin_side(&other, 0);
 	fill_side(&now, 0, 100, 2 * MILLI);
 	put_span(&other, 0, BRAID_VCPU_RUNS, 0, 1000 * MILLI);
-	other.states.any_kvm = false;
+	other.states.hosts->seen.kvm = false;
 	for (k = 0; k < 100; k++) {
 		left.from_ns = k * 10 * MILLI;
 		NEED(!braid_analysis_compare.states.exit(now.measures, &left));
@@ -378,7 +382,7 @@ static void missing_events(void)
 	fill_side(&other, 0, 100, 2 * MILLI);
 	put_span(&now, 0, BRAID_VCPU_VMM, 1000 * MILLI, 1500 * MILLI);
 	put_span(&other, 0, BRAID_VCPU_KVM, 1000 * MILLI, 1500 * MILLI);
-	other.states.any_user = false;
+	other.states.hosts->seen.user = false;
 	other.guests[memory_guest.number].any_wakeup = false;
 	NEED(!braid_analysis_compare.states.queued(now.measures, &wait));
 	text = compare(&now, &other);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Captures of two hosts: one timeline, the truth within each event's bound; or a refusal. */
+/* Captures of several hosts: one timeline, the truth within each event's bound; or a refusal. */
 #include <errno.h>
 #include <math.h>
 #include <string.h>
@@ -34,6 +34,20 @@ static double true_ns(double other)
 	double since = other - AHEAD_NS - SYNTH_START_NS;
 
 	return SYNTH_START_NS + since / (1 + PPM / 1e6);
+}
+
+/* The third host's clock, which knows only the second one's. */
+#define THIRD_AHEAD_NS	(-300000000000LL)
+#define THIRD_PPM	-18.0
+
+static u64 third_at(u64 ns)
+{
+	return ns + THIRD_AHEAD_NS + (s64)((double)(s64)(ns - SYNTH_START_NS) * THIRD_PPM / 1e6);
+}
+
+static double third_true_ns(double third)
+{
+	return SYNTH_START_NS + (third - THIRD_AHEAD_NS - SYNTH_START_NS) / (1 + THIRD_PPM / 1e6);
 }
 
 /* What both hosts' recorders note of messages from one time to another; @lie_ns: of one of them. */
@@ -111,19 +125,28 @@ static double truth(const struct braid_item *item)
 	return first ? own : true_ns(own);
 }
 
-static u64 events, hosts, other_events;
-static u64 widest_ns;
+static u64 events, hosts, other_events, third_events;
+static u64 widest_ns, third_widest_ns;
 
-static void check_merged(size_t nr, const struct braid_source_options *options)
+static void check_third(const struct braid_item *item)
+{
+	third_events++;
+	CHECK(fabs(third_true_ns((double)item->counter) - (double)item->host_ns) <=
+	      (double)item->bound_ns + 2);
+	if (item->bound_ns > third_widest_ns)
+		third_widest_ns = item->bound_ns;
+}
+
+static void check_hosts(size_t nr, size_t nr_hosts, const struct braid_source_options *options)
 {
 	const struct braid_item *item;
 	struct braid_source *source;
 	struct braid_merge *m;
 	s64 last = INT64_MIN;
 
-	events = hosts = other_events = widest_ns = 0;
+	events = hosts = other_events = third_events = widest_ns = third_widest_ns = 0;
 	NEED(!braid_source_open_captures(&source, both, nr, options));
-	CHECK_EQ(source->nr_hosts, 2);
+	CHECK_EQ(source->nr_hosts, nr_hosts);
 	NEED(!braid_merge_begin(&m, source, NULL, NULL));
 	while (braid_merge_next(m, &item) > 0) {
 		CHECK(item->host_ns >= last);
@@ -131,6 +154,10 @@ static void check_merged(size_t nr, const struct braid_source_options *options)
 		if (item->kind != BRAID_ITEM_EVENT)
 			continue;
 		events++;
+		if (!strcmp(item->stream->host->name, "gamma")) {
+			check_third(item);
+			continue;
+		}
 		hosts += item->stream->kind == BRAID_STREAM_HOST;
 		other_events += item->stream->host->number;
 		if (item->bound_ns == BRAID_BOUND_UNKNOWN)
@@ -142,6 +169,11 @@ static void check_merged(size_t nr, const struct braid_source_options *options)
 	CHECK_EQ(source->faults, 0);
 	braid_merge_end(m);
 	braid_source_free(source);
+}
+
+static void check_merged(size_t nr, const struct braid_source_options *options)
+{
+	check_hosts(nr, 2, options);
 }
 
 static void merged(void)
@@ -199,6 +231,32 @@ static void told_apart(void)
 	tracebraid_close(trace);
 }
 
+/* The third host's capture, which has what crossed between it and the second one, if @contact. */
+static void make_third(u32 file, bool contact)
+{
+	u64 end_ns = SYNTH_START_NS + SECONDS * 1000000000ULL, ns;
+	struct braid_chunk_window edge = {
+		.edge = BRAID_WINDOW_START, .host_ns = third_at(SYNTH_START_NS),
+	};
+	struct braid_capture_writer *w = synth_capture_of(paths[file], "gamma", 3, edge.host_ns);
+	struct braid_peer_crossing c[2] = { { .flags = BRAID_CROSSING_TO } };
+
+	NEED(!braid_capture_put(w, BRAID_CHUNK_WINDOW, 0, &edge, sizeof(edge), NULL, 0));
+	synth_host(w, 1, 100, third_at(SYNTH_START_NS + 1000000), SECONDS * 10000000ULL);
+	for (ns = SYNTH_START_NS; contact && ns < end_ns; ns += 100000000) {
+		c[0].own_ns = third_at(ns);
+		c[0].peer_ns = other_at(ns + DELAY_NS);
+		c[1].own_ns = third_at(ns + 2 * DELAY_NS);
+		c[1].peer_ns = other_at(ns + DELAY_NS);
+		synth_peer(w, 2, c, 2);
+	}
+	edge = (struct braid_chunk_window){
+		.edge = BRAID_WINDOW_STOP, .host_ns = third_at(end_ns),
+	};
+	NEED(!braid_capture_put(w, BRAID_CHUNK_WINDOW, 0, &edge, sizeof(edge), NULL, 0));
+	NEED(!braid_capture_finish(w));
+}
+
 static int try_open(size_t nr, const struct braid_source_options *options)
 {
 	struct braid_source *source;
@@ -225,6 +283,40 @@ static void refused(void)
 	CHECK_EQ(try_open(2, NULL), -EXDEV);
 	CHECK(strstr(braid_failure(), "beta cannot be merged with alpha: its times contradict"));
 	check_merged(2, &unordered);
+}
+
+/* Two that have no contact, and a third one that has it with both: bounds add up. */
+static void chained(void)
+{
+	struct braid_source *source;
+
+	make(0, true, 1, true, 0);
+	make(1, false, 2, true, 0);
+	make_third(2, true);
+	check_hosts(3, 3, NULL);
+	CHECK_EQ(events, 2 * TICKS + 300);
+	CHECK_EQ(third_events, 100);
+	CHECK(third_widest_ns >= DELAY_NS && third_widest_ns < 6 * DELAY_NS);
+	CHECK(third_widest_ns > widest_ns);
+	/* Whichever is named first. */
+	make(2, false, 2, true, 0);
+	make_third(1, true);
+	check_hosts(3, 3, NULL);
+	CHECK(third_widest_ns >= DELAY_NS && third_widest_ns < 6 * DELAY_NS);
+	NEED(!braid_source_open_captures(&source, both, 3, NULL));
+	CHECK(strstr(source->hosts[1]->tie.reason, ", by way of beta"));
+	CHECK(!strstr(source->hosts[2]->tie.reason, "by way of"));
+	braid_source_free(source);
+	/* The contact of one is not that of the other. */
+	make_third(1, false);
+	CHECK_EQ(try_open(3, NULL), -EXDEV);
+	CHECK(strstr(braid_failure(), "gamma cannot be merged with alpha: they exchanged no times"));
+	/* A liar between them is named. */
+	make(0, true, 1, true, 3000000);
+	make(2, false, 2, true, 3000000);
+	make_third(1, true);
+	CHECK_EQ(try_open(3, NULL), -EXDEV);
+	CHECK(strstr(braid_failure(), "cannot be merged with alpha"));
 }
 
 /* Without messages for a part of the time that both have, or only before. */
@@ -276,6 +368,7 @@ int main(void)
 	RUN(merged);
 	RUN(told_apart);
 	RUN(refused);
+	RUN(chained);
 	RUN(in_part);
 	for (k = 0; k < 3; k++)
 		unlink(paths[k]);

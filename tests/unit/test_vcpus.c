@@ -242,10 +242,10 @@ static void of_the_vmm(void)
 	check_text(false, "[guest1/", 0);
 	check_text(true, "\"vcpus\":[{\"vcpu\":0,\"tid\":70}]", 1);
 	NEED(!braid_source_open_captures(&source, paths, 1, NULL));
-	owner = braid_vcpu_owner(source, HOST_PID);
+	owner = braid_vcpu_owner(source, 0, HOST_PID);
 	CHECK(owner && !strcmp(owner->name, "guest1"));
-	CHECK(braid_vcpu_owner(source, 54) == owner);
-	CHECK(!braid_vcpu_owner(source, 70) && !braid_vcpu_owner(source, 53));
+	CHECK(braid_vcpu_owner(source, 0, 54) == owner);
+	CHECK(!braid_vcpu_owner(source, 0, 70) && !braid_vcpu_owner(source, 0, 53));
 	braid_source_free(source);
 }
 

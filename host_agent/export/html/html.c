@@ -195,7 +195,8 @@ static void put_epochs(struct html_export *h, const struct braid_stream *s, cons
 			const struct braid_clock_epoch *e = &s->clock.tracks[vcpu].epochs[k];
 
 			braid_text_printf(&h->x.out, "%s[%u,%lld,%lld]", *comma, group,
-					  shown(h, e->from_ns), shown(h, e->begun_ns));
+					  shown(h, braid_stream_on_timeline(s, e->from_ns)),
+					  shown(h, braid_stream_on_timeline(s, e->begun_ns)));
 			*comma = ",";
 		}
 }

@@ -203,21 +203,30 @@ static int place_thread(struct braid_html_lanes *l, u32 host, u32 group,
 	return add_thread(l, thread);
 }
 
-/* Threads are of the host that recorded: the first one. */
+/* The group of the host that recorded a stream: its first one. False: there is none. */
+static bool find_host(const struct braid_html_lanes *l, const struct braid_stream *stream,
+		      u32 *group)
+{
+	for (*group = 0; *group < l->nr_groups; ++*group)
+		if (braid_stream_runs_on(stream, l->groups[*group].stream))
+			return true;
+	return false;
+}
+
+/* Threads are of the host that recorded. */
 static int place_threads(struct braid_html_lanes *l, const struct braid_source *source)
 {
 	size_t k, j;
 	int err = 0;
+	u32 host;
 
-	if (!l->nr_groups || l->groups[0].stream->kind != BRAID_STREAM_HOST)
-		return 0;
 	for (k = 0; k < source->nr_streams; k++) {
 		const struct braid_stream *s = source->streams[k];
 
-		if (braid_stream_host_number(s) != braid_stream_host_number(l->groups[0].stream))
+		if (!s->nr_threads || !find_host(l, s, &host))
 			continue;
 		for (j = 0; j < s->nr_threads && !err; j++)
-			err = place_thread(l, 0, l->group_of[s->number], &s->threads[j]);
+			err = place_thread(l, host, l->group_of[s->number], &s->threads[j]);
 	}
 	return err;
 }

@@ -52,8 +52,7 @@ struct braid_html_states {
 	struct braid_html_out *out;
 	u32 exact;			/* spans */
 	struct vcpu *vcpus;
-	u32 *host_lanes;		/* by CPU */
-	u32 host_group;
+	u32 **host_lanes;		/* by host, then by CPU */
 	struct braid_html_spans *spans;
 	bool begun;			/* the origin of what follows is set */
 	struct braid_text columns[COLUMNS];
@@ -191,12 +190,19 @@ static int join(struct braid_html_states *x, struct vcpu *v, const struct span *
 	return err;
 }
 
+/* The lane of a host's CPU, or 0. */
+static u32 host_lane(const struct braid_html_states *x, const struct braid_host_state *host,
+		     u32 cpu)
+{
+	return cpu < host->nr_cpus ? x->host_lanes[host - x->states.hosts][cpu] : 0;
+}
+
 static u32 lane_of_culprit(const struct braid_html_states *x, const struct braid_state_span *span)
 {
 	if (span->culprit.kind == BRAID_CULPRIT_UNKNOWN)
 		return 0;
 	if (span->culprit.kind != BRAID_CULPRIT_VCPU)
-		return span->cpu < x->states.nr_cpus ? x->host_lanes[span->cpu] : 0;
+		return host_lane(x, x->states.vcpus[span->vcpu].host, span->cpu);
 	return x->vcpus[span->culprit.vcpu].lane;
 }
 
@@ -204,6 +210,7 @@ static u32 lane_of_culprit(const struct braid_html_states *x, const struct braid
 static u32 name_of(struct braid_html_states *x, struct vcpu *v,
 		   const struct braid_state_span *span)
 {
+	const struct braid_vcpu *of = &x->states.vcpus[span->vcpu];
 	char name[BRAID_NAME_TEXT];
 	u32 lane;
 
@@ -216,7 +223,7 @@ static u32 name_of(struct braid_html_states *x, struct vcpu *v,
 	lane = lane_of_culprit(x, span);
 	braid_culprit_name(&x->states, &span->culprit, name);
 	v->culprit_name = 1 + braid_html_name(x->names, BRAID_HTML_CULPRIT,
-					      span->cpu < x->states.nr_cpus ? span->cpu + 1 : 0,
+					      span->cpu < of->host->nr_cpus ? span->cpu + 1 : 0,
 					      lane ? lane + 1 : 0, name, strlen(name));
 	return v->culprit_name - 1;
 }
@@ -246,11 +253,10 @@ static int html_states_span(void *arg, const struct braid_state_span *span)
 static u32 lane_of(const struct braid_html_states *x, u32 stream, u32 cpu)
 {
 	const struct braid_guest_state *guest = &x->states.guests[stream];
+	const struct braid_stream *of = x->states.source->streams[stream];
 
-	if (x->states.source->streams[stream]->kind == BRAID_STREAM_HOST)
-		return cpu < x->states.nr_cpus &&
-		       braid_stream_is_first_host(x->states.source->streams[stream]) ?
-		       x->host_lanes[cpu] : 0;
+	if (of->kind == BRAID_STREAM_HOST)
+		return host_lane(x, braid_states_host(&x->states, of), cpu);
 	return cpu < guest->nr_vcpus ? x->vcpus[guest->first_vcpu + cpu].lane : 0;
 }
 
@@ -356,16 +362,35 @@ static int begin_summary(struct braid_html_states *x, struct braid_walk *shown)
 
 /* Life ------------------------------------------------------------------------------------- */
 
+/* Of the group of the host's first stream. */
+static int place_host(struct braid_html_states *x, u32 number)
+{
+	const struct braid_source *source = x->states.source;
+	u32 nr = x->states.hosts[number].nr_cpus, k;
+	size_t of = 0;
+
+	x->host_lanes[number] = calloc((size_t)nr + 1, sizeof(**x->host_lanes));
+	if (!x->host_lanes[number])
+		return -ENOMEM;
+	while (of < source->nr_streams && (source->streams[of]->kind != BRAID_STREAM_HOST ||
+					   braid_stream_host_number(source->streams[of]) != number))
+		of++;
+	for (k = 0; k < nr; k++)
+		x->host_lanes[number][k] = braid_html_lane_of(x->lanes, x->lanes->group_of[of], k);
+	return 0;
+}
+
 static int place_vcpus(struct braid_html_states *x)
 {
 	u32 k;
 
 	x->vcpus = calloc((size_t)x->states.nr_vcpus + 1, sizeof(*x->vcpus));
-	x->host_lanes = calloc((size_t)x->states.nr_cpus + 1, sizeof(*x->host_lanes));
+	x->host_lanes = calloc(x->states.nr_hosts, sizeof(*x->host_lanes));
 	if (!x->vcpus || !x->host_lanes)
 		return braid_out_of_memory();
-	for (k = 0; k < x->states.nr_cpus; k++)
-		x->host_lanes[k] = braid_html_lane_of(x->lanes, x->host_group, k);
+	for (k = 0; k < x->states.nr_hosts; k++)
+		if (place_host(x, k))
+			return braid_out_of_memory();
 	for (k = 0; k < x->states.nr_vcpus; k++) {
 		const struct braid_vcpu *v = &x->states.vcpus[k];
 
@@ -444,6 +469,8 @@ void braid_html_states_free(struct braid_html_states *x)
 	if (x->summary)
 		summary->free(x->summary);
 	free(x->summary);
+	for (k = 0; x->host_lanes && k < x->states.nr_hosts; k++)
+		free(x->host_lanes[k]);
 	free(x->host_lanes);
 	free(x->vcpus);
 	braid_states_free(&x->states);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The sequence of vCPUs' states: its packets, and its strings, each written once, with a number. */
+/* The sequence of a host's vCPUs' states: packets, and strings, each written once, with a number. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +15,7 @@
 
 /* Fields of the .proto file that are encoded here. */
 #define PACKET_KEY	braid_wire_key(1, BRAID_WIRE_BYTES)	/* Trace.packet */
+#define MACHINE_KEY	braid_wire_key(98, BRAID_WIRE_VARINT)	/* TracePacket.machine_id */
 #define SEQUENCE_KEY	braid_wire_key(10, BRAID_WIRE_VARINT)	/* .trusted_packet_sequence_id */
 #define FLAGS_KEY	braid_wire_key(13, BRAID_WIRE_VARINT)	/* .sequence_flags */
 #define DEFAULTS_KEY	braid_wire_key(59, BRAID_WIRE_BYTES)	/* .trace_packet_defaults ... */
@@ -51,6 +52,8 @@ size_t braid_perfetto_begin(struct braid_perfetto_sequence *q)
 	at = braid_wire_field(at, FLAGS_KEY, q->begun ?
 			      BRAID__SEQUENCE_FLAGS__SEQ_NEEDS_INCREMENTAL_STATE :
 			      BRAID__SEQUENCE_FLAGS__SEQ_INCREMENTAL_STATE_CLEARED);
+	if (q->machine)
+		at = braid_wire_field(at, MACHINE_KEY, q->machine);
 	t->bytes = at - t->data;
 	if (q->begun)
 		return packet;

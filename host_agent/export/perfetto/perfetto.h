@@ -293,11 +293,12 @@ void braid_perfetto_states_free(struct braid_perfetto_states *x);
 struct braid_perfetto_sequence {
 	struct braid_perfetto_out *out;
 	u32 id;
+	u32 machine;		/* its id */
 	bool begun;
 	struct braid_perfetto_strings *strings;	/* NULL: none yet */
 };
 
-/** braid_perfetto_begin - begin a packet, of the host's clock; append its contents to ->bytes */
+/** braid_perfetto_begin - begin a packet, of the timeline; append its contents to ->bytes */
 size_t braid_perfetto_begin(struct braid_perfetto_sequence *q);
 
 /** braid_perfetto_end - end it. Return: 0, or -ENOMEM with braid_fail() */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * A track of each vCPU's states. All are on the host's machine, since the host's events show them,
- * and Perfetto's flows don't lead from one machine to another. Slices are written when they end:
+ * A track of each vCPU's states. It is on its host's machine, since the host's events show them, and
+ * Perfetto's flows don't lead from one machine to another. Slices are written when they end:
  * trace_processor sorts packets by time, and keeps the file's order at the same time.
  */
 #include <stdio.h>
@@ -60,13 +60,10 @@ enum constant {
 #define KNOWN		256u
 #define KNOWN_STATES	64u
 
-/* Only the walk uses it. */
-struct braid_perfetto_states {
-	struct braid_perfetto_out *out;
-	struct braid_perfetto_machine *machines;	/* by stream */
-	struct braid_slices *slices;
+/* The vCPUs of a host: a sequence of packets, and what is known of its strings. */
+struct of_host {
+	struct braid_perfetto_machine *machine;
 	struct braid_perfetto_sequence sequence;
-	struct braid_text text;			/* scratch space */
 	u32 constants[CONSTANTS];		/* their numbers; 0: not written yet */
 	/* Names whose strings are written, the last one of each hash. */
 	struct known {
@@ -80,6 +77,15 @@ struct braid_perfetto_states {
 		u64 reason;
 		u32 iid;
 	} known_states[KNOWN_STATES];
+};
+
+/* Only the walk uses it. */
+struct braid_perfetto_states {
+	struct braid_perfetto_out *out;
+	struct braid_perfetto_machine *machines;	/* by stream */
+	struct braid_slices *slices;
+	struct of_host *hosts, *now;		/* NULL: none yet; that of the slice under way */
+	struct braid_text text;			/* scratch space */
 };
 
 /* Packets ------------------------------------------------------------------------------------ */
@@ -104,7 +110,7 @@ static void put_arg(struct braid_text *t, const struct arg *arg)
 
 static int perfetto_states_put_event(struct braid_perfetto_states *x, const struct event *e)
 {
-	size_t packet = braid_perfetto_begin(&x->sequence), event;
+	size_t packet = braid_perfetto_begin(&x->now->sequence), event;
 	struct braid_text *t = &x->out->bytes;
 	char *at = braid_text_reserve(t, 6 * FIELD_BYTES);
 	u32 k;
@@ -128,7 +134,7 @@ static int perfetto_states_put_event(struct braid_perfetto_states *x, const stru
 	for (k = 0; k < e->nr_flows; k++)
 		braid_wire_fixed64(t, FLOW_KEY, e->flows[k].id);
 	braid_wire_end(t, event);
-	return braid_perfetto_end(&x->sequence, packet);
+	return braid_perfetto_end(&x->now->sequence, packet);
 }
 
 /* Strings ------------------------------------------------------------------------------------ */
@@ -145,8 +151,8 @@ static int constant(struct braid_perfetto_states *x, enum constant which, u32 *i
 		[CONSTANT_CULPRIT] = { ARG_NAMES, "culprit" },
 		[CONSTANT_CULPRITS] = { ARG_NAMES, "culprits" },
 	};
-	u32 *known = &x->constants[which];
-	int err = *known ? 0 : braid_perfetto_intern(&x->sequence, constants[which].field,
+	u32 *known = &x->now->constants[which];
+	int err = *known ? 0 : braid_perfetto_intern(&x->now->sequence, constants[which].field,
 						     constants[which].text, known);
 
 	*iid = *known;
@@ -159,7 +165,7 @@ static int name_event(struct braid_perfetto_states *x, struct event *e, const ch
 	int err = constant(x, CONSTANT_CATEGORY, &e->category);
 
 	e->name = name;
-	return err ? err : braid_perfetto_intern(&x->sequence, NAMES, name, &e->name_iid);
+	return err ? err : braid_perfetto_intern(&x->now->sequence, NAMES, name, &e->name_iid);
 }
 
 /* The name of a slice, made in @name if it is not known. */
@@ -168,7 +174,7 @@ static int name_slice(struct braid_perfetto_states *x, struct event *e,
 {
 	u64 hash = (slice->reason * BRAID_NR_VCPU_STATES + slice->state) * 0x9e3779b97f4a7c15ULL;
 	struct known_state *known =
-		&x->known_states[hash >> 32 & (KNOWN_STATES - 1)];
+		&x->now->known_states[hash >> 32 & (KNOWN_STATES - 1)];
 	int err;
 
 	if (known->iid && known->state == slice->state && known->reason == slice->reason) {
@@ -188,7 +194,7 @@ static struct known *known_of(struct braid_perfetto_states *x,
 		   0x9e3779b97f4a7c15ULL;
 
 	hash = (hash ^ (u32)of->task) * 0x9e3779b97f4a7c15ULL;
-	return &x->known[hash >> 32 & (KNOWN - 1)];
+	return &x->now->known[hash >> 32 & (KNOWN - 1)];
 }
 
 /* An argument: the name of a culprit or task, made in @name if it is not known. */
@@ -208,20 +214,33 @@ static int add_name(struct braid_perfetto_states *x, struct event *e, enum const
 	braid_culprit_name(braid_slices_states(x->slices), of, name);
 	arg->text = name;
 	if (!err)
-		err = braid_perfetto_intern(&x->sequence, ARG_TEXTS, name, &arg->text_iid);
+		err = braid_perfetto_intern(&x->now->sequence, ARG_TEXTS, name, &arg->text_iid);
 	*known = (struct known){ *of, renamed, arg->text_iid };
 	return err;
 }
 
 /* Tracks ------------------------------------------------------------------------------------- */
 
-static struct braid_perfetto_machine *host_of(struct braid_perfetto_states *x)
+/* That of the host's first stream; of a host without one: the first one. */
+static struct braid_perfetto_machine *machine_of(struct braid_perfetto_states *x, u32 host)
 {
+	const struct braid_source *source = x->out->walk->source;
 	size_t k;
 
+	for (k = 0; k < source->nr_streams; k++)
+		if (source->streams[k]->kind == BRAID_STREAM_HOST &&
+		    braid_stream_host_number(source->streams[k]) == host)
+			return &x->machines[k];
 	for (k = 0; x->machines[k].id; k++)
 		;
 	return &x->machines[k];
+}
+
+static struct of_host *host_of(const struct braid_perfetto_states *x, u32 vcpu)
+{
+	const struct braid_states *s = braid_slices_states(x->slices);
+
+	return &x->hosts[s->vcpus[vcpu].host - s->hosts];
 }
 
 static u64 track_of(u32 vcpu)
@@ -236,7 +255,7 @@ static int put_track(struct braid_perfetto_states *x, u32 vcpu)
 	char name[BRAID_PERFETTO_NAME];
 	int err;
 
-	host = host_of(x);
+	host = host_of(x, vcpu)->machine;
 	err = braid_perfetto_put_guest_track(x->out, host, guest);
 	snprintf(name, sizeof(name), "%s vCPU %u, state", guest->name, v->number);
 	return err ? err : braid_perfetto_track(x->out, host, track_of(vcpu),
@@ -275,8 +294,10 @@ static int put_slice(void *arg, const struct braid_slice *slice)
 		.track = track_of(slice->vcpu),
 		.flows = slice->flows.of, .nr_flows = slice->flows.nr,
 	};
-	int err = name_slice(x, &e, slice, name);
+	int err;
 
+	x->now = host_of(x, slice->vcpu);
+	err = name_slice(x, &e, slice, name);
 	if (!err && slice->task != BRAID_PID_UNKNOWN)
 		err = add_name(x, &e, CONSTANT_TASK, &self, task);
 	if (!err && slice->culprits.nr)
@@ -303,9 +324,27 @@ static int put_wake(void *arg, const struct braid_slice_wake *wake)
 	};
 	int err;
 
+	x->now = host_of(x, wake->vcpu);
 	braid_slices_task(x->slices, wake->vcpu, wake->pid, stpcpy(name, wakes));
 	err = name_event(x, &e, name);
 	return err ? err : perfetto_states_put_event(x, &e);
+}
+
+static int begin_hosts(struct braid_perfetto_states *x, u32 first_id)
+{
+	const struct braid_states *s = braid_slices_states(x->slices);
+	u32 k;
+
+	x->hosts = calloc(s->nr_hosts, sizeof(*x->hosts));
+	if (!x->hosts)
+		return braid_out_of_memory();
+	for (k = 0; k < s->nr_hosts; k++) {
+		x->hosts[k].machine = machine_of(x, k);
+		x->hosts[k].sequence = (struct braid_perfetto_sequence){
+			.out = x->out, .id = first_id + k, .machine = x->hosts[k].machine->id,
+		};
+	}
+	return 0;
 }
 
 int braid_perfetto_states_begin(struct braid_perfetto_states **out, struct braid_walk *walk,
@@ -322,9 +361,9 @@ int braid_perfetto_states_begin(struct braid_perfetto_states **out, struct braid
 		return braid_out_of_memory();
 	x->out = o;
 	x->machines = machines;
-	x->sequence.out = o;
-	x->sequence.id = walk->source->nr_streams + 1;
 	err = braid_slices_begin(&x->slices, walk, &ops, x);
+	if (!err)
+		err = begin_hosts(x, walk->source->nr_streams + 1);
 	if (err)
 		return err;
 	for (k = 0; k < braid_slices_states(x->slices)->nr_vcpus && !err; k++)
@@ -340,10 +379,14 @@ int braid_perfetto_states_end(struct braid_perfetto_states *x)
 
 void braid_perfetto_states_free(struct braid_perfetto_states *x)
 {
+	u32 k;
+
 	if (!x)
 		return;
+	for (k = 0; x->hosts && k < braid_slices_states(x->slices)->nr_hosts; k++)
+		braid_perfetto_sequence_free(&x->hosts[k].sequence);
+	free(x->hosts);
 	braid_slices_free(x->slices);
-	braid_perfetto_sequence_free(&x->sequence);
 	braid_text_free(&x->text);
 	free(x);
 }

@@ -89,14 +89,15 @@ static void find_exits(const struct braid_stats *s, u32 vcpu, struct braid_stats
 		row->nr_exits++;
 }
 
-/* The thread among the tasks of the host; NULL: none. */
-static const struct braid_guest_task *thread_of(const struct braid_stats *s, s32 tid)
+/* The thread among the tasks of a stream's host; NULL: none. */
+static const struct braid_guest_task *thread_of(const struct braid_stats *s,
+						const struct braid_stream *stream, s32 tid)
 {
 	const struct braid_guest_task *task;
 	size_t k;
 
 	for (k = 0; k < s->source->nr_streams; k++) {
-		task = s->source->streams[k]->kind == BRAID_STREAM_HOST ?
+		task = braid_stream_runs_on(stream, s->source->streams[k]) ?
 		       braid_states_task(&s->states, k, tid) : NULL;
 		if (task && task->seen)
 			return task;
@@ -108,7 +109,7 @@ static const struct braid_guest_task *thread_of(const struct braid_stats *s, s32
 static int put_vcpu(struct braid_stats *s, const struct braid_stream *stream, u32 number, s32 tid,
 		    const struct braid_vcpu *v)
 {
-	const struct braid_guest_task *task = thread_of(s, tid);
+	const struct braid_guest_task *task = thread_of(s, stream, tid);
 	struct braid_stats_vcpu row = {
 		.stream = stream, .number = number, .tid = tid,
 		.comm = task ? task->comm : "", .switches = task ? task->switches : 0,
@@ -148,19 +149,19 @@ static int put_guest(struct braid_stats *s, const struct braid_stream *stream)
 			v = &s->states.vcpus[guest->first_vcpu + number];
 		else if (number == BRAID_VCPU_ALL && guest->nr_vcpus == 1)
 			v = &s->states.vcpus[guest->first_vcpu];
-		if (v ? v->tid == tid : !!thread_of(s, tid))
+		if (v ? v->tid == tid : !!thread_of(s, stream, tid))
 			err = put_vcpu(s, stream, number, tid, v);
 	}
 	return err;
 }
 
-/* Whether events of a kind of stream are selected. */
-static bool any_of(const struct braid_stats *s, enum braid_stream_kind kind)
+/* Whether events of a stream's host are selected. */
+static bool any_of_host(const struct braid_stats *s, const struct braid_stream *stream)
 {
 	size_t k;
 
 	for (k = 0; k < s->source->nr_streams; k++)
-		if (s->source->streams[k]->kind == kind && s->streams[k].events)
+		if (braid_stream_runs_on(stream, s->source->streams[k]) && s->streams[k].events)
 			return true;
 	return false;
 }
@@ -168,16 +169,16 @@ static bool any_of(const struct braid_stats *s, enum braid_stream_kind kind)
 int braid_stats_find_vcpus(struct braid_stats *s)
 {
 	const struct braid_states *x = &s->states;
-	bool any_host = any_of(s, BRAID_STREAM_HOST);
 	int err = 0;
 	size_t k;
 
 	braid_sums_sort(&s->exits, by_vcpu);
 	for (k = 0; k < s->source->nr_streams && !err; k++)
-		if (any_host || s->streams[k].events)
+		if (s->streams[k].events || any_of_host(s, s->source->streams[k]))
 			err = put_guest(s, s->source->streams[k]);
-	for (k = 0; k < x->nr_vcpus && any_host && !err; k++)
-		if (x->vcpus[k].guest->kind == BRAID_STREAM_HOST)
+	for (k = 0; k < x->nr_vcpus && !err; k++)
+		if (x->vcpus[k].guest->kind == BRAID_STREAM_HOST &&
+		    any_of_host(s, x->vcpus[k].guest))
 			err = put_vcpu(s, x->vcpus[k].guest, x->vcpus[k].number, x->vcpus[k].tid,
 				       &x->vcpus[k]);
 	return err;
@@ -194,7 +195,7 @@ const char *braid_stats_unknown(const struct braid_stats *s, const struct braid_
 			       u32 number)
 {
 	const struct braid_guest_state *x = &s->states.guests[stream->number];
-	const struct braid_states *host = &s->states;
+	const struct braid_seen *host = &braid_states_host(&s->states, stream)->seen;
 	const char *all[5] = { NULL };
 	u32 n = 0;
 
@@ -208,11 +209,11 @@ const char *braid_stats_unknown(const struct braid_stats *s, const struct braid_
 		return number < n ? all[number] : NULL;
 	if (!stream->nr_threads)
 		all[n++] = "its vCPUs' time in the guest, exits and steal: " BRAID_VCPUS_UNKNOWN;
-	else if (!host->any_kvm)
+	else if (!host->kvm)
 		all[n++] = "its vCPUs' time in the guest and exits: the host has no kvm_entry and kvm_exit events";
-	if (stream->nr_threads && !host->any_switch)
+	if (stream->nr_threads && !host->switches)
 		all[n++] = "its vCPUs' steal: the host has no sched_switch events";
-	else if (stream->nr_threads && !host->any_wakeup)
+	else if (stream->nr_threads && !host->wakeups)
 		all[n++] = "its vCPUs' steal after wakeups: the host has no sched_wakeup events";
 	return number < n ? all[number] : NULL;
 }

@@ -13,6 +13,7 @@ import socket
 import threading
 import time
 
+import host
 from harness import case
 from kit import NEEDS, events_of, load, storm
 from rig import boot_all
@@ -84,9 +85,9 @@ def free_port():
 
 
 def start_other(ctx, name, ahead_s, *arguments, **options):
-    """A recorder on a host whose clock is ahead."""
-    return ctx.start("unshare", "--time", "--monotonic", str(ahead_s), "--fork", "--kill-child", str(ctx.agent_path), "record",
-                     *map(str, arguments), name=name, **options)
+    """A recorder on a host of that name, whose clock is ahead."""
+    return ctx.start("unshare", "--uts", "--time", "--monotonic", str(ahead_s), "--fork", "--kill-child", "sh", "-c",
+                     'hostname "$0"; exec "$@"', name, str(ctx.agent_path), "record", *map(str, arguments), name=name, **options)
 
 
 def stop_other(other):
@@ -102,21 +103,26 @@ def events_of_host(lines, stream):
             if line["type"] == "event" and line["stream"] == stream}
 
 
-def check_truth(ctx, alone, merged):
-    """Each event of the other host is where its clock, less what that is ahead, shows it: within the bound."""
+def check_truth(ctx, alone, merged, ahead_s=AHEAD_S, least=1000):
+    """Each event of another host is where its clock, less what that is ahead, shows it: within the bound."""
     ctx.equal(sorted(set(alone) ^ set(merged))[:3], [], "events that only one report has")
     bounded = {place: line for place, line in merged.items() if line.get("bound_ns") is not None}
-    ctx.check(len(bounded) > 1000, f"{len(bounded)} events with a bound, of {len(merged)}")
+    ctx.check(len(bounded) >= least, f"{len(bounded)} events with a bound, of {len(merged)}")
     for place, line in bounded.items():
-        off = abs(line["ns"] - (alone[place]["ns"] - AHEAD_S * 10**9))
+        off = abs(line["ns"] - (alone[place]["ns"] - ahead_s * 10**9))
         ctx.check(off <= line["bound_ns"], f"{place} is {off} ns off, more than {line['bound_ns']}")
+
+
+def has_namespaces(ctx):
+    """Skips the case where hosts cannot be made."""
+    if ctx.run("unshare", "--uts", "--time", "--monotonic", "1", "true", status=None).returncode:
+        ctx.skip("this machine has no time namespaces for this user")
 
 
 @case("hosts", usual=("6.12",), needs=NEEDS)
 def hosts(ctx):
     """Two hosts, one of whose clocks is ahead by a known time, over a bad network: each event is within its bound."""
-    if ctx.run("unshare", "--time", "--monotonic", "1", "true", status=None).returncode:
-        ctx.skip("this machine has no time namespaces for this user")
+    has_namespaces(ctx)
     first, second = ctx.guest("first"), ctx.guest("second")
     boot_all([first, second])
     for guest in (first, second):
@@ -198,8 +204,7 @@ class Chrony:
 @case("hosts-declared", usual=("6.12",), needs=NEEDS)
 def hosts_declared(ctx):
     """Hosts without contact, by what real chronyds declare: each event is within its bound."""
-    if ctx.run("unshare", "--time", "--monotonic", "1", "true", status=None).returncode:
-        ctx.skip("this machine has no time namespaces for this user")
+    has_namespaces(ctx)
     programs, port = chrony_programs(ctx), free_port()
     Chrony(ctx, programs, "server", "local stratum 8", "allow 127.0.0.1", f"port {port}")
     client = f"server 127.0.0.1 port {port} minpoll -2 maxpoll -2 iburst", "port 0"
@@ -234,8 +239,7 @@ def hosts_declared(ctx):
 @case("hosts-watch", usual=("6.12",), needs=NEEDS)
 def hosts_watch(ctx):
     """watch, like the service, exchanges times with another host: the files of its window are merged with that host's."""
-    if ctx.run("unshare", "--time", "--monotonic", "1", "true", status=None).returncode:
-        ctx.skip("this machine has no time namespaces for this user")
+    has_namespaces(ctx)
     first, second = ctx.guest("first"), ctx.guest("second")
     boot_all([first, second])
     for guest in (first, second):
@@ -264,3 +268,58 @@ def hosts_watch(ctx):
     head, = [line for line in merged if line["type"] == "host" and line["clock"] != "the timeline"]
     ctx.check(head["clock"].startswith("proven given wander"), f"the kind of the bound: {head}")
     check_truth(ctx, events_of_host(alone, "web"), events_of_host(merged, f"web@{head['host']}"))
+
+
+TRACE_ID = "4bf92f3577b34da6a3ce929d0e0e4736"
+CHAIN = {"front": 0, "app": AHEAD_S, "db": 2 * AHEAD_S}  # hosts by how far their clocks are ahead; front and db have no contact
+STEPS = (("front", "GET /cart"), ("app", "cart of user 7"), ("db", "SELECT 3 rows"), ("app", "3 items"), ("front", "200 OK"))
+
+
+def record_chain(ctx, guests):
+    """A recorder on each host, of which app's exchanges times with both others. Returns them, when they all have."""
+    port, agents = free_port(), {}
+    for name in ("app", "front", "db"):
+        peer = (f"--peer-listen=127.0.0.1:{port}",) if name == "app" else ("--peer", f"127.0.0.1:{port}", "--peer-rate", "100")
+        agents[name] = start_other(ctx, name, CHAIN[name], "-r", f"{guests[name].shm},name=web", "-e", "user", "-e", "sched", *peer,
+                                   "-o", ctx.dir / f"{name}.braid")
+        agents[name].wait_line("^Recording", timeout=60)
+    return agents
+
+
+@case("hosts-chain", usual=("6.12",), needs=NEEDS)
+def hosts_chain(ctx):
+    """A request crosses guests of three hosts, two of which have no contact: it is in order on one page, within the bounds."""
+    has_namespaces(ctx)
+    ctx.initrd(host.ROOT / "guest_driver/tracebraid-marker")
+    guests = {name: ctx.guest(name) for name in CHAIN}
+    boot_all(list(guests.values()))
+    for guest in guests.values():
+        guest.insmod("tracebraid")
+    agents = record_chain(ctx, guests)
+    for name, step in STEPS:
+        guests[name].run(f"tracebraid-marker --trace-id={TRACE_ID} '{step}'")
+    captures = {name: ctx.dir / f"{name}.braid" for name in CHAIN}
+    query = f"SELECT host, text FROM events WHERE text LIKE '%trace_id={TRACE_ID}%' ORDER BY ns"
+    ctx.wait_until(lambda: "200 OK" in ctx.run_agent("sql", "--json", captures["front"], query).stdout, "the last step in its capture")
+    for agent in agents.values():
+        stop_other(agent)
+    files = list(captures.values())
+    lines = events_of(ctx, *files)
+    clocks = {line["host"]: line["clock"] for line in lines if line["type"] == "host"}
+    ctx.equal(list(clocks), list(CHAIN), "hosts")
+    ctx.check("by way of app" in clocks["db"] and "by way of" not in clocks["app"], f"clocks: {clocks}")
+    bounds = {line["host"]: line["bound_ns"] for line in lines if line["type"] == "host"}
+    ctx.check(bounds["db"] > bounds["app"] > 0, f"bounds add up: {bounds}")
+    for name, ahead_s in CHAIN.items():
+        alone = events_of_host(events_of(ctx, captures[name]), "web")
+        check_truth(ctx, alone, events_of_host(lines, f"web@{name}"), ahead_s, 100)
+    for order in (files, files[::-1]):
+        rows = [json.loads(row) for row in ctx.run_agent("sql", "--json", *order, query).stdout.splitlines()]
+        found = [(row["host"], row["text"].rpartition(f"trace_id={TRACE_ID} ")[2].strip('"')) for row in rows]
+        ctx.check([one for one, _ in found] == [name for name, _ in STEPS], f"the request's hosts, in order: {rows}")
+        ctx.check(all(step in text for (_, step), (_, text) in zip(STEPS, found)), f"the request's steps: {rows}")
+    page = ctx.dir / "request.html"
+    ctx.run_agent("export", *files, "--to", "html", "-o", page)
+    ctx.check(page.stat().st_size > 10000, "a page of three hosts")
+    done = ctx.run_agent("export", *files, "--to", "trace.dat", "-o", ctx.dir / "out", status=1)
+    ctx.check("export the captures of each host alone" in done.stderr, f"trace.dat: {done.stderr}")
