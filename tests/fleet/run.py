@@ -127,6 +127,12 @@ def case_analyze(fleet):
     must(status == 1 and "did you mean 'steal'" in errors, errors)
 
 
+def case_top(fleet):
+    """The guests of all hosts, again and again."""
+    rows = fleet.rows("top", "--count=2", "--every=3")
+    must(sorted(row["host"] for row in rows) == sorted(NAMES * 2), rows)
+
+
 def case_snapshot(fleet):
     """Snapshots on all hosts, fetched: the files are those of the hosts."""
     rows = fleet.rows("snapshot", user="operator")

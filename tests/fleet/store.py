@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import re
+import select
 import shutil
 import signal
 import socket
@@ -137,6 +138,7 @@ class Relay:
         self.cut = self.ends = False
         self.slow_s = 0
         self.sockets = []
+        self.late = {}                          # connections of before a cut: until when their bytes are held
         self.listener = socket.create_server(("127.0.0.1", 0))
         threading.Thread(target=self.accept, daemon=True).start()
 
@@ -153,30 +155,44 @@ class Relay:
             except OSError:
                 continue
             self.sockets.append((client, server))
-            threading.Thread(target=self.pump, args=(client, server, True), daemon=True).start()
-            threading.Thread(target=self.pump, args=(server, client, False), daemon=True).start()
+            threading.Thread(target=self.pump, args=(client, server), daemon=True).start()
+            threading.Thread(target=self.pump, args=(server, client), daemon=True).start()
 
-    def pump(self, source, to, forth):
+    @staticmethod
+    def take(source):
+        """Reads bytes; b"": the sender is gone, perhaps at once."""
+        try:
+            return source.recv(1 << 16)
+        except OSError:
+            return b""
+
+    def pump(self, source, to):
         """Forwards bytes, in one direction. What was sent before a cut is delivered late, if so asked."""
         try:
             while data := source.recv(1 << 16):
-                while self.cut:
-                    time.sleep(0.02)
+                more = data
+                while self.cut or time.monotonic() < self.late.get(source, 0):
+                    # What has been sent is on its way, even if the sender gives the connection up.
+                    if more and select.select([source], [], [], 0.02)[0]:
+                        more = self.take(source)
+                        data += more
+                    elif not more:
+                        time.sleep(0.02)
                 time.sleep(self.slow_s)
                 to.sendall(data)
         except OSError:
             pass
-        for one in (to, source):
-            try:
-                one.shutdown(socket.SHUT_WR if one is to and forth else socket.SHUT_RDWR)
-            except OSError:
-                pass
+        try:
+            to.shutdown(socket.SHUT_WR)
+        except OSError:
+            pass
 
     def heal(self):
-        """The network is there again: connections end for the client, whose bytes arrive at the server late."""
+        """The network is there again: connections end for the client, whose bytes arrive at the server even later."""
         for client, _ in self.sockets:
+            self.late[client] = time.monotonic() + 3
             try:
-                client.shutdown(socket.SHUT_RD)
+                client.shutdown(socket.SHUT_WR)
             except OSError:
                 pass
         self.sockets.clear()
