@@ -16,6 +16,7 @@
 #include "guest_driver/event/poll.h"
 #include "guest_driver/event/probe.h"
 #include "guest_driver/event/trigger.h"
+#include "guest_driver/event/who.h"
 #include "guest_driver/source/export.h"
 #include "guest_driver/source/tracefs.h"
 
@@ -310,6 +311,7 @@ static void braid_attach_release(void)
 {
 	braid_poll_stop();
 	braid_probe_remove_all();
+	braid_who_choose_none();
 	braid_export_stop();
 	braid_attach_stop();
 }

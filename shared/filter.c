@@ -21,6 +21,9 @@ static u32 braid_filter_width(const struct braid_filter_insn *insn)
 	case BRAID_FILTER_BITS32:
 	case BRAID_FILTER_DATA_LOC:
 	case BRAID_FILTER_REL_LOC:
+	case BRAID_FILTER_CGROUP:
+	case BRAID_FILTER_CGROUP_PATH:
+	case BRAID_FILTER_CHOSEN:
 		return 4;
 	case BRAID_FILTER_U64:
 	case BRAID_FILTER_BITS64:
@@ -29,6 +32,12 @@ static u32 braid_filter_width(const struct braid_filter_insn *insn)
 		return insn->bytes;
 	}
 	return 0;
+}
+
+static bool braid_filter_has_text(u8 op)
+{
+	return (op >= BRAID_FILTER_CHARS && op <= BRAID_FILTER_COMM) ||
+	       op == BRAID_FILTER_CGROUP_PATH;
 }
 
 static bool braid_filter_check_insn(const struct braid_filter_program *p, u32 at)
@@ -42,7 +51,7 @@ static bool braid_filter_check_insn(const struct braid_filter_program *p, u32 at
 		return true;
 	if (insn->if_true >= left || insn->if_false >= left)
 		return false;
-	if (insn->op >= BRAID_FILTER_CHARS && insn->low >= p->text_bytes)
+	if (braid_filter_has_text(insn->op) && insn->low >= p->text_bytes)
 		return false;
 	return (u32)insn->offset + braid_filter_width(insn) <= p->record_bytes;
 }
@@ -203,6 +212,10 @@ static __always_inline bool braid_filter_is(const struct braid_filter_program *p
 	case BRAID_FILTER_DATA_LOC:
 	case BRAID_FILTER_REL_LOC:
 		return braid_filter_pointed(p, insn, r, steps);
+	case BRAID_FILTER_CGROUP:
+		return r->tasks->in_cgroup(braid_filter_load(from, 4), insn->low);
+	case BRAID_FILTER_CHOSEN:
+		return r->tasks->is_chosen(braid_filter_load(from, 4));
 	}
 	return false;
 }

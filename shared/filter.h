@@ -15,12 +15,19 @@ enum braid_filter_verdict {
 	BRAID_FILTER_UNJUDGED,	/* to be written too: never drop what can't be judged */
 };
 
+/* Questions about tasks, by their numbers; in any context. */
+struct braid_filter_tasks {
+	bool (*in_cgroup)(s32 task, u64 id);
+	bool (*is_chosen)(s32 task);
+};
+
 /* What a program sees. All is memory that the peer can't change. */
 struct braid_filter_record {
 	const u8 *bytes;	/* from struct braid_record on */
 	u32 nr_bytes;
 	u32 cpu;
 	const char *comm;	/* of BRAID_COMM_BYTES; may change meanwhile */
+	const struct braid_filter_tasks *tasks;
 };
 
 /**

@@ -4,6 +4,7 @@
 
 #include "guest_driver/event/filter.h"
 #include "guest_driver/event/trigger.h"
+#include "guest_driver/event/who.h"
 
 static struct braid_filter_record braid_filter_see(const void *bytes, u32 nr_bytes)
 {
@@ -13,6 +14,7 @@ static struct braid_filter_record braid_filter_see(const void *bytes, u32 nr_byt
 		.nr_bytes = nr_bytes,
 		.cpu = raw_smp_processor_id(),
 		.comm = current->comm,
+		.tasks = &braid_who_tasks,
 	};
 }
 

@@ -10,6 +10,7 @@
 #include "guest_driver/event/policy.h"
 #include "guest_driver/event/probe.h"
 #include "guest_driver/event/trigger.h"
+#include "guest_driver/event/who.h"
 
 struct command {
 	u32 code;
@@ -57,7 +58,8 @@ static int braid_mailbox_filter(const struct braid_mailbox *mailbox, const struc
 		return -ENOMEM;
 	memcpy(copy, &mailbox->program, sizeof(*copy));
 	braid_barrier();
-	err = copy->nr_insns ? braid_policy_check("filter", refusal) : 0;
+	err = !copy->nr_insns ? 0 : braid_policy_check("filter", refusal) ?:
+	      braid_filter_check(copy) ?: braid_who_resolve(copy, refusal);
 	if (!err)
 		err = braid_filter_set_matching(cmd->arg0, cmd->system, cmd->event,
 						copy->nr_insns ? copy : NULL, matched);
@@ -130,8 +132,10 @@ static int braid_mailbox_trigger(const struct braid_mailbox *mailbox, const stru
 	memcpy(&copy->program, &mailbox->program, sizeof(copy->program));
 	memcpy(&copy->trigger, &mailbox->trigger, sizeof(copy->trigger));
 	braid_barrier();
-	err = braid_trigger_set_matching(cmd->arg0, cmd->system, cmd->event, &copy->program,
-					 &copy->trigger, matched);
+	err = braid_filter_check(&copy->program) ? 0 : braid_who_resolve(&copy->program, refusal);
+	if (!err)
+		err = braid_trigger_set_matching(cmd->arg0, cmd->system, cmd->event, &copy->program,
+						 &copy->trigger, matched);
 	kfree(copy);
 	return err;
 }
@@ -184,6 +188,12 @@ static int braid_mailbox_carry_out(struct braid_mailbox *mailbox, const struct c
 		return braid_mailbox_filter(mailbox, cmd, matched, refusal);
 	case BRAID_CMD_ACCOUNT:
 		return braid_mailbox_account(mailbox, cmd, matched);
+	case BRAID_CMD_CHOOSE:
+		if (cmd->arg0 != BRAID_CHOOSE_NONE)
+			return braid_policy_check("filter", refusal) ?:
+			       braid_who_choose(cmd->arg0);
+		braid_who_choose_none();
+		return 0;
 	case BRAID_CMD_PROBE:
 		return braid_mailbox_probe(mailbox, cmd, refusal);
 	case BRAID_CMD_TRIGGER:

@@ -15,6 +15,7 @@
 #include "guest_driver/event/poll.h"
 #include "guest_driver/event/probe.h"
 #include "guest_driver/event/trigger.h"
+#include "guest_driver/event/who.h"
 
 static DEFINE_SPINLOCK(thread_lock);	/* a transport's interrupts are independent of the thread's
 					   lifetime */
@@ -44,6 +45,20 @@ static bool braid_poll_settle(bool first)
 	return settle_events(first);
 }
 
+/* What a host that is gone has left. */
+static void braid_poll_forget(bool agent)
+{
+	static unsigned long seen;	/* jiffies */
+
+	if (agent || !seen)
+		seen = jiffies;
+	else if (time_after(jiffies, seen + msecs_to_jiffies(BRAID_PROBE_LINGER_MS))) {
+		braid_probe_remove_all();
+		braid_who_choose_none();
+		seen = jiffies;
+	}
+}
+
 static int braid_poll_loop(void *arg)
 {
 	struct braid_guest_region *region = arg;
@@ -57,7 +72,7 @@ static int braid_poll_loop(void *arg)
 		braid_poll_set_urgent(active);
 		braid_trigger_poll(region->mailbox, active);
 		braid_online_poll(active);
-		braid_probe_poll(active);
+		braid_poll_forget(active);
 		if (braid_reader_poll())
 			active = true;
 		braid_exchange_poll(region);

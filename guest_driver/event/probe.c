@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Keeps the host's probes: each is an event of the buffer "trace". */
-#include <linux/jiffies.h>
 #include <linux/slab.h>
 
 #include "guest_driver/event/probe_private.h"
 
 static LIST_HEAD(probes);
-static unsigned long agent_seen;	/* jiffies */
 
 static struct braid_probe_event *braid_probe_of(const struct braid_event *ev)
 {
@@ -197,7 +195,6 @@ static int braid_probe_add(const char *system, const char *name, const struct br
 		return braid_refuse(refusal, id, "no room for another event (%d)", id);
 	}
 	list_add_tail(&p->list, &probes);
-	agent_seen = jiffies;
 	return 0;
 }
 
@@ -234,13 +231,4 @@ void braid_probe_remove_all(void)
 
 	list_for_each_entry_safe(p, next, &probes, list)
 		braid_probe_remove(p);
-}
-
-void braid_probe_poll(bool agent)
-{
-	if (agent)
-		agent_seen = jiffies;
-	else if (!list_empty(&probes) &&
-		 time_after(jiffies, agent_seen + msecs_to_jiffies(BRAID_PROBE_LINGER_MS)))
-		braid_probe_remove_all();
 }

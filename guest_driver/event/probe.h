@@ -27,14 +27,6 @@ int braid_probe_set(const char *system, const char *name, const struct braid_pro
 /** braid_probe_remove_all - remove all; no handler of theirs runs on return. May sleep */
 void braid_probe_remove_all(void);
 
-/**
- * braid_probe_poll - remove all when no agent has been present for long
- * @agent: whether one is present
- *
- * Context: the poll thread, without locks.
- */
-void braid_probe_poll(bool agent);
-
 #else
 static inline int braid_probe_set(const char *system, const char *name,
 				  const struct braid_probe *probe, struct braid_refusal *refusal)
@@ -44,10 +36,6 @@ static inline int braid_probe_set(const char *system, const char *name,
 }
 
 static inline void braid_probe_remove_all(void)
-{
-}
-
-static inline void braid_probe_poll(bool agent)
 {
 }
 #endif

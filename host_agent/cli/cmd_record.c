@@ -128,6 +128,15 @@ static int cmd_record_take_mode(const struct braid_option *o, void *to, const ch
 	return 0;
 }
 
+/* As trace-cmd has it. */
+static int cmd_record_take_tracer(const struct braid_option *o, void *to, const char *value)
+{
+	(void)o;
+	(void)to;
+	(void)value;
+	return braid_fail(-EINVAL, "functions are traced by the guest's own tracefs; in the guest: echo 'vfs_*' >/sys/kernel/tracing/set_ftrace_filter; echo function >/sys/kernel/tracing/current_tracer; 'record' then records them, from the buffer ftrace (docs/ftrace.md)");
+}
+
 static int cmd_record_take_cpus(const struct braid_option *o, void *to, const char *value)
 {
 	struct record_command *r = to;
@@ -221,6 +230,11 @@ static const struct braid_option options[] = {
 	  "only events of this task of the guests, by its number in the guest's initial namespace; may be "
 	  "repeated. A switch concerns both tasks, a wake-up also the one that is woken. Applies to all "
 	  "events of the guests, before -f" },
+	{ 0, "children", NULL, BRAID_FLAG(RECORD, o.who.children),
+	  "with --pid: also events of the tasks that these fork from then on, and those of theirs" },
+	{ 0, "cgroup", "CGROUP", BRAID_STRING(RECORD, o.who.cgroup),
+	  "likewise, only events of tasks in this cgroup of the guests (version 2) or below it: a path, as "
+	  "/system.slice/nginx.service, or an id" },
 	{ 0, "comm", "GLOB", BRAID_STRING(RECORD, o.who.comm),
 	  "likewise, only events of tasks with such a name" },
 	{ 0, "cpus", "LIST", .take = cmd_record_take_cpus, .help =
@@ -232,6 +246,8 @@ static const struct braid_option options[] = {
 	  "that they keep what led there. ACTION is traceoff (until the recording ends), stop (the recording "
 	  "ends) or, with --snapshot, snapshot (take one, and go on); 'after NUMBER' lets the guest write so "
 	  "many more events before. FILTER as for -f, of the first event. May be given up to 8 times" },
+	{ 'p', "tracer", "TRACER", .take = cmd_record_take_tracer, .help =
+	  "prints how to trace functions, with the guest's own tracefs", .values = "function" },
 	{ 0, "guest-agent", NULL, BRAID_FLAG(RECORD, o.domains.agents),
 	  "where a domain of -d is only read, have its QEMU guest agent enable the events of -e, and "
 	  "disable them at the end. Each command is printed before it is sent to the guest (also with "

@@ -157,9 +157,68 @@ static bool narrow(struct range *range, enum braid_expression_op op, __int128 va
 	return inverted;
 }
 
+/* Tasks ------------------------------------------------------------------------------------- */
+
+/* A glob, or a text that becomes one which matches it alone. Return: false: no room. */
+static bool add_text(struct compiler *c, struct braid_filter_insn *insn, const char *text,
+		     bool is_glob)
+{
+	struct braid_filter_program *p = c->program;
+	u32 at = p->text_bytes;
+
+	for (insn->low = at; *text; text++) {
+		if (at + 3 > sizeof(p->texts))
+			return false;
+		if (!is_glob && strchr("*?[\\", *text))
+			p->texts[at++] = '\\';
+		p->texts[at++] = *text;
+	}
+	if (at == sizeof(p->texts))
+		return false;
+	p->texts[at++] = 0;
+	p->text_bytes = at;
+	return true;
+}
+
+/* "CGROUP_OF_next_pid": the field that the question about a task is for; NULL: none such. */
+static const struct braid_field *asked_task(const struct compiler *c, const char *name,
+					    const char *question)
+{
+	size_t n = strlen(question);
+
+	if (strncasecmp(name, question, n) || braid_layout_find(c->layout, name))
+		return NULL;
+	if (!name[n])
+		return braid_layout_find(c->layout, "common_pid");
+	return !strncasecmp(name + n, "_of_", 4) ? braid_layout_find(c->layout, name + n + 4) : NULL;
+}
+
+/* A question about a task, whose number is 4 bytes of the record. */
+static int emit_task(struct compiler *c, const struct braid_expression_node *node, u8 op,
+		     const struct braid_field *f, label if_true, label if_false)
+{
+	struct braid_filter_insn *insn;
+
+	if (node->op == BRAID_EXPRESSION_NE)
+		swap(&if_true, &if_false);
+	else if (node->op != BRAID_EXPRESSION_EQ)
+		return refuse(c, node, "can be compared with == and != alone");
+	if (f->size != 4)
+		return refuse(c, node, "is not about the number of a task");
+	insn = add_insn(c, op, if_true, if_false);
+	if (!insn)
+		return -EINVAL;
+	insn->low = node->number;
+	if (op == BRAID_FILTER_CGROUP_PATH && !add_text(c, insn, node->text, true))
+		return braid_fail(-EINVAL, "filter '%s': its texts have more than %u bytes", c->text,
+				  BRAID_FILTER_TEXTS);
+	return read_field(c, insn, node, f);
+}
+
 static int emit_number(struct compiler *c, const struct braid_expression_node *node, label if_true,
 		       label if_false)
 {
+	const struct braid_field *task = asked_task(c, node->field, "CGROUP");
 	const struct braid_field *f = braid_layout_find(c->layout, node->field);
 	bool is_cpu = !f && !strcasecmp(node->field, "cpu");
 	bool bits = node->op == BRAID_EXPRESSION_BITS;
@@ -167,6 +226,11 @@ static int emit_number(struct compiler *c, const struct braid_expression_node *n
 	struct range range;
 	char why[128];
 
+	if (task)
+		return emit_task(c, node, BRAID_FILTER_CGROUP, task, if_true, if_false);
+	task = asked_task(c, node->field, "CHOSEN");
+	if (task)
+		return emit_task(c, node, BRAID_FILTER_CHOSEN, task, if_true, if_false);
 	if (!f && !is_cpu)
 		return refuse_field(c, node->field);
 	if (f && !braid_field_is_number(f))
@@ -200,35 +264,17 @@ static int emit_number(struct compiler *c, const struct braid_expression_node *n
 
 /* Strings ----------------------------------------------------------------------------------- */
 
-/* A glob, or a text that becomes one which matches it alone. Return: false: no room. */
-static bool add_text(struct compiler *c, struct braid_filter_insn *insn, const char *text,
-		     bool is_glob)
-{
-	struct braid_filter_program *p = c->program;
-	u32 at = p->text_bytes;
-
-	for (insn->low = at; *text; text++) {
-		if (at + 3 > sizeof(p->texts))
-			return false;
-		if (!is_glob && strchr("*?[\\", *text))
-			p->texts[at++] = '\\';
-		p->texts[at++] = *text;
-	}
-	if (at == sizeof(p->texts))
-		return false;
-	p->texts[at++] = 0;
-	p->text_bytes = at;
-	return true;
-}
-
 static int emit_text(struct compiler *c, const struct braid_expression_node *node, label if_true,
 		     label if_false)
 {
 	const struct braid_field *f = braid_layout_find(c->layout, node->field);
 	bool is_comm = !f && !strcasecmp(node->field, "comm");
+	const struct braid_field *task = asked_task(c, node->field, "CGROUP");
 	struct braid_filter_insn *insn;
 	u8 op = BRAID_FILTER_COMM;
 
+	if (task)
+		return emit_task(c, node, BRAID_FILTER_CGROUP_PATH, task, if_true, if_false);
 	if (node->op == BRAID_EXPRESSION_REGEX || node->op == BRAID_EXPRESSION_NOT_REGEX)
 		return refuse(c, node, "cannot be compared with a regular expression in the guest; use ~ and a glob, as in \"*text*\"");
 	if (!f && !is_comm)

@@ -15,7 +15,8 @@
  * @event: its format has the fields; strings of the guest, which may be anything
  *
  * As in the kernel's filters, CPU and COMM are the number of the CPU and the name of the current
- * task, where the event has no such field.
+ * task, where the event has no such field. CGROUP is the path or the id of a cgroup that it is in;
+ * CGROUP_OF_x and CHOSEN_OF_x ask that of the task whose number is in the field x.
  *
  * Return: 0, -EINVAL, -ENOENT or -ENOMEM with braid_fail().
  */
@@ -26,6 +27,8 @@ int braid_filter_compile(struct braid_filter_program *out, const char *text,
 struct braid_who {
 	const s32 *pids;	/* of the guest's initial namespace; none: any */
 	size_t nr_pids;
+	bool children;		/* and what they fork from then on: they are chosen in the guest */
+	const char *cgroup;	/* path or id, of v2: tasks in it or below; NULL: any */
 	const char *comm;	/* a glob of the task's name; NULL: any */
 	const char *cpus;	/* "0-3,5"; NULL: any */
 };

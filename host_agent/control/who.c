@@ -11,10 +11,11 @@
 
 #define MAX_PIDS	8u	/* each is two comparisons of a switch */
 #define MAX_CPU		65535ul
+#define MAX_PATH	200u	/* twice in a switch's texts */
 
 bool braid_who_any(const struct braid_who *who)
 {
-	return !who->nr_pids && !who->comm && !who->cpus;
+	return !who->nr_pids && !who->comm && !who->cpus && !who->cgroup;
 }
 
 /* "3" or "0-3", and a comma. Return: what follows, or NULL. */
@@ -65,12 +66,37 @@ static const char *other_pid(const char *system, const char *event)
 	       !strncmp(event, "sched_wak", 9) ? "pid" : NULL;
 }
 
+/* All digits: an id. */
+static bool is_id(const char *cgroup)
+{
+	return cgroup[strspn(cgroup, "0123456789")] == 0;
+}
+
+static void put_cgroup(struct braid_text *t, const char *cgroup, const char *other)
+{
+	const char *quote = is_id(cgroup) ? "" : "\"";
+
+	braid_text_printf(t, "(CGROUP == %s%s%s", quote, cgroup, quote);
+	if (other)
+		braid_text_printf(t, " || CGROUP_OF_%s == %s%s%s", other, quote, cgroup, quote);
+	braid_text_printf(t, ")");
+}
+
+static void put_chosen(struct braid_text *t, const char *other)
+{
+	braid_text_printf(t, "(CHOSEN_OF_common_pid == 1");
+	if (other)
+		braid_text_printf(t, " || CHOSEN_OF_%s == 1", other);
+}
+
 static void put_tasks(struct braid_text *t, const struct braid_who *who, const char *other)
 {
 	const char *comm = other && !strcmp(other, "next_pid") ? "next_comm" : "comm";
 	size_t k;
 
-	for (k = 0; k < who->nr_pids; k++) {
+	if (who->children)
+		put_chosen(t, other);
+	for (k = 0; k < who->nr_pids && !who->children; k++) {
 		braid_text_printf(t, "%scommon_pid == %d", k ? " || " : "(", who->pids[k]);
 		if (other)
 			braid_text_printf(t, " || %s == %d", other, who->pids[k]);
@@ -94,7 +120,11 @@ int braid_who_expression(char **out, const struct braid_who *who, const char *sy
 
 	if (who->cpus)
 		put_cpus(&t, who->cpus);
-	if (who->cpus && (who->nr_pids || who->comm))
+	if (who->cpus && (who->nr_pids || who->comm || who->cgroup))
+		braid_text_printf(&t, " && ");
+	if (who->cgroup)
+		put_cgroup(&t, who->cgroup, other_pid(system, event));
+	if (who->cgroup && (who->nr_pids || who->comm))
 		braid_text_printf(&t, " && ");
 	put_tasks(&t, who, other_pid(system, event));
 	if (filter)
@@ -117,6 +147,11 @@ int braid_who_check(const struct braid_who *who)
 
 	if (who->nr_pids > MAX_PIDS)
 		return braid_fail(-EINVAL, "--pid: more than %u tasks", MAX_PIDS);
+	if (who->children && !who->nr_pids)
+		return braid_fail(-EINVAL, "--children needs --pid: the tasks whose children are wanted");
+	if (who->cgroup && !is_id(who->cgroup) &&
+	    (*who->cgroup != '/' || strlen(who->cgroup) > MAX_PATH || strpbrk(who->cgroup, "\"\\")))
+		return braid_fail(-EINVAL, "--cgroup: expected a path below the guest's cgroup2 file system, as /system.slice/nginx.service, or an id");
 	if (at && !*at)
 		return braid_fail(-EINVAL, "expected CPUs, as in 0-3,5");
 	while (at && *at) {

@@ -30,6 +30,7 @@ struct braid_live_control {
 	bool nothing_on;		/* when we began to: nothing is to be disabled */
 	u32 next_command;		/* of the list in region_control.c */
 	u32 nr_probes;			/* of the patterns */
+	u32 nr_choices;			/* commands that choose tasks */
 	bool probes_made;		/* their events are in the directory, unless refused */
 	bool stale_events;		/* a former agent left events on */
 	bool reported_timeout;

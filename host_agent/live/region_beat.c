@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Watches whether a guest lives, and has it wake us. */
+/* Whether a guest lives; asks it to wake us; leaves it. */
 #include "host_agent/clock_sync/host.h"
 #include "host_agent/live/control.h"
 
+#define CLOSE_TIMEOUT_NS	500000000ULL
 #define WAKE_PERMILLE	125	/* of a ring: the rest is for events until we are awake */
 #define SILENCE_NS	2000000000ULL	/* many times BRAID_POLL_MS, also of a busy guest */
 
@@ -61,4 +62,17 @@ void braid_live_wake_not(struct braid_live_control *c, struct braid_live_stream 
 	if (c->wake_asked)
 		braid_store(&box->wake_doorbell, 0);
 	c->wake_asked = false;
+}
+
+void braid_live_control_leave(struct braid_live_control *c, const struct braid_live_stream *s)
+{
+	braid_control_begin(&c->control, s->mapping, &s->sb, BRAID_CMD_DISABLE, 0, NULL,
+			    CLOSE_TIMEOUT_NS);
+}
+
+int braid_live_control_left(struct braid_live_control *c)
+{
+	struct braid_control_answer answer;
+
+	return braid_control_poll(&c->control, &answer);
 }

@@ -9,25 +9,35 @@
 #include "host_agent/live/control.h"
 #include "host_agent/util/error.h"
 
-#define CLOSE_TIMEOUT_NS	500000000ULL
 
 /*
  * The commands of a stream, in order: 0 disables the events of a dead agent (its lock is gone, so
  * it is dead). Then one for each probe makes its event, and one for each buffer gives it another
- * shape. With filters, one removes those of a dead agent, and one for each filter sets it; then one
- * for each test of a trigger. Then nr_patterns enable our events, and others those of triggers
- * alone. The last one, sent when disarming, disables all, and waits for the tables; after it, one
- * for each event with a filter of its own reads its account, and one that of all; and with probes,
- * one removes them.
+ * shape; and where children of tasks are wanted, one removes what a former agent chose, and one
+ * chooses each task. With filters, one removes those of a dead agent, and one for each filter sets
+ * it; then one for each test of a trigger. Then nr_patterns enable our events, and others those of
+ * triggers alone. The last one, sent when disarming, disables all, and waits for the tables; after
+ * it, one for each event with a filter of its own reads its account, and one that of all; then
+ * probes are removed, and no task is chosen any more.
  */
 static u32 after_probes(const struct braid_live_control *c)
 {
 	return 1 + c->nr_probes;
 }
 
+static u32 first_choice(const struct braid_live_control *c)
+{
+	return after_probes(c) + c->nr_reshapes;
+}
+
+static u32 after_choices(const struct braid_live_control *c)
+{
+	return first_choice(c) + c->nr_choices;
+}
+
 static u32 first_filter(const struct braid_live_control *c)
 {
-	return after_probes(c) + c->nr_reshapes + !!c->filters.nr;
+	return after_choices(c) + !!c->filters.nr;
 }
 
 static u32 first_test(const struct braid_live_control *c)
@@ -64,7 +74,7 @@ static u32 end_command(const struct braid_live_control *c, const struct braid_li
 	u32 last = last_command(c, s);
 
 	return !c->disarming ? last :
-	       last + 1 + (c->nothing_on ? 0 : nr_accounts(c)) + !!c->nr_probes;
+	       last + 1 + (c->nothing_on ? 0 : nr_accounts(c)) + !!c->nr_probes + !!c->nr_choices;
 }
 
 /* The filter that a command is about, or NULL. */
@@ -165,6 +175,7 @@ int braid_live_control_begin(struct braid_live_control *c, struct braid_live_str
 	if (err)
 		return err;
 	err = s->mapping->one_way || s->o.dead_ns || c->nr_probes ? 0 : find_all(c, s);
+	c->nr_choices = s->o.who.children ? 1 + s->o.who.nr_pids : 0;
 	/* A new incarnation has no events enabled. */
 	if (c->disarming || s->mapping->one_way)
 		c->next_command = end_command(c, s);
@@ -247,8 +258,10 @@ static u32 arming_command(const struct braid_live_control *c, const struct braid
 	*pattern = probe_of(c, s, c->next_command);
 	if (*pattern)
 		return BRAID_CMD_PROBE;
-	if (c->next_command < after_probes(c) + c->nr_reshapes)
+	if (c->next_command < first_choice(c))
 		return BRAID_CMD_RESHAPE;
+	if (c->next_command < after_choices(c))
+		return BRAID_CMD_CHOOSE;
 	if (c->next_command < first_filter(c))
 		return BRAID_CMD_FILTER;
 	if (filter || test) {
@@ -267,7 +280,9 @@ static u32 disarming_command(const struct braid_live_control *c, const struct br
 
 	if (filter)
 		*pattern = &filter->event;
-	if (c->nr_probes && c->next_command + 1 == end_command(c, s))
+	if (c->nr_choices && c->next_command + 1 == end_command(c, s))
+		return BRAID_CMD_CHOOSE;
+	if (c->nr_probes && c->next_command + 1 + !!c->nr_choices == end_command(c, s))
 		return BRAID_CMD_PROBE;
 	if (c->next_command > last_command(c, s))
 		return BRAID_CMD_ACCOUNT;
@@ -288,6 +303,9 @@ static void region_control_begin(struct braid_live_control *c, struct braid_live
 
 	if (command == BRAID_CMD_ENABLE && c->filters.nr)
 		arg0 = BRAID_KEEP_FILTERS;
+	if (command == BRAID_CMD_CHOOSE)
+		arg0 = c->disarming || c->next_command == first_choice(c) ? BRAID_CHOOSE_NONE :
+		       (u64)s->o.who.pids[c->next_command - first_choice(c) - 1];
 	if (command == BRAID_CMD_FILTER || command == BRAID_CMD_ACCOUNT)
 		arg0 = filter ? filter->buffer : BRAID_ANY_BUFFER;
 	if (test)
@@ -393,6 +411,15 @@ static int account_answered(struct braid_live_control *c, struct braid_live_stre
 	return note_account(s, of, &rest);
 }
 
+static int choice_answered(struct braid_live_control *c, struct braid_live_stream *s,
+			   const struct braid_control_answer *answer)
+{
+	if (!answer->result || c->disarming)
+		return 0;
+	c->refused = true;
+	return braid_live_note(s, "tasks and their children are not chosen: %s", answer->reason);
+}
+
 static int enable_answered(struct braid_live_control *c, struct braid_live_stream *s,
 			   const struct braid_control_answer *answer)
 {
@@ -439,6 +466,8 @@ static int answered(struct braid_live_control *c, struct braid_live_stream *s,
 		return braid_live_reshape_answered(c, s, answer);
 	case BRAID_CMD_DISABLE:
 		return c->disarming ? braid_live_triggers_account(&c->triggers, s) : 0;
+	case BRAID_CMD_CHOOSE:
+		return choice_answered(c, s, answer);
 	case BRAID_CMD_ENABLE:
 		return enable_answered(c, s, answer);
 	case BRAID_CMD_ACCOUNT:
@@ -567,17 +596,4 @@ int braid_live_control_enabled(struct braid_live_control *c, struct braid_live_s
 		c->matched[k] = braid_pattern_count(&s->o.patterns[k], &copy);
 	braid_directory_free(&copy);
 	return note_late(c, s) ?: c->confirmed ? 0 : note_confirmed(c, s);
-}
-
-void braid_live_control_leave(struct braid_live_control *c, const struct braid_live_stream *s)
-{
-	braid_control_begin(&c->control, s->mapping, &s->sb, BRAID_CMD_DISABLE, 0, NULL,
-			    CLOSE_TIMEOUT_NS);
-}
-
-int braid_live_control_left(struct braid_live_control *c)
-{
-	struct braid_control_answer answer;
-
-	return braid_control_poll(&c->control, &answer);
 }

@@ -10,6 +10,7 @@
 #include "host_agent/util/array.h"
 #include "host_agent/util/error.h"
 
+#define MINOR_OF_TASKS	9	/* of a region: CHOOSE, cgroups */
 #define TRACEFS_BUFFER	"ftrace"	/* has what the guest's tracefs traces, not what we enable */
 
 bool braid_live_filters_wanted(const struct braid_live_stream *s)
@@ -100,6 +101,9 @@ int braid_live_filters_find(struct braid_live_filters *filters, const struct bra
 				  name);
 	if (s->sb.sections[BRAID_SECTION_MAILBOX].bytes < offsetof(struct braid_mailbox, trigger))
 		return braid_fail(-EOPNOTSUPP, "%s: its driver has no filters yet; update it",
+				  name);
+	if ((s->o.who.children || s->o.who.cgroup) && s->sb.version_minor < MINOR_OF_TASKS)
+		return braid_fail(-EOPNOTSUPP, "%s: its driver knows no children and no cgroups of tasks yet; update it",
 				  name);
 	err = braid_directory_load(&copy, s->mapping, &s->sb, 0);
 	while (!err && braid_schema_next(copy.data, copy.bytes, &at, &event) > 0)

@@ -30,6 +30,10 @@ enum braid_filter_op {
 	BRAID_FILTER_DATA_LOC,	/* to which the word at offset points: length << 16 | offset, ... */
 	BRAID_FILTER_REL_LOC,	/* ... counted from the end of that word */
 	BRAID_FILTER_COMM,	/* the name of the current task */
+	/* true, of the task whose number is at offset, as an s32; since minor 9: */
+	BRAID_FILTER_CGROUP,	/* it is in the cgroup (v2) with the id low, or below */
+	BRAID_FILTER_CGROUP_PATH,	/* likewise; the path is at texts[low] */
+	BRAID_FILTER_CHOSEN,	/* CHOOSE has chosen it, or the task that has forked it */
 	BRAID_FILTER_NR_OPS,
 };
 

@@ -19,10 +19,12 @@ enum braid_command {
 	BRAID_CMD_TRIGGER = 8,		/* matching events of buffer[arg0] get a trigger's test */
 	BRAID_CMD_RESUME = 9,		/* a trigger has fired: rings are written again */
 	BRAID_CMD_RESHAPE = 10,		/* buffer[arg0] gets new, empty rings */
+	BRAID_CMD_CHOOSE = 11,		/* task arg0, and what it forks later */
 };
 
 #define BRAID_PATTERN_BYTES	64
 #define BRAID_REASON_BYTES	128
+#define BRAID_CHOOSE_NONE		(~0ULL)	/* arg0 of CHOOSE: no task is, any more */
 #define BRAID_CONFIRM_TABLES	1u	/* arg0 of NONE and DISABLE; earlier drivers ignore it */
 #define BRAID_CONFIRM_MS	1500u
 

@@ -122,6 +122,38 @@ static void scribble_trigger(struct braid_mailbox *mailbox)
 	put(&mailbox->trigger_last, 4, bad_value());
 }
 
+/* Usually a probe of the storm module or of a file, or one that the guest must refuse. */
+static void scribble_probe(struct braid_probe *p)
+{
+	static const char *const targets[] = {
+		"storm:on_timer", "storm:on_tasklet", "no_such", "/bin/busybox", "/proc/self/mem", "/dev", "",
+	};
+	unsigned int k, i;
+
+	put(&p->version, 4, next_random() & 15 ? BRAID_PROBE_VERSION : bad_value());
+	p->kind = next_random() % (BRAID_PROBE_NR_KINDS + 1);
+	p->nr_args = next_random() & 7 ? next_random() % 4 : bad_value();
+	p->reserved0 = next_random() & 15 ? 0 : bad_value();
+	put(&p->offset, 8, next_random() & 3 ? 0 : bad_value());
+	strcpy(p->target, targets[next_random() % (sizeof(targets) / sizeof(*targets))]);
+	strcpy(p->symbol, next_random() & 1 ? "" : "main");
+	for (k = 0; k < BRAID_PROBE_ARGS; k++) {
+		struct braid_probe_arg *arg = &p->args[k];
+
+		arg->name[0] = next_random() & 31 ? 'a' + k : bad_value();
+		arg->name[1] = next_random() & 31 ? 0 : bad_value();
+		strcpy(arg->reg, next_random() & 7 ? "si" : "x");
+		put(&arg->value, 8, bad_value());
+		for (i = 0; i < BRAID_PROBE_READS; i++)
+			arg->offsets[i] = bad_value();
+		arg->base = next_random() % (BRAID_PROBE_NR_BASES + !(next_random() & 15));
+		arg->type = next_random() % (BRAID_PROBE_NR_TYPES + !(next_random() & 15));
+		arg->nr_reads = next_random() % (BRAID_PROBE_READS + !(next_random() & 15));
+		arg->user = next_random();
+		put(&arg->reserved0, 4, next_random() & 31 ? 0 : bad_value());
+	}
+}
+
 /* Any command, but only with patterns that match storm or no event. */
 static void scribble_mailbox(void)
 {
@@ -135,12 +167,18 @@ static void scribble_mailbox(void)
 		strcpy(mailbox->system, "storm");
 	for (k = 0; k < sizeof(mailbox->event); k++)
 		mailbox->event[k] = next_random() & 1 ? '*' : next_random();
-	scribble_program(&mailbox->program);
+	if (next_random() & 1) {
+		scribble_program(&mailbox->program);
+	} else {
+		scribble_probe(&mailbox->probe);
+		strcpy(mailbox->system, "storm");
+		strcpy(mailbox->event, next_random() & 1 ? "probe" : "storm");
+	}
 	scribble_trigger(mailbox);
 	put(&mailbox->command, 4,
-	    next_random() & 7 ? next_random() % BRAID_CMD_RESHAPE : bad_value());
-	if (!(next_random() & 63))	/* seldom: the guest waits for an agent */
-		put(&mailbox->command, 4, BRAID_CMD_RESHAPE);
+	    next_random() & 7 ? next_random() % (BRAID_CMD_CHOOSE + 1) : bad_value());
+	if (mailbox->command == BRAID_CMD_RESHAPE && next_random() & 7)	/* seldom: the guest waits */
+		put(&mailbox->command, 4, BRAID_CMD_PROBE);
 	put(&mailbox->arg0, 8, next_random() & 1 ? bad_value() : BRAID_ANY_BUFFER);
 	put(&mailbox->agent_heartbeat, 8, bad_value());
 	put(&mailbox->agent_drained, 8, bad_value());

@@ -7,12 +7,25 @@
 #include "shared/filter.h"
 #include "tests/fuzz/fuzz.h"
 
+static bool in_cgroup(s32 task, u64 id)
+{
+	return (u64)task == id;
+}
+
+static bool is_chosen(s32 task)
+{
+	return task & 1;
+}
+
+static const struct braid_filter_tasks tasks = { in_cgroup, is_chosen };
+
 static enum braid_filter_verdict run(const struct braid_filter_program *program, const u8 *bytes,
 				     size_t nr)
 {
 	static const char comm[BRAID_COMM_BYTES] = "0123456789abcdef";	/* without NUL */
 	const struct braid_filter_record record = {
 		.bytes = bytes, .nr_bytes = nr, .cpu = nr, .comm = comm,
+		.tasks = &tasks,
 	};
 
 	return braid_filter_run(program, &record);

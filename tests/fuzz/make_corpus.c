@@ -403,8 +403,7 @@ static void make_filters(void)
 {
 	static const char *const filters[] = {
 		"tick: ret < 0 && text == \"hello\"", "test/t.*: !(comm ~ \"sh*\") || CPU & 1",
-		"nosuch,tick: rel =~ \"x$\" && COMM !~ 'y'", "tick: common_pid == ret",
-		"tick", "tick: ret == \"do_idle\"",
+		"nosuch,tick: rel =~ \"x$\" && COMM !~ 'y'", "tick: common_pid == ret", "tick", "tick: ret == \"do_idle\"",
 	};
 	char name[16];
 	size_t k;
@@ -422,8 +421,7 @@ static void make_filters(void)
 static void make_programs(void)
 {
 	static const char *const filters[] = {
-		"ret < 0 && text == \"hello\"", "!(comm ~ \"sh*\") || CPU > 1 && ret & 3",
-		"rel ~ \"[a-z]*?o\" && common_pid != 5 && COMM ~ \"*a*b*\"",
+		"ret < 0 && text == \"hello\"", "!(comm ~ \"sh*\") || CPU > 1 && ret & 3", "rel ~ \"[a-z]*?o\" && common_pid != 5 && COMM ~ \"*a*b*\"",
 	};
 	static const struct braid_schema_event event = {
 		.id = 1, .system = "test", .name = "tick", .format = tick_format,
@@ -439,6 +437,8 @@ static void make_programs(void)
 		snprintf(name, sizeof(name), "%zu", k);
 		save("program", name);
 	}
+	put("\0\1\2", 3);	/* fuzz_probe has valid ones itself */
+	save("probe", "0");
 }
 
 /* An event of trace_printk(), and the list with its format. */

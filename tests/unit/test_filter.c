@@ -56,10 +56,23 @@ static void make_format(void)
 
 static const char comm[BRAID_COMM_BYTES] = "nginx-worker-01";	/* 15 characters */
 
+static bool in_cgroup(s32 task, u64 id)
+{
+	return id == 770 && (task == 77 || task == -5);
+}
+
+static bool is_chosen(s32 task)
+{
+	return task == 77;
+}
+
+static const struct braid_filter_tasks tasks = { in_cgroup, is_chosen };
+
 static enum braid_filter_verdict run(const struct braid_filter_program *p, const struct record *r)
 {
 	const struct braid_filter_record record = {
 		.bytes = (const u8 *)r, .nr_bytes = sizeof(*r), .cpu = 3, .comm = comm,
+		.tasks = &tasks,
 	};
 
 	return braid_filter_run(p, &record);
@@ -344,6 +357,39 @@ static void test_random(void)
 	CHECK(both[0] > 5000 && both[1] > 5000);
 }
 
+static void test_tasks(void)
+{
+	const struct braid_who who = { .cgroup = "/web", .children = true, .pids = (s32[]){ 1 }, .nr_pids = 1 };
+	struct braid_filter_program p;
+	char *text;
+
+	CHECK_EQ(passes("CGROUP == 770"), 1);
+	CHECK_EQ(passes("CGROUP == 771"), 0);
+	CHECK_EQ(passes("cgroup != 771"), 1);
+	CHECK_EQ(passes("CGROUP_OF_f == 770"), 1);
+	CHECK_EQ(passes("CGROUP_OF_e == 770"), 0);
+	CHECK_EQ(passes("CHOSEN_OF_common_pid == 1"), 1);
+	CHECK_EQ(passes("CHOSEN_OF_f == 1"), 0);
+	CHECK_EQ(passes("CHOSEN_OF_f != 1 && CGROUP == 770"), 1);
+	CHECK_EQ(passes("CGROUP > 770"), -EINVAL);
+	CHECK_EQ(passes("CGROUP_OF_a == 770"), -EINVAL);
+	CHECK_EQ(passes("CGROUP_OF_nosuch == 770"), -ENOENT);
+	/* A path is for the guest to find: until then it is no task's. */
+	CHECK_EQ(passes("CGROUP == \"/web\""), 0);
+	CHECK_EQ(braid_filter_compile(&p, "CGROUP == \"/web/*\"", &event), 0);
+	CHECK_EQ(p.insns[0].op, BRAID_FILTER_CGROUP_PATH);
+	CHECK(!strcmp(p.texts + p.insns[0].low, "/web/*"));
+	CHECK_EQ(p.record_bytes, sizeof(struct braid_record));
+	CHECK_EQ(braid_who_check(&who), 0);
+	CHECK_EQ(braid_who_expression(&text, &who, "sched", "sched_switch", "f == 1"), 0);
+	CHECK(!strcmp(text, "(CGROUP == \"/web\" || CGROUP_OF_next_pid == \"/web\") && "
+		      "(CHOSEN_OF_common_pid == 1 || CHOSEN_OF_next_pid == 1) && (f == 1)"));
+	free(text);
+	CHECK_EQ(braid_who_check(&(struct braid_who){ .children = true }), -EINVAL);
+	CHECK_EQ(braid_who_check(&(struct braid_who){ .cgroup = "web" }), -EINVAL);
+	CHECK_EQ(braid_who_check(&(struct braid_who){ .cgroup = "/a\"b" }), -EINVAL);
+}
+
 /* Hostile programs -------------------------------------------------------------------------- */
 
 static struct braid_filter_program valid(void)
@@ -440,6 +486,7 @@ int main(void)
 	RUN(test_logic);
 	RUN(test_refusals);
 	RUN(test_who);
+	RUN(test_tasks);
 	RUN(test_random);
 	RUN(test_check);
 	RUN(test_unjudged);

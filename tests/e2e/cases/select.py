@@ -119,3 +119,68 @@ def select_who(ctx):
     guest.run(f"{WORK}; {WORK}; echo 0 > {INSTANCE}/tracing_on", timeout=60)
     kit.stop_recorder(ctx, agent)
     check_equal(ctx, guest, kit.events_of(ctx, capture), ["raw_syscalls:sys_exit"])
+
+
+def start_worker(guest, work):
+    """Starts a task that does its work between `echo > /tmp/begin` and the file /tmp/done; returns it and its number."""
+    guest.run("mkfifo /tmp/begin /tmp/end")
+    worker = guest.bg(f"echo $$ > /tmp/pid; read x < /tmp/begin; {work}; echo > /tmp/done; read x < /tmp/end")
+    guest.run("until [ -s /tmp/pid ]; do sleep 0.1; done", timeout=60)
+    return worker, int(guest.run("cat /tmp/pid"))
+
+
+def run_worker(ctx, guest, worker, agent):
+    """Has the task do its work, while the guest's tracefs traces it, and end after the recording."""
+    guest.run(f"echo > {INSTANCE}/trace; echo > /tmp/begin; until [ -e /tmp/done ]; do sleep 0.1; done; sleep 0.1; "
+              f"echo 0 > {INSTANCE}/tracing_on", timeout=120)
+    kit.stop_recorder(ctx, agent)
+    guest.run("echo > /tmp/end", timeout=60)
+    ctx.equal(worker.wait(timeout=60), 0, "status of the worker")
+
+
+@case("select-children", kernels=("6.1", "6.12", "6.12-rt", "newest"), usual=("6.12",), needs=kit.NEEDS, arm64=True)
+def select_children(ctx):
+    """The events of a task and of all that it forks are those that the guest's tracefs has with event-fork."""
+    guest = kit.up(ctx, patches_code=True)
+    worker, pid = start_worker(guest, "for i in 1 2 3 4; do sh -c 'sleep 0.01; (sleep 0.01; sleep 0.02) & wait'; done")
+    events = dict.fromkeys(("sched:sched_switch", "sched:sched_wakeup", "sched:sched_wakeup_new", "raw_syscalls:sys_exit"), "")
+    options = [word for event in events for word in ("-e", event)]
+    capture = ctx.dir / "x.braid"
+    agent = kit.start_recorder(ctx, "-r", guest.shm, "-B", "trace", *options, "--children", "-P", pid, "-o", capture)
+    guest.run(f"mkdir {INSTANCE} && echo 1 > {INSTANCE}/options/event-fork && echo {pid} > {INSTANCE}/set_event_pid")
+    trace_in_guest(guest, events)
+    run_worker(ctx, guest, worker, agent)
+    lines = kit.events_of(ctx, capture)
+    ours = check_equal(ctx, guest, lines, events)
+    pids = {line["pid"] for line in lines if line.get("event") == "sys_exit"}
+    ctx.check(len(pids) > 4, f"tasks: {pids}")
+    print(f"  {sum(map(len, ours.values()))} events of {len(pids)} tasks")
+    # The next recording does not know them.
+    agent = kit.start_recorder(ctx, "-r", guest.shm, "-e", "raw_syscalls:sys_exit", "--children", "-P", 1 << 21, "-o", capture)
+    guest.run("true; true")
+    kit.stop_recorder(ctx, agent)
+    ctx.equal([line for line in kit.events_of(ctx, capture) if line.get("event") == "sys_exit"], [], "events of nobody")
+
+
+@case("select-cgroup", kernels=("6.1", "6.12", "newest"), usual=("6.12",), needs=kit.NEEDS, arm64=True)
+def select_cgroup(ctx):
+    """The events of a cgroup, named by its path or id, are those that the guest's tracefs has of the task in it."""
+    guest = kit.up(ctx, patches_code=True)
+    guest.run("mount -t cgroup2 none /sys/fs/cgroup && mkdir -p /sys/fs/cgroup/web/one /sys/fs/cgroup/webs")
+    events = ("sched:sched_switch", "sched:sched_wakeup", "raw_syscalls:sys_exit")
+    options = [word for event in events for word in ("-e", event)]
+    capture = ctx.dir / "x.braid"
+    done = ctx.run_agent("record", "-r", guest.shm, *options, "--cgroup", "/no/such", "-o", capture, "-t", "0.2", status=None)
+    ctx.check("/no/such: no such cgroup (v2) in the guest" in done.stderr, done.stderr)
+    for group in "/web", guest.run("stat -c %i /sys/fs/cgroup/web/one").strip():
+        guest.run("mkfifo /tmp/none")
+        worker, pid = start_worker(guest, "exec 9<> /tmp/none; for i in 1 2 3 4 5 6; do echo x > /tmp/x; read -t 0.02 x <&9; done")
+        guest.run(f"echo {pid} > /sys/fs/cgroup/web/one/cgroup.procs; echo $$ > /sys/fs/cgroup/webs/cgroup.procs")
+        agent = kit.start_recorder(ctx, "-r", guest.shm, "-B", "trace", *options, "--cgroup", group, "-o", capture)
+        trace_in_guest(guest, {"sched:sched_switch": f"prev_pid == {pid} || next_pid == {pid}",
+                               "sched:sched_wakeup": f"pid == {pid} || common_pid == {pid}",
+                               "raw_syscalls:sys_exit": f"common_pid == {pid}"})
+        guest.run(f"echo 1 > {INSTANCE}/tracing_on")
+        run_worker(ctx, guest, worker, agent)
+        check_equal(ctx, guest, kit.events_of(ctx, capture), events)
+        guest.run("rm -f /tmp/begin /tmp/end /tmp/done /tmp/pid /tmp/none")
