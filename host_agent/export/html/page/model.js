@@ -162,7 +162,9 @@ class Trace {
 		this.nr = own.rows;
 		this.head = head;
 		this.totals = rest.pop();
-		this.streams = rest;
+		/* Lines of several hosts are between the head and the streams. */
+		const streams = rest.filter(({ type }) => type !== 'host');
+		this.streams = streams;
 		/* vCPUs mostly have theirs in common. */
 		this.windows = own.windows.sort((a, b) => a[0] - b[0]);
 		this.stops = own.stops && this.windows.length > 0;
@@ -180,20 +182,20 @@ class Trace {
 		this.groups = [];
 		own.group_of.forEach((group, k) => {
 			this.groups[group] = this.groups[group] || {
-				name: rest[k].stream,
-				kind: rest[k].kind,
+				name: streams[k].stream,
+				kind: streams[k].kind,
 				streams: [],
 				notes: [],
 			};
-			if (rest[k].kind === 'guest') this.groups[group].kind = 'guest';
-			this.groups[group].streams.push(rest[k]);
+			if (streams[k].kind === 'guest') this.groups[group].kind = 'guest';
+			this.groups[group].streams.push(streams[k]);
 		});
-		/* The host's threads that are vCPUs. */
+		/* Threads of hosts that are vCPUs; of one host alone, no stream names it. */
 		this.vcpuOf = new Map();
-		for (const { name, streams } of this.groups)
-			for (const { vcpus = [] } of streams)
+		for (const { name, streams: all } of this.groups)
+			for (const { vcpus = [], host } of all)
 				for (const { vcpu, tid } of vcpus)
-					this.vcpuOf.set(tid, `${name}/${vcpuText(vcpu ?? ALL_VCPUS)}`);
+					this.vcpuOf.set(`${host}/${tid}`, `${name}/${vcpuText(vcpu ?? ALL_VCPUS)}`);
 		for (const group of this.groups) group.lanes = [];
 		for (const lane of this.lanes)
 			if (lane.kind === LANE.GROUP) this.groups[lane.group].lane = lane;
@@ -400,7 +402,8 @@ class Trace {
 		const task = this.task[row];
 		if (!task) return '';
 		const pid = this.nameNumber[task - 1],
-			vcpu = this.groupOf(row).kind === 'host' && this.vcpuOf.get(pid);
+			group = this.groupOf(row),
+			vcpu = group.kind === 'host' && this.vcpuOf.get(`${group.streams[0].host}/${pid}`);
 		return `${this.nameText[task - 1]}-${pid}${vcpu ? ` [${vcpu}]` : ''}`;
 	}
 
