@@ -368,6 +368,9 @@ struct braid_host_steal {
 /* System of the host's events that are moments of quotas, by our own probes; our PID follows */
 #define BRAID_QUOTA_SYSTEM	"tracebraid_quota_"
 
+/* Likewise of packets: `sent` and `received`, each with its first bytes as `head` */
+#define BRAID_PACKETS_SYSTEM	"tracebraid_packets_"
+
 #define BRAID_VCPUS_UNKNOWN \
 	"vCPU threads unknown (needs KVM, or QEMU with -name debug-threads=on)"
 

@@ -279,6 +279,9 @@ static const struct braid_option options[] = {
 	{ 0, "peer-listen", "[=[ADDRESS:]PORT]", .take = cmd_record_take_listen, .help =
 	  "answer recorders of other hosts that ask with --peer. Default: port " BRAID_PEER_PORT
 	  " of all addresses" },
+	{ 0, "packets", NULL, BRAID_FLAG(RECORD, o.peers.packets),
+	  "with --host: also record the heads of TCP packets that this host sends and receives; "
+	  "those that another host has recorded, too, tie the clocks of both" },
 	{ 0, "peer-rate", "NUMBER", BRAID_COUNT(RECORD, o.peers.rate),
 	  "how often each --peer is asked in a second. Default: 10", .least = 1, .most = 1000 },
 	{ 't', "time", "SECONDS", BRAID_DURATION(RECORD, o.seconds),

@@ -24,7 +24,7 @@ struct braid_tracefs_options {
 	bool held;			/* tracing is off until braid_tracefs_source_on() */
 	bool rotates;			/* for braid_tracefs_source_leave_file() */
 	bool brief;			/* files are small: without the kernel's symbols */
-	bool quota;			/* the probes of braid_tracefs_quota_start() are made */
+	u32 probes;			/* those that braid_tracefs_quota_start() has made */
 	bool flight;			/* a flight recorder: buffers are not read until
 					   braid_tracefs_source_take() */
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Makes the probes of CPU quotas, in a helper process, and removes them. */
+/* Makes the probes of CPU quotas and packets, in a helper process, and removes them. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -21,14 +21,21 @@
 #define TRIES		50	/* events of a removed instance stay in use for a while */
 #define STEP_NS		2000000
 
+#define HEAD_WORDS	13u	/* of a packet: IP and TCP with 12 bytes of options */
+
 static const char *const names[] = { "throttle", "throttled", "unthrottle", "held_back" };
+static const char *const packet_names[] = { "sent", "received" };
+static const char *const systems[] = { BRAID_QUOTA_SYSTEM, BRAID_PACKETS_SYSTEM };
 
 #define NR_NAMES	(sizeof(names) / sizeof(*names))
+#define NR_PACKET_NAMES	(sizeof(packet_names) / sizeof(*packet_names))
+#define NR_SYSTEMS	(sizeof(systems) / sizeof(*systems))
 
 /* What the helper is to do. */
 struct job {
 	pid_t agent;
 	const char *btf;
+	u32 wanted;		/* BRAID_PROBES_* */
 	int (*confine)(void);
 	int fd;			/* tracefs' dynamic_events */
 };
@@ -101,9 +108,9 @@ static int remove_probe(int fd, const char *group, const char *name)
 	return put_line(fd, line);
 }
 
-static void group_of(char group[MOST_LINE / 4], pid_t pid)
+static void group_of(char group[MOST_LINE / 4], const char *system, pid_t pid)
 {
-	snprintf(group, MOST_LINE / 4, BRAID_QUOTA_SYSTEM "%d", (int)pid);
+	snprintf(group, MOST_LINE / 4, "%s%d", system, (int)pid);
 }
 
 /*
@@ -113,11 +120,16 @@ static void group_of(char group[MOST_LINE / 4], pid_t pid)
 static char *stale_group(char *line, pid_t agent, char **name)
 {
 	char *group = strchr(line, ':'), *end;
+	size_t k = 0;
 	long pid;
 
-	if (!group++ || strncmp(group, BRAID_QUOTA_SYSTEM, strlen(BRAID_QUOTA_SYSTEM)))
+	if (!group++)
 		return NULL;
-	pid = strtol(group + strlen(BRAID_QUOTA_SYSTEM), &end, 10);
+	while (k < NR_SYSTEMS && strncmp(group, systems[k], strlen(systems[k])))
+		k++;
+	if (k == NR_SYSTEMS)
+		return NULL;
+	pid = strtol(group + strlen(systems[k]), &end, 10);
 	if (*end != '/' || pid <= 0 || (pid != agent && !braid_instance_owner_is_dead(pid)))
 		return NULL;
 	*end = 0;
@@ -138,19 +150,26 @@ static void remove_stale(const struct job *job, const char *path)
 	}
 }
 
-static void remove_all(const struct job *job)
+static void remove_group(const struct job *job, const char *system, const char *const *of,
+			 size_t nr)
 {
 	const struct timespec step = { .tv_nsec = STEP_NS };
 	char group[MOST_LINE / 4];
 	size_t k, tries;
 
-	group_of(group, job->agent);
-	for (k = 0; k < NR_NAMES; k++)
+	group_of(group, system, job->agent);
+	for (k = 0; k < nr; k++)
 		for (tries = 0; tries < TRIES; tries++) {
-			if (remove_probe(job->fd, group, names[k]) != -EBUSY)
+			if (remove_probe(job->fd, group, of[k]) != -EBUSY)
 				break;
 			nanosleep(&step, NULL);
 		}
+}
+
+static void remove_all(const struct job *job)
+{
+	remove_group(job, BRAID_QUOTA_SYSTEM, names, NR_NAMES);
+	remove_group(job, BRAID_PACKETS_SYSTEM, packet_names, NR_PACKET_NAMES);
 }
 
 /*
@@ -167,7 +186,7 @@ static int make_probes(const struct job *job, const struct way *way)
 	u32 nr = 0, k;
 	int err = 0;
 
-	group_of(group, job->agent);
+	group_of(group, BRAID_QUOTA_SYSTEM, job->agent);
 	snprintf(lines[nr++], MOST_LINE,
 		 "p:%s/throttle throttle_cfs_rq queue=$arg1:x64 cgroup=+%lld(+%lld(+%lld(+%lld($arg1)))):u64 cpu=+%lld(+%lld($arg1)):s32\n",
 		 group, (long long)way->id, (long long)way->kn, (long long)(way->css + way->cgroup),
@@ -187,40 +206,75 @@ static int make_probes(const struct job *job, const struct way *way)
 	return err;
 }
 
-/* Return: whether the probes are made. */
-static bool make_all(struct job *job)
+/*
+ * __ip_local_out() has each packet that a socket of this host sends, with its IP header, before
+ * anybody else can see it; netif_receive_skb each that has come, of whatever device. Both have the
+ * IP header at the beginning of the data. Return: 0 or -errno.
+ */
+static int make_packets(const struct job *job)
+{
+	char group[MOST_LINE / 4], line[MOST_LINE];
+	size_t bytes = 0;
+	braid_auto_free void *btf = braid_host_read_file(job->btf, &bytes);
+	s64 data = btf ? braid_btf_offset(btf, bytes, "sk_buff", "data", sizeof(void *)) : -1;
+	int err;
+
+	if (data < 0)
+		return -ENOENT;
+	group_of(group, BRAID_PACKETS_SYSTEM, job->agent);
+	snprintf(line, sizeof(line), "p:%s/sent __ip_local_out head=+0(+%lld($arg3)):x32[%u]\n",
+		 group, (long long)data, HEAD_WORDS);
+	err = put_line(job->fd, line);
+	snprintf(line, sizeof(line),
+		 "e:%s/received net.netif_receive_skb head=+0(+%lld($skbaddr)):x32[%u]\n",
+		 group, (long long)data, HEAD_WORDS);
+	return err ? err : put_line(job->fd, line);
+}
+
+static bool make_quota(const struct job *job)
 {
 	struct way way = { 0 };
+
+	return find_way(&way, job->btf) && !make_probes(job, &way);
+}
+
+/* Return: BRAID_PROBES_*, those that are made. */
+static u32 make_all(struct job *job)
+{
 	const char *root;
 	char path[512];
+	u32 made = 0;
 
 	if (braid_host_tracefs(&root))
-		return false;
+		return 0;
 	snprintf(path, sizeof(path), "%s/kprobe_events", root);
 	if (faccessat(AT_FDCWD, path, F_OK, AT_EACCESS))
-		return false;	/* events of other kinds are dynamic, too */
+		return 0;	/* events of other kinds are dynamic, too */
 	snprintf(path, sizeof(path), "%s/dynamic_events", root);
 	job->fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
 	if (job->fd < 0)
-		return false;
+		return 0;
 	braid_instance_remove_stale();	/* their probes are enabled in them */
 	remove_stale(job, path);
-	if (!find_way(&way, job->btf))
-		return false;
-	if (!make_probes(job, &way))
-		return true;
-	remove_all(job);
-	return false;
+	if (job->wanted & BRAID_PROBES_QUOTA && make_quota(job))
+		made |= BRAID_PROBES_QUOTA;
+	else
+		remove_group(job, BRAID_QUOTA_SYSTEM, names, NR_NAMES);
+	if (job->wanted & BRAID_PROBES_PACKETS && !make_packets(job))
+		made |= BRAID_PROBES_PACKETS;
+	else
+		remove_group(job, BRAID_PACKETS_SYSTEM, packet_names, NR_PACKET_NAMES);
+	return made;
 }
 
 static void serve(void *arg, int socket)
 {
 	struct job *job = arg;
-	char made = make_all(job), none;
+	u8 made = (u8)make_all(job), none;
 
 	if (made && job->confine()) {
 		remove_all(job);
-		made = false;
+		made = 0;
 	}
 	if (write(socket, &made, 1) != 1 || !made)
 		return;
@@ -229,11 +283,13 @@ static void serve(void *arg, int socket)
 	remove_all(job);
 }
 
-int braid_tracefs_quota_start(struct braid_tracefs_quota *q, const char *btf,
+int braid_tracefs_quota_start(struct braid_tracefs_quota *q, const char *btf, u32 wanted,
 			      int (*confine)(void))
 {
-	struct job job = { .agent = getpid(), .btf = btf, .confine = confine, .fd = -1 };
-	char made = false;
+	struct job job = {
+		.agent = getpid(), .btf = btf, .wanted = wanted, .confine = confine, .fd = -1,
+	};
+	u8 made = 0;
 	int err;
 
 	*q = BRAID_TRACEFS_QUOTA_NONE;
@@ -244,6 +300,7 @@ int braid_tracefs_quota_start(struct braid_tracefs_quota *q, const char *btf,
 		;
 	if (!made)
 		braid_tracefs_quota_stop(q);
+	q->made = made;
 	return 0;
 }
 

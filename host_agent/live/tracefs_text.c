@@ -10,6 +10,7 @@
 
 #include "host_agent/discover/discover.h"
 #include "host_agent/live/tracefs_private.h"
+#include "host_agent/live/tracefs_quota.h"
 #include "host_agent/util/cleanup.h"
 #include "host_agent/util/error.h"
 
@@ -137,9 +138,10 @@ int braid_host_put_texts(struct braid_tracefs_source *s)
 /* Enabling ------------------------------------------------------------------------------ */
 
 /* An agent's probes: while another agent has them enabled, they could not be removed. */
-static bool is_of_quotas(const char *system)
+static bool is_of_agents(const char *system)
 {
-	return !strncmp(system, BRAID_QUOTA_SYSTEM, strlen(BRAID_QUOTA_SYSTEM));
+	return !strncmp(system, BRAID_QUOTA_SYSTEM, strlen(BRAID_QUOTA_SYSTEM)) ||
+	       !strncmp(system, BRAID_PACKETS_SYSTEM, strlen(BRAID_PACKETS_SYSTEM));
 }
 
 typedef int (*event_fn)(void *arg, const char *system, const char *event);
@@ -165,7 +167,7 @@ static int for_each_event(const struct braid_pattern *patterns, size_t nr, event
 	int i, j, ret = 0;
 
 	for (i = 0; systems && systems[i] && !ret; i++) {
-		if (!strcmp(systems[i], "ftrace") || is_of_quotas(systems[i]))
+		if (!strcmp(systems[i], "ftrace") || is_of_agents(systems[i]))
 			continue;	/* what they describe is not switched as events are */
 		events = tracefs_system_events(NULL, systems[i]);
 		for (j = 0; events && events[j] && !ret; j++)
@@ -262,12 +264,12 @@ u32 braid_host_switch_on(struct tracefs_instance *instance, const struct braid_p
 }
 
 /* Our own probes, if they are still there. */
-static int enable_quota(struct enabling *e)
+static int enable_probes(struct enabling *e, const char *of)
 {
-	char system[64], **events;
+	char system[48], **events;
 	int err = 0, k;
 
-	snprintf(system, sizeof(system), BRAID_QUOTA_SYSTEM "%d", (int)getpid());
+	snprintf(system, sizeof(system), "%s%d", of, (int)getpid());
 	events = tracefs_system_events(NULL, system);
 	for (k = 0; events && events[k] && !err; k++)
 		err = enable_one(e, system, events[k]);
@@ -282,7 +284,11 @@ int braid_host_enable_events(struct braid_tracefs_source *s, bool formats_only)
 
 	if (!err && !e.enabled)
 		err = braid_fail(-ENOENT, "the host has none of the requested events");
-	return err || !s->o.quota ? err : enable_quota(&e);
+	if (!err && s->o.probes & BRAID_PROBES_QUOTA)
+		err = enable_probes(&e, BRAID_QUOTA_SYSTEM);
+	if (!err && s->o.probes & BRAID_PROBES_PACKETS)
+		err = enable_probes(&e, BRAID_PACKETS_SYSTEM);
+	return err;
 }
 
 /* Returns 1 at the first event that the pattern matches. */

@@ -97,6 +97,7 @@ struct braid_record_peer_options {
 	struct braid_option_list hosts;	/* HOST[:PORT], that are asked */
 	const char *listen;		/* [ADDRESS:]PORT, where others ask; NULL: they may not */
 	u64 rate;			/* questions in a second */
+	bool packets;		/* the host's probes of packets are recorded */
 };
 
 /* A separate process that prints events as they are recorded. */

@@ -438,7 +438,7 @@ static int open_tracefs(struct braid_recording *r)
 		.nr_patterns = r->o.host_events.nr,
 		.clock = r->o.host_clock,
 		.held = !r->o.flight.wanted,
-		.quota = r->quota.fd >= 0,
+		.probes = r->quota.made,
 		.rotates = r->o.rotate.bytes,
 		.brief = r->o.rotate.bytes && r->o.rotate.bytes < SYMBOLS_BYTES,
 		.flight = r->o.flight.wanted,
@@ -486,13 +486,24 @@ int braid_record_start_quota(struct braid_recording *r)
 {
 	const struct braid_record_patterns *events = &r->o.host_events;
 	bool wanted = !r->o.host_events_given;
+	u32 probes;
 	size_t k;
+	int err;
 
 	for (k = 0; k < events->nr && !wanted; k++)
 		wanted = braid_pattern_matches(&events->items[k], "sched", "sched_switch");
-	if (!wanted || r->o.host == BRAID_HOST_NO)
+	if (r->o.peers.packets && r->o.host == BRAID_HOST_NO)
+		return braid_fail(-EINVAL, "--packets: needs --host");
+	probes = wanted ? BRAID_PROBES_QUOTA : 0;
+	probes |= r->o.peers.packets ? BRAID_PROBES_PACKETS : 0;
+	if (!probes || r->o.host == BRAID_HOST_NO)
 		return 0;
-	return braid_tracefs_quota_start(&r->quota, BRAID_VMLINUX_BTF, r->ops->confine_writer);
+	err = braid_tracefs_quota_start(&r->quota, BRAID_VMLINUX_BTF, probes,
+					r->ops->confine_writer);
+	if (!err && r->o.peers.packets && !(r->quota.made & BRAID_PROBES_PACKETS))
+		err = braid_fail(-EOPNOTSUPP, "--packets: this kernel has no such probes; it needs "
+				 "CONFIG_KPROBE_EVENTS and CONFIG_DEBUG_INFO_BTF");
+	return err;
 }
 
 int braid_record_start_flusher(struct braid_recording *r)

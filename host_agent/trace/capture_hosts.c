@@ -170,9 +170,24 @@ static const struct braid_capture_peer *said_of(const struct braid_capture_host 
 }
 
 /*
- * Adds what is said of messages between a host and @via, which is on the timeline; @by: @via says
- * it. A time of @via's is as much earlier or later on the timeline as its own bound permits.
+ * Adds one between a host and @via, which is on the timeline. A time of @via's is as much earlier
+ * or later on the timeline as its own bound permits.
  */
+static void add_crossing(struct braid_clock_crossing *to, size_t *nr,
+			 struct braid_clock_crossing one, const struct braid_capture_host *via)
+{
+	struct braid_clock_time t = { .ns = one.ns };
+
+	if (via->host.number)
+		t = braid_capture_tied(&via->host.tie, one.ns);
+	if (t.bound_ns == BRAID_BOUND_UNKNOWN)
+		return;
+	one.ns = one.later ? braid_clock_earliest(t.ns, t.bound_ns) :
+			     braid_clock_latest(t.ns, t.bound_ns);
+	to[(*nr)++] = one;
+}
+
+/* Adds what is said of messages; @by: @via says it. */
 static void add_crossings(struct braid_clock_crossing *to, size_t *nr,
 			  const struct braid_capture_peer *said, bool by,
 			  const struct braid_capture_host *via)
@@ -182,42 +197,61 @@ static void add_crossings(struct braid_clock_crossing *to, size_t *nr,
 	for (k = 0; said && k < said->nr; k++) {
 		const struct braid_peer_crossing *c = &said->items[k];
 		bool sent = c->flags & BRAID_CROSSING_TO;
-		struct braid_clock_crossing one = {
+		const struct braid_clock_crossing one = {
 			.value = by ? c->peer_ns : c->own_ns,
 			.ns = (s64)(by ? c->own_ns : c->peer_ns),
 			.later = by == sent,	/* @via sent it */
 		};
-		struct braid_clock_time t = { .ns = one.ns };
 
-		if (via->host.number)
-			t = braid_capture_tied(&via->host.tie, one.ns);
-		if (t.bound_ns == BRAID_BOUND_UNKNOWN)
-			continue;
-		one.ns = one.later ? braid_clock_earliest(t.ns, t.bound_ns) :
-				     braid_clock_latest(t.ns, t.bound_ns);
-		to[(*nr)++] = one;
+		add_crossing(to, nr, one, via);
 	}
 }
 
-/* By messages between a host and @via. Return: as braid_clock_wander(). */
+/* Adds packets. Return: whether there are any. */
+static bool add_packets(struct braid_clock_crossing *to, size_t *nr,
+			const struct braid_packet_pairs *pairs, u32 host,
+			const struct braid_capture_host *via)
+{
+	size_t k, before = *nr;
+
+	for (k = 0; pairs && k < pairs->nr; k++) {
+		const struct braid_packet_pair *p = &pairs->items[k];
+		bool by = p->from == via->host.number;	/* @via sent it */
+		const struct braid_clock_crossing one = {
+			.value = (u64)(by ? p->received_ns : p->sent_ns),
+			.ns = by ? p->sent_ns : p->received_ns,
+			.later = by,
+		};
+
+		if (by ? p->to == host : p->from == host && p->to == via->host.number)
+			add_crossing(to, nr, one, via);
+	}
+	return *nr > before;
+}
+
+/* By messages and packets between a host and @via. Return: as braid_clock_wander(). */
 static int fit_tie(struct braid_capture_source *cs, struct braid_capture_host *host,
 		   const struct braid_capture_host *via)
 {
 	const struct braid_capture_peer *ours = said_of(via, host), *its = said_of(host, via);
-	size_t all = (ours ? ours->nr : 0) + (its ? its->nr : 0), nr = 0;
+	size_t all = (ours ? ours->nr : 0) + (its ? its->nr : 0) +
+		     (cs->packets ? cs->packets->nr : 0), nr = 0;
 	struct braid_clock_crossing *crossings = calloc(all + 1, sizeof(*crossings));
 	double wander = cs->wander > 0 ? cs->wander : BRAID_WANDER_DEFAULT;
+	bool packets;
 	int err;
 
 	if (!crossings)
 		return -ENOMEM;
 	add_crossings(crossings, &nr, ours, true, via);
 	add_crossings(crossings, &nr, its, false, via);
+	packets = add_packets(crossings, &nr, cs->packets, host->host.number, via);
 	err = braid_clock_wander(&host->host.tie, crossings, nr, wander);
 	free(crossings);
 	if (!err)
 		snprintf(host->host.tie.reason, sizeof(host->host.tie.reason),
-			 "proven given wander %.6g µs/s%s%s", wander / 1e3,
+			 "proven given wander %.6g µs/s%s%s%s", wander / 1e3,
+			 packets ? ", also by packets" : "",
 			 via->host.number ? ", by way of " : "",
 			 via->host.number ? via->host.name : "");
 	return err;

@@ -390,27 +390,61 @@ struct braid_capture_source *braid_capture_new(const struct braid_source_options
 	return cs;
 }
 
-int braid_source_open_captures(struct braid_source **out, char *const *paths, size_t nr,
-			       const struct braid_source_options *options)
+static int finish_with_packets(struct braid_capture_source *cs, char *const *paths);
+
+/* @packets: those of the hosts are used, if they have recorded some. */
+static int open_once(struct braid_source **out, char *const *paths, size_t nr,
+		     const struct braid_source_options *options, bool packets)
 {
-	struct braid_capture_source *cs;
+	struct braid_capture_source *cs = braid_capture_new(options);
 	int err;
 
-	if (!nr || nr > BRAID_MAX_FILES)
-		return braid_fail(-EINVAL, "1 to %u captures can be opened at once",
-				  BRAID_MAX_FILES);
-	cs = braid_capture_new(options);
 	if (!cs)
 		return braid_out_of_memory();
 	err = open_files(cs, paths, nr);
 	if (!err)
-		err = capture_open_finish(cs, paths);
+		err = packets && braid_capture_has_packets(&cs->source) ?
+		      finish_with_packets(cs, paths) : capture_open_finish(cs, paths);
 	if (err) {
 		free_captures(&cs->source);
 		return err;
 	}
 	*out = &cs->source;
 	return 0;
+}
+
+/*
+ * A host's packets are read by its own clock, from a source of their own: this one cannot be read
+ * until the hosts' clocks are known.
+ */
+static int finish_with_packets(struct braid_capture_source *cs, char *const *paths)
+{
+	const struct braid_source_options options = {
+		.unordered = true, .by_index = cs->may_trust,
+	};
+	struct braid_packet_pairs packets = { .items = NULL };
+	struct braid_source *source;
+	int err = open_once(&source, paths, cs->nr_files, &options, false);
+
+	if (err)
+		return err;
+	err = braid_capture_pair_packets(source, &packets);
+	braid_source_free(source);
+	cs->packets = &packets;
+	if (!err)
+		err = capture_open_finish(cs, paths);
+	cs->packets = NULL;
+	free(packets.items);
+	return err;
+}
+
+int braid_source_open_captures(struct braid_source **out, char *const *paths, size_t nr,
+			       const struct braid_source_options *options)
+{
+	if (!nr || nr > BRAID_MAX_FILES)
+		return braid_fail(-EINVAL, "1 to %u captures can be opened at once",
+				  BRAID_MAX_FILES);
+	return open_once(out, paths, nr, options, true);
 }
 
 void braid_source_free(struct braid_source *source)

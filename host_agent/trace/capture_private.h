@@ -197,6 +197,7 @@ struct braid_capture_source {
 	u32 keep_samples;		/* of each clock, while the source grows */
 	bool unordered;
 	double wander;
+	const struct braid_packet_pairs *packets;	/* NULL: not known yet */
 	size_t hosts_capacity;
 	size_t streams_capacity;
 	size_t nr_followed;			/* of a growing capture's streams: known to all */
@@ -351,6 +352,21 @@ int braid_capture_find_host(struct braid_capture_source *cs, u32 file, const cha
 
 /* Takes PEER. Return: 0 or -ENOMEM. */
 int braid_capture_take_peer(struct braid_capture_source *cs, const struct braid_chunk_view *v);
+
+/* A packet went from a host to another one: by the clock of each. */
+struct braid_packet_pairs {
+	struct braid_packet_pair {
+		u32 from, to;		/* numbers of hosts */
+		s64 sent_ns, received_ns;
+	} *items;
+	size_t nr, capacity;
+};
+
+/* capture_packets.c: whether there are several hosts, and some recorded packets. */
+bool braid_capture_has_packets(const struct braid_source *source);
+
+/* Return: 0, or -errno with braid_fail(). */
+int braid_capture_pair_packets(struct braid_source *source, struct braid_packet_pairs *pairs);
 
 /* capture_declared.c. Return: 0 or -ENOMEM. */
 int braid_capture_take_declared(struct braid_capture_source *cs, const struct braid_chunk_view *v);

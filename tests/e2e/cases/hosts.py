@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Cases of several hosts: recorders whose clocks differ by a known time exchange times, and their captures are merged."""
 
+import base64
 import heapq
 import json
 import os
@@ -10,12 +11,15 @@ import select
 import shutil
 import signal
 import socket
+import subprocess
 import threading
 import time
 
 import host
 from harness import case
+from host import make_initrd
 from kit import NEEDS, events_of, load, storm
+from nested.machine import libraries, put
 from rig import boot_all
 
 AHEAD_S = 1000  # of the second host's clock, by a time namespace
@@ -323,3 +327,67 @@ def hosts_chain(ctx):
     ctx.check(page.stat().st_size > 10000, "a page of three hosts")
     done = ctx.run_agent("export", *files, "--to", "trace.dat", "-o", ctx.dir / "out", status=1)
     ctx.check("export the captures of each host alone" in done.stderr, f"trace.dat: {done.stderr}")
+
+
+def host_initrd(ctx):
+    """An initramfs whose guest is a host: it has the agent, and a network card."""
+    card = ctx.kernel_module("drivers/net/ethernet/intel/e1000/e1000")
+    initrd = make_initrd(ctx.dir / "host.cpio", ctx.krel, [card])
+    tree = ctx.dir / "tree"
+    for path in ("/bin/tracebraid", *libraries(ctx.agent_path)):
+        put(tree, path, ctx.agent_path if path == "/bin/tracebraid" else path)
+    names = b"\0".join(str(path.relative_to(tree)).encode() for path in sorted(tree.rglob("*")))
+    with open(initrd, "ab") as to:
+        to.write(b"\0" * (-to.tell() % 4))
+        to.flush()
+        cpio = "cpio", "--quiet", "--null", "-o", "-H", "newc", "-R", "0:0"
+        subprocess.run(cpio, cwd=tree, input=names, stdout=to, check=True)
+    return initrd
+
+
+def fetch(guest, path, to):
+    """Copies a file out of a guest."""
+    to.write_bytes(base64.b64decode(guest.run(f"base64 {path}", timeout=120)))
+
+
+@case("hosts-packets", usual=("6.12",), possible=("6.1", "6.12", "newest"), needs=("agent",))
+def hosts_packets(ctx):
+    """Packets that two emulated hosts record tie their clocks, and do not contradict messages."""
+    initrd, ports = host_initrd(ctx), (free_port(), free_port())
+    hosts = []
+    for number in (0, 1):
+        net = (f"dgram,id=n,local.type=inet,local.host=127.0.0.1,local.port={ports[number]},"
+               f"remote.type=inet,remote.host=127.0.0.1,remote.port={ports[1 - number]}")
+        hosts.append(ctx.guest(f"host{number}", shm=None, initrd=initrd, mem="1G", qemu_args=(
+            "-netdev", net, "-device", f"e1000,netdev=n,romfile=,mac=52:54:00:00:00:0{number}")))
+    boot_all(hosts)
+    for number, one in enumerate(hosts):
+        one.run("mkdir -p /dev/shm; mount -t tracefs tracefs /sys/kernel/tracing 2>/dev/null || :\n"
+                "[ ! -e /mod/e1000.ko ] || insmod /mod/e1000.ko\nip link set lo up\n"
+                f"ip addr add 10.9.0.{number + 1}/24 dev eth0 && ip link set eth0 up")
+    first, second = hosts
+    first.sh("for k in 1 2 3 4 5 6 7 8 9 10; do ping -c 1 -W 2 10.9.0.2 && break; done", timeout=60)
+    recorders = []
+    for one, peer in zip(hosts, ("--peer=10.9.0.2", "--peer-listen")):
+        options = f"{peer} --host=sched:sched_process_exit -o /tmp/host.braid"
+        recorders.append(one.bg(f"exec tracebraid record --packets {options} 2>/tmp/log"))
+        ctx.wait_until(lambda one=one: "Recording" in one.run("cat /tmp/log"), "a recording")
+    server = second.bg("nc -l -p 7000 >/dev/null")
+    sockets = "cat /proc/net/tcp /proc/net/tcp6 || :"
+    ctx.wait_until(lambda: "1B58" in second.run(sockets), "the server to listen")
+    numbers = " ".join(map(str, range(20)))
+    first.run(f"for k in {numbers}; do echo $k; sleep 0.1; done | nc 10.9.0.2 7000", timeout=120)
+    server.wait()
+    for one in hosts:
+        one.run("kill -INT $(pidof tracebraid) || :")
+    for recorder in recorders:
+        ctx.equal(recorder.wait(60), 0, "a recorder's status")
+    captures = [ctx.dir / f"{one.name}.braid" for one in hosts]
+    for one, capture in zip(hosts, captures):
+        fetch(one, "/tmp/host.braid", capture)
+    head, = [line for line in events_of(ctx, *captures)
+             if line["type"] == "host" and line["clock"] != "the timeline"]
+    print(f"     {head}")
+    ctx.check("also by packets" in head["clock"], f"the kind of the bound: {head}")
+    for one in hosts:
+        ctx.equal(one.run("cat /sys/kernel/tracing/dynamic_events"), "", "probes that are left")

@@ -50,7 +50,7 @@ FILES_PORT = 1
 CHECK_S = 5  # how often to check that the host still runs
 
 
-def _libraries(program):
+def libraries(program):
     """The shared libraries of a dynamically linked program, and its loader, which finds them."""
     headers = subprocess.run(["readelf", "-lW", program], stdout=subprocess.PIPE, text=True, check=True).stdout
     loader = re.search(r"program interpreter: (/[^]]*)", headers)[1]
@@ -58,7 +58,7 @@ def _libraries(program):
     return [word for line in done.stdout.splitlines() for word in line.split() if word.startswith("/")]
 
 
-def _put(tree, path, source):
+def put(tree, path, source):
     to = tree / path.lstrip("/")
     to.parent.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(source, to)  # the target of a link
@@ -67,13 +67,13 @@ def _put(tree, path, source):
 
 def _make_tree(tree, programs, kernel, initrd):
     for path, program in programs.items():
-        _put(tree, path, program)
-        for library in _libraries(program):
-            _put(tree, library, library)
+        put(tree, path, program)
+        for library in libraries(program):
+            put(tree, library, library)
     for name in FIRMWARE:
-        _put(tree, f"{FIRMWARE_DIR}/{name}", qemu.firmware(name))
-    _put(tree, KERNEL, kernel)
-    _put(tree, INITRD, initrd)
+        put(tree, f"{FIRMWARE_DIR}/{name}", qemu.firmware(name))
+    put(tree, KERNEL, kernel)
+    put(tree, INITRD, initrd)
 
 
 def make_initrd(ctx, modules, programs, inner_initrd):
