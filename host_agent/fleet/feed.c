@@ -22,7 +22,7 @@
 #define RETRY_NS	BRAID_SECOND_NS
 #define MOST_UNDER_WAY	4u		/* captures; of each one message */
 
-/* A server without it says nothing either. */
+/* Debian 12's server says nothing either if there is no store. */
 #define SILENT		"the fleet's store has not answered for 5 s; if there is none, 'tracebraid fleet store --space=SIZE' makes it"
 
 struct feed {
@@ -237,7 +237,7 @@ static void feed_take(struct feed *f, const struct braid_fleet_packet *p)
 	if (!token || i == end)
 		return;		/* it is late: what is stored was asked for again */
 	if (p->nobody) {
-		feed_trouble(f, "the fleet's server has no JetStream; configure 'jetstream'");
+		feed_trouble(f, "the fleet's server has no store: 'tracebraid fleet store --space=SIZE' makes it, if JetStream is configured");
 		feed_again(i, RETRY_NS);
 	} else if (i->state == BRAID_FEED_ASKED) {
 		feed_continue(f, i, p);

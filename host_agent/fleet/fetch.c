@@ -91,7 +91,7 @@ static int fetch_ask(struct fetch *f, const char *subject, const char *request,
 				return 0;
 			if (*p) {
 				free(*p);
-				return braid_fail(-ENOENT, "the fleet's server has no JetStream; configure 'jetstream'");
+				return braid_fail(-ENOENT, "the fleet's server has no store: 'tracebraid fleet store --space=SIZE' makes it, if JetStream is configured");
 			}
 			if (braid_fleet_denied(f->link, line))
 				return braid_fail(-EACCES, "permission denied by the server: %s", line);
