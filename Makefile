@@ -10,7 +10,7 @@ NPROC		:= $(shell nproc)
 
 CC		?= gcc
 PKGS		:= libtracefs libvirt libvirt-qemu libxml-2.0 libcap-ng libseccomp libxxhash libzstd \
-		   libisal libkdumpfile libprotobuf-c sqlite3 inih libmicrohttpd libnats
+		   libisal libkdumpfile libprotobuf-c sqlite3 inih libmicrohttpd libnats libelf
 # Exports take 3 to 9 % less time than with -O2.
 CFLAGS		?= -O3 -g
 # Position-independent and hidden: the same objects are the program's and the library's.
@@ -60,7 +60,7 @@ SONAME		:= libtracebraid.so.0
 LIBRARY		= $(filter $(B)/obj/host_agent/library/% $(B)/obj/host_agent/sql/%,$(AGENT_OBJS))
 READING		:= shared $(addprefix host_agent/,util capture clock_model fields trace format analyze walk export) $(B)/made
 # Those of PKGS that it needs.
-READING_PKGS	:= libseccomp libxxhash libzstd libisal libprotobuf-c sqlite3
+READING_PKGS	:= libseccomp libxxhash libzstd libisal libprotobuf-c sqlite3 libelf
 
 .PHONY: library
 library: $(B)/libtracebraid.so $(B)/libtracebraid.a $(B)/man/libtracebraid.3

@@ -9,6 +9,7 @@
 #include "guest_driver/marker/marker.h"
 #include "guest_driver/source/export.h"
 #include "guest_driver/source/native.h"
+#include "guest_driver/source/mapping.h"
 #include "guest_driver/source/sample.h"
 #include "shared/version.h"
 
@@ -29,9 +30,12 @@ static int __init braid_module_init(void)
 	err = braid_trigger_init();
 	if (err)
 		goto err_online;
-	err = braid_sample_init();
+	err = braid_mapping_init();
 	if (err)
 		goto err_trigger;
+	err = braid_sample_init();
+	if (err)
+		goto err_mapping;
 	err = braid_marker_init();
 	if (err)
 		goto err_sample;
@@ -44,6 +48,8 @@ err_marker:
 	braid_marker_exit();
 err_sample:
 	braid_sample_exit();
+err_mapping:
+	braid_mapping_exit();
 err_trigger:
 	braid_trigger_exit();
 err_online:
@@ -63,6 +69,7 @@ static void __exit braid_module_exit(void)
 	braid_export_exit();
 	braid_marker_exit();
 	braid_sample_exit();
+	braid_mapping_exit();
 	braid_trigger_exit();
 	braid_online_exit();
 	braid_native_exit();

@@ -26,8 +26,9 @@ kernels() {
 packages_of() {
 	case $1 in
 	build) echo gcc libc6-dev make pkg-config libtraceevent-dev libtracefs-dev libxxhash-dev \
-		libzstd-dev libisal-dev zlib1g-dev libvirt-dev libxml2-dev libcap-ng-dev libseccomp-dev \
-		libkdumpfile-dev libprotobuf-c-dev libsqlite3-dev libinih-dev libmicrohttpd-dev libnats-dev protobuf-c-compiler protobuf-compiler ;;
+		libzstd-dev libisal-dev libelf-dev zlib1g-dev libvirt-dev libxml2-dev libcap-ng-dev \
+		libseccomp-dev libkdumpfile-dev libprotobuf-c-dev libsqlite3-dev libinih-dev \
+		libmicrohttpd-dev libnats-dev protobuf-c-compiler protobuf-compiler ;;
 	ccache) echo ccache ;;
 	forms) echo babeltrace2 trace-cmd python3 python3-protobuf ;;
 	driver) kernels headers ;;

@@ -31,6 +31,12 @@
 	"\tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;\tsigned:0;\n" \
 	"\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n"
 
+/* The word of a __data_loc field. */
+static inline u32 braid_data_loc(u32 offset, u32 bytes)
+{
+	return bytes << 16 | offset;
+}
+
 struct braid_event;
 struct braid_event_filter;
 struct braid_subevents;
@@ -48,6 +54,11 @@ struct braid_event_ops {
 	int (*format)(const struct braid_event *ev, u16 id, char *text, size_t bytes);
 	bool filters;			/* its records are reserved by braid_event_reserve() */
 	bool of_host;			/* the host made it, which was allowed then */
+	/*
+	 * NULL, or: how the host wants it to sample, by arg0 of BRAID_CMD_SAMPLE; until it is off.
+	 * 0, or -EBUSY: it is on, and samples otherwise; -EOPNOTSUPP: unknown version; -EINVAL.
+	 */
+	int (*set_sampling)(struct braid_event *ev, u64 arg0);
 };
 
 struct braid_event {
@@ -177,6 +188,16 @@ int braid_event_set_matching(struct braid_buffer *buffer, const char *system, co
 
 /** braid_event_count_refused - events that match, but that the host may not enable. May sleep */
 u32 braid_event_count_refused(const char *system, const char *name);
+/**
+ * braid_event_sample_matching - how matching events, those that sample, are to sample
+ * @system: a glob, "" or NULL for all
+ * @name: likewise
+ * @arg0: of BRAID_CMD_SAMPLE
+ * @matched: how many there are, set on success and on failure
+ *
+ * Return: 0 or the first error, as of ops->set_sampling().
+ */
+int braid_event_sample_matching(const char *system, const char *name, u64 arg0, u32 *matched);
 
 /** braid_event_matches - whether an event matches two globs, "" or NULL for all */
 bool braid_event_matches(const struct braid_event *ev, const char *system, const char *name);

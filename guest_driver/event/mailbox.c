@@ -186,6 +186,8 @@ static int braid_mailbox_carry_out(struct braid_mailbox *mailbox, const struct c
 		       braid_mailbox_switch_buffer(cmd->arg0, cmd->code == BRAID_CMD_RECORD_ON);
 	case BRAID_CMD_FILTER:
 		return braid_mailbox_filter(mailbox, cmd, matched, refusal);
+	case BRAID_CMD_SAMPLE:
+		return braid_event_sample_matching(cmd->system, cmd->event, cmd->arg0, matched);
 	case BRAID_CMD_ACCOUNT:
 		return braid_mailbox_account(mailbox, cmd, matched);
 	case BRAID_CMD_CHOOSE:

@@ -131,6 +131,43 @@ u32 braid_event_count_refused(const char *system, const char *name)
 	return refused;
 }
 
+/* Must hold lock. */
+static int braid_registry_sample_space(struct braid_event_space *space, const char *system,
+				       const char *name, u64 arg0, u32 *matched)
+{
+	struct braid_event *ev;
+	int first = 0, err;
+
+	list_for_each_entry(ev, &space->events, list) {
+		if (!ev->ops->set_sampling || !braid_event_matches(ev, system, name) ||
+		    !braid_registry_may_host(ev))
+			continue;
+		(*matched)++;
+		err = ev->ops->set_sampling(ev, arg0);
+		first = first ?: err;
+	}
+	return first;
+}
+
+int braid_event_sample_matching(const char *system, const char *name, u64 arg0, u32 *matched)
+{
+	struct braid_buffer *at = NULL;
+	int first = 0, err;
+
+	*matched = 0;
+	braid_buffers_lock();
+	braid_registry_lock();
+	while ((at = braid_buffer_next(at))) {
+		if (!at->events)
+			continue;
+		err = braid_registry_sample_space(at->events, system, name, arg0, matched);
+		first = first ?: err;
+	}
+	braid_registry_unlock();
+	braid_buffers_unlock();
+	return first;
+}
+
 int braid_event_add(struct braid_event *ev, u16 requested_id)
 {
 	struct braid_event_space *space = ev->buffer->events;

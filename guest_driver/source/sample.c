@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Samples what each vCPU executes: an instruction and the kernel's stack, by a timer. */
+/* Samples what each vCPU executes: an instruction, and stacks, by a timer. */
 #include <linux/cpuhotplug.h>
 #include <linux/hrtimer.h>
 #include <linux/minmax.h>
@@ -10,12 +10,12 @@
 
 #include "guest_driver/compat.h"
 #include "guest_driver/event/event.h"
+#include "guest_driver/source/mapping.h"
 #include "guest_driver/source/sample.h"
+#include "guest_driver/source/user_stack.h"
 
 #define MOST_FRAMES	32u	/* recorded */
 #define OWN_FRAMES	16u	/* of the interrupt, at most */
-#define MOST_HZ		10000u
-#define DATA_LOC_SHIFT	16
 
 static unsigned int sample_hz = 99;
 module_param(sample_hz, uint, 0644);
@@ -26,14 +26,26 @@ struct sample_record {
 	u64 ip;
 	u32 missed;		/* periods before this one, without a sample */
 	u32 user;		/* whether the CPU executed user code: ip is the task's */
-	u32 stack;		/* __data_loc: of the frames */
-	u32 pad;
-	u64 frames[];		/* from the caller of ip on; of the kernel alone */
+	u32 stack;		/* __data_loc: of the kernel's frames, from the caller of ip on */
+	u32 user_stack;		/* __data_loc: of the task's, the first one an instruction */
+	u64 space;		/* of user_stack: as in sample:mapping */
+	u32 ends;		/* enum braid_stack_end, of user_stack */
+	s32 tgid;
+	u64 frames[];		/* of the kernel, then of the task */
+};
+
+/* What the interrupt found. */
+struct found {
+	unsigned long kernel[MOST_FRAMES + OWN_FRAMES];
+	unsigned long user[MOST_FRAMES];
+	u32 nr_kernel, nr_user;
+	enum braid_stack_end ends;
 };
 
 static DEFINE_PER_CPU(struct hrtimer, timers);
 static struct braid_event event;
 static u64 period_ns;		/* while the event is on */
+static u32 host_hz, host_flags;	/* as the host wants it; 0: as the guest */
 static int hotplug_state;
 
 /* The kernel's frames below the interrupt, the interrupted one first. Return: their number. */
@@ -50,32 +62,59 @@ static u32 braid_sample_stack(struct pt_regs *regs, unsigned long *frames, u32 n
 	return all;
 }
 
+static void braid_sample_find(struct pt_regs *regs, struct found *found)
+{
+	bool wanted = READ_ONCE(host_flags) & BRAID_SAMPLE_USER_STACKS;
+	struct pt_regs *user = wanted ? braid_user_regs(regs) : NULL;
+
+	found->nr_kernel = user_mode(regs) ? 0 :
+			   braid_sample_stack(regs, found->kernel, ARRAY_SIZE(found->kernel));
+	found->nr_user = 0;
+	found->ends = BRAID_STACK_NONE;
+	if (user)
+		found->nr_user = braid_user_stack(user, found->user, MOST_FRAMES, &found->ends);
+}
+
+/* What the host needs to name the addresses. */
+static void braid_sample_note(const struct found *found)
+{
+	u32 k;
+
+	for (k = 0; k < found->nr_kernel; k++)
+		braid_symbol_note(found->kernel[k]);
+	for (k = 0; k < found->nr_user; k++)
+		braid_mapping_note(current->mm, found->user[k]);
+}
+
 static void braid_sample_write(struct pt_regs *regs, u32 missed)
 {
-	unsigned long frames[MOST_FRAMES + OWN_FRAMES], pc = preempt_count();
-	bool user = user_mode(regs);
-	u32 nr = user ? 0 : braid_sample_stack(regs, frames, ARRAY_SIZE(frames)), bytes, k;
+	unsigned long pc = preempt_count();
+	u32 nr, at = offsetof(struct sample_record, frames), k;
 	struct sample_record *record;
 	struct braid_slot slot;
+	struct found found;
 
-	nr -= !!nr;		/* the first one is ip */
-	bytes = nr * sizeof(u64);
-	record = braid_event_reserve(&event, &slot, sizeof(*record) + bytes, pc, false);
+	braid_sample_find(regs, &found);
+	nr = found.nr_kernel - !!found.nr_kernel;	/* the first one is ip */
+	record = braid_event_reserve(&event, &slot,
+				     at + (nr + found.nr_user) * (u32)sizeof(u64), pc, false);
 	if (!record)
 		return;
 	record->ip = instruction_pointer(regs);
 	record->missed = missed;
-	record->user = user;
-	record->stack = bytes << DATA_LOC_SHIFT | offsetof(struct sample_record, frames);
-	record->pad = 0;
+	record->user = user_mode(regs);
+	record->stack = braid_data_loc(at, nr * sizeof(u64));
+	record->user_stack = braid_data_loc(at + nr * sizeof(u64),
+					    found.nr_user * sizeof(u64));
+	record->space = found.nr_user ? braid_mapping_space(current->mm) : 0;
+	record->ends = found.ends;
+	record->tgid = current->tgid;
 	for (k = 0; k < nr; k++)
-		record->frames[k] = frames[k + 1];
+		record->frames[k] = found.kernel[k + 1];
+	for (k = 0; k < found.nr_user; k++)
+		record->frames[nr + k] = found.user[k];
 	braid_event_commit(&slot);
-	if (user)
-		return;
-	braid_symbol_note(instruction_pointer(regs));
-	for (k = 0; k < nr; k++)
-		braid_symbol_note(frames[k + 1]);
+	braid_sample_note(&found);
 }
 
 static enum hrtimer_restart braid_sample_expired(struct hrtimer *timer)
@@ -107,9 +146,10 @@ static int braid_sample_end(unsigned int cpu)
 
 static int braid_sample_enable(struct braid_event *ev)
 {
+	u32 hz = host_hz ?: clamp(READ_ONCE(sample_hz), 1u, BRAID_SAMPLE_MAX_HZ);
 	int state;
 
-	WRITE_ONCE(period_ns, NSEC_PER_SEC / clamp(READ_ONCE(sample_hz), 1u, MOST_HZ));
+	WRITE_ONCE(period_ns, NSEC_PER_SEC / hz);
 	state = cpuhp_setup_state(CPUHP_AP_ONLINE_DYN, "tracebraid:sample", braid_sample_begin,
 				  braid_sample_end);
 	if (state < 0)
@@ -122,6 +162,24 @@ static int braid_sample_enable(struct braid_event *ev)
 static void braid_sample_disable(struct braid_event *ev)
 {
 	cpuhp_remove_state(hotplug_state);
+	host_hz = host_flags = 0;
+}
+
+static int braid_sample_set(struct braid_event *ev, u64 arg0)
+{
+	u32 hz = arg0 & U32_MAX, flags = arg0 >> BRAID_SAMPLE_FLAGS_SHIFT & BRAID_SAMPLE_FLAGS_MASK;
+
+	if (arg0 >> BRAID_SAMPLE_VERSION_SHIFT != BRAID_SAMPLE_VERSION)
+		return -EOPNOTSUPP;
+	if (!hz || hz > BRAID_SAMPLE_MAX_HZ)
+		return -EINVAL;
+	if (hz == host_hz && flags == host_flags)
+		return 0;
+	if (ev->flags & (BRAID_EVENT_GUEST_ON | BRAID_EVENT_HOST_ON))
+		return -EBUSY;
+	host_hz = hz;
+	host_flags = flags;
+	return 0;
 }
 
 static void braid_sample_synchronize(void)
@@ -136,6 +194,10 @@ static int braid_sample_format(const struct braid_event *ev, u16 id, char *text,
 			   "\tfield:unsigned int missed;\toffset:16;\tsize:4;\tsigned:0;\n"
 			   "\tfield:unsigned int user;\toffset:20;\tsize:4;\tsigned:0;\n"
 			   "\tfield:__data_loc unsigned long[] stack;\toffset:24;\tsize:4;\tsigned:0;\n"
+			   "\tfield:__data_loc unsigned long[] user_stack;\toffset:28;\tsize:4;\tsigned:0;\n"
+			   "\tfield:unsigned long space;\toffset:32;\tsize:8;\tsigned:0;\n"
+			   "\tfield:unsigned int ends;\toffset:40;\tsize:4;\tsigned:0;\n"
+			   "\tfield:pid_t tgid;\toffset:44;\tsize:4;\tsigned:1;\n"
 			   "\nprint fmt: \"ip=%%pS%%s missed=%%u\", (void *)REC->ip, REC->user ? \" user\" : \"\", REC->missed\n",
 			   ev->name, id);
 
@@ -148,6 +210,7 @@ static const struct braid_event_ops sample_ops = {
 	.synchronize = braid_sample_synchronize,
 	.format = braid_sample_format,
 	.filters = true,
+	.set_sampling = braid_sample_set,
 };
 
 int braid_sample_init(void)

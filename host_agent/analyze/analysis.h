@@ -21,6 +21,8 @@
 
 #define BRAID_NAME_TEXT	128u	/* capacity of a name as output shows it */
 
+struct braid_binaries;
+
 /* What of the results is wanted. */
 struct braid_analysis_options {
 	u32 top;		/* rows of lists of the longest */
@@ -35,6 +37,8 @@ struct braid_analysis_options {
 	bool by_function;	/* rows are of the guest's functions */
 	bool folded;		/* stacks for flame graphs instead of tables ... */
 	bool by_count;		/* ... with counts; else with durations in ns */
+	bool speedscope;	/* folded: as a file for speedscope */
+	struct braid_binaries *binaries;	/* of guests' user code; or NULL */
 	enum braid_table_form form;
 	u32 compares;		/* by braid_analysis_compare: its analysis' */
 	const char *names[2];	/* of the two captures that are compared */
@@ -48,6 +52,7 @@ enum braid_analysis_option {
 	BRAID_ANALYSIS_BY_CALL,		/* and by_function */
 	BRAID_ANALYSIS_FOLDED,
 	BRAID_ANALYSIS_ONE_TASK,
+	BRAID_ANALYSIS_SYMBOLS,
 	BRAID_ANALYSIS_COMPARES,	/* it compares two captures */
 };
 
@@ -109,6 +114,18 @@ void braid_folded_vcpu(const struct braid_states *s, const struct braid_sum_key 
 /** braid_folded_end - end the line with the row's weight; a line of weight 0 is removed from @from on */
 void braid_folded_end(struct braid_text *out, size_t from, const struct braid_sum *sum,
 		      const struct braid_analysis_options *options);
+
+/**
+ * braid_speedscope_write - folded stacks as a file for speedscope
+ * @folded: lines of braid_folded_end()
+ * @name: of the profile
+ * @by_count: weights are counts, not durations
+ * @out: it is appended to
+ *
+ * Return: 0, or -ENOMEM with braid_fail().
+ */
+int braid_speedscope_write(const struct braid_text *folded, const char *name, bool by_count,
+			   struct braid_text *out);
 
 /* longest.c: the longest of many -------------------------------------------------------------- */
 

@@ -331,7 +331,7 @@ static int exits_begin(void *state, struct braid_states *s,
 		return braid_out_of_memory();
 	for (k = 0; k < s->nr_vcpus; k++)
 		x->vcpus[k].task = BRAID_PID_UNKNOWN;
-	return x->o.by_function ? braid_functions_begin(&x->functions, s->source) : 0;
+	return x->o.by_function ? braid_functions_begin(&x->functions, s->source, false) : 0;
 }
 
 /* Without what is asked for there is nothing to show. */

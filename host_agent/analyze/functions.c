@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Names the functions of guests' kernels. */
+/* Names the functions of kernels. */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "host_agent/analyze/functions.h"
 #include "host_agent/util/error.h"
 
-#define KERNEL	(1ULL << 63)	/* addresses of kernels, on x86 and arm64 */
-
-int braid_functions_begin(struct braid_functions *f, const struct braid_source *source)
+int braid_functions_begin(struct braid_functions *f, const struct braid_source *source,
+			  bool hosts)
 {
 	size_t k;
 
@@ -17,7 +16,8 @@ int braid_functions_begin(struct braid_functions *f, const struct braid_source *
 		return braid_out_of_memory();
 	f->nr = source->nr_streams;
 	for (k = 0; k < f->nr; k++) {
-		if (source->streams[k]->kind != BRAID_STREAM_GUEST)
+		if (source->streams[k]->kind == BRAID_STREAM_VM ||
+		    (source->streams[k]->kind == BRAID_STREAM_HOST && !hosts))
 			continue;
 		f->symbols[k] = braid_symbols_new(source->streams[k]);
 		if (!f->symbols[k])
@@ -26,18 +26,18 @@ int braid_functions_begin(struct braid_functions *f, const struct braid_source *
 	return 0;
 }
 
-u64 braid_function_of(struct braid_functions *f, const struct braid_stream *guest, u64 ip)
+u64 braid_function_of(struct braid_functions *f, const struct braid_stream *of, u64 ip)
 {
 	unsigned long long at = ip;
 
 	f->any |= !!ip;
-	if (!ip || !(ip & KERNEL))
+	if (!ip || !(ip & BRAID_FUNCTION_KERNEL))
 		return ip ? BRAID_FUNCTION_USER : 0;
-	braid_symbols_find(f->symbols[guest->number], &at);
+	braid_symbols_find(f->symbols[of->number], &at);
 	return at;
 }
 
-void braid_function_name(const struct braid_functions *f, const struct braid_stream *guest,
+void braid_function_name(const struct braid_functions *f, const struct braid_stream *of,
 			 u64 function, char name[BRAID_NAME_TEXT])
 {
 	unsigned long long at = function;
@@ -47,7 +47,7 @@ void braid_function_name(const struct braid_functions *f, const struct braid_str
 		snprintf(name, BRAID_NAME_TEXT, "%s", function ? "user space" : "-");
 		return;
 	}
-	found = braid_symbols_find(f->symbols[guest->number], &at);
+	found = braid_symbols_find(f->symbols[of->number], &at);
 	if (found)
 		snprintf(name, BRAID_NAME_TEXT, "%s", found);
 	else

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Functions of guests' kernels that contain addresses: by the symbols of their streams. */
+/* Functions of kernels that contain addresses: by the symbols of their streams. */
 #ifndef BRAID_ANALYZE_FUNCTIONS_H
 #define BRAID_ANALYZE_FUNCTIONS_H
 
@@ -7,29 +7,36 @@
 #include "host_agent/trace/symbols.h"
 
 #define BRAID_FUNCTION_USER	1u	/* stands for all of user space */
+#define BRAID_FUNCTION_KERNEL	(1ULL << 63)	/* set in addresses of kernels, on x86 and arm64 */
 
 /* Zeroed: empty. */
 struct braid_functions {
-	struct braid_symbols **symbols;	/* by stream's number; of guests */
+	struct braid_symbols **symbols;	/* by stream's number; not of VMs */
 	size_t nr;
 	bool any;			/* an address was asked for */
 };
 
-/** braid_functions_begin - of all guests of a source. Return: 0, or -ENOMEM with braid_fail() */
-int braid_functions_begin(struct braid_functions *f, const struct braid_source *source);
+/**
+ * braid_functions_begin - of all guests of a source
+ * @hosts: of its hosts, too
+ *
+ * Return: 0, or -ENOMEM with braid_fail().
+ */
+int braid_functions_begin(struct braid_functions *f, const struct braid_source *source,
+			  bool hosts);
 
 /**
  * braid_function_of - what contains an address, for rows
- * @guest: whose address it is
+ * @of: whose address it is: a guest, or a host
  * @ip: the address
  *
  * Return: the start of its function; the address itself, if no symbol contains it;
  * BRAID_FUNCTION_USER for user space; 0 for none.
  */
-u64 braid_function_of(struct braid_functions *f, const struct braid_stream *guest, u64 ip);
+u64 braid_function_of(struct braid_functions *f, const struct braid_stream *of, u64 ip);
 
 /** braid_function_name - the name of what braid_function_of() returned, safe for a terminal */
-void braid_function_name(const struct braid_functions *f, const struct braid_stream *guest,
+void braid_function_name(const struct braid_functions *f, const struct braid_stream *of,
 			 u64 function, char name[BRAID_NAME_TEXT]);
 
 /** braid_functions_free - free all */

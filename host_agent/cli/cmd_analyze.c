@@ -39,6 +39,8 @@ static const struct braid_option options[] = {
 	BRAID_TRACE_ANALYSIS("task", braid_trace_take),
 	BRAID_TRACE_ANALYSIS("by", braid_trace_take),
 	BRAID_TRACE_ANALYSIS("folded", braid_trace_take),
+	BRAID_TRACE_ANALYSIS("speedscope", braid_trace_take),
+	BRAID_TRACE_ANALYSIS("symbols", braid_trace_take),
 	BRAID_TRACE_ANALYSIS("weight", braid_trace_take),
 	BRAID_TRACE_ANALYSIS("since", braid_trace_take),
 	BRAID_TRACE_ANALYSIS("until", braid_trace_take),

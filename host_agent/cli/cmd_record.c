@@ -248,6 +248,11 @@ static const struct braid_option options[] = {
 	  "many more events before. FILTER as for -f, of the first event. May be given up to 8 times" },
 	{ 'p', "tracer", "TRACER", .take = cmd_record_take_tracer, .help =
 	  "prints how to trace functions, with the guest's own tracefs", .values = "function" },
+	{ 0, "sample", "HZ", BRAID_COUNT(RECORD, o.sample_hz),
+	  "also sample what the guests' vCPUs execute, HZ times a second each, for `tracebraid analyze profile`; "
+	  "99 is usual", .least = 1, .most = BRAID_SAMPLE_MAX_HZ },
+	{ 0, "user-stacks", NULL, BRAID_FLAG(RECORD, o.user_stacks),
+	  "with --sample: also record the user stacks of the guests' tasks, by frame pointers" },
 	{ 0, "guest-agent", NULL, BRAID_FLAG(RECORD, o.domains.agents),
 	  "where a domain of -d is only read, have its QEMU guest agent enable the events of -e, and "
 	  "disable them at the end. Each command is printed before it is sent to the guest (also with "
@@ -418,6 +423,8 @@ static int check_options(const struct braid_record_options *r)
 
 	if (err)
 		return err;
+	if (r->user_stacks && !r->sample_hz)
+		return braid_fail(-EINVAL, "--user-stacks needs --sample");
 	if (!r->flight.wanted)
 		return r->flight.on.nr ? braid_fail(-EINVAL, "--on needs --snapshot") : 0;
 	if (r->host_clock)

@@ -8,6 +8,7 @@
 #include "host_agent/analyze/analysis.h"
 #include "host_agent/export/export.h"
 #include "host_agent/library/private.h"
+#include "host_agent/trace/binaries.h"
 #include "host_agent/util/error.h"
 #include "host_agent/walk/analysis.h"
 
@@ -26,6 +27,7 @@ static const struct {
 	{ "by=function", BRAID_ANALYSIS_BY_CALL },
 	{ "folded", BRAID_ANALYSIS_FOLDED },
 	{ "task", BRAID_ANALYSIS_ONE_TASK },
+	{ "symbols", BRAID_ANALYSIS_SYMBOLS },
 	{ "against", BRAID_ANALYSIS_COMPARES },
 };
 
@@ -75,7 +77,8 @@ static int check_limited(const struct braid_analysis *analysis, const char *cons
 	for (k = 0; by && !err && k < sizeof(limited) / sizeof(*limited); k++)
 		if (!strcmp(limited[k].name, by + strlen(braid_library_dashes(by))))
 			err = check_takes(analysis, limited[k].option, by);
-	return err ?: check_takes(analysis, BRAID_ANALYSIS_FOLDED, braid_library_word(words, "folded"));
+	return err ?: check_takes(analysis, BRAID_ANALYSIS_FOLDED, braid_library_word(words, "folded")) ?:
+	       check_takes(analysis, BRAID_ANALYSIS_SYMBOLS, braid_library_word(words, "symbols"));
 }
 
 /* Which of them cannot be combined. */
@@ -88,6 +91,8 @@ static int check_combination(const struct braid_library_select *s, const char *c
 		return braid_fail(-EINVAL, "%sfolded cannot be combined with %sjson or %scsv", dashes, dashes, dashes);
 	if (s->weight && !s->folded)
 		return braid_fail(-EINVAL, "%.63s needs %sfolded", braid_library_word(words, "weight"), dashes);
+	if (s->speedscope && !s->folded)
+		return braid_fail(-EINVAL, "%sspeedscope needs %sfolded", dashes, dashes);
 	if (compares && (s->by || s->folded))
 		return braid_fail(-EINVAL, "%sby and %sfolded do not apply to a comparison", dashes, dashes);
 	if ((s->against[0].kind || s->against[1].kind) && !compares)
@@ -121,6 +126,7 @@ static int choose(struct braid_library_select *s, struct braid_analysis_options 
 		.by_call = s->by == BRAID_BY_SYSCALL,
 		.by_function = s->by == BRAID_BY_FUNCTION,
 		.folded = s->folded, .by_count = s->weight == BRAID_WEIGHT_COUNT,
+		.speedscope = s->speedscope,
 		.compares = (*analysis)->compares,
 		.form = s->json ? BRAID_TABLE_JSON : s->csv ? BRAID_TABLE_CSV : BRAID_TABLE_TEXT,
 	};
@@ -152,8 +158,13 @@ static int analysis_run(FILE *to, struct tracebraid_trace *trace, struct tracebr
 		err = braid_select_check(&s->options, against->source);
 	s->options.stop = trace->stop;
 	braid_library_report_progress(&s->options);
+	if (!err && s->symbols)
+		err = braid_binaries_open(&wants->binaries, s->symbols);
+	if (!err && !against)
+		err = braid_analysis_write(to, trace->source, &s->options, analysis, wants);
+	braid_binaries_free(wants->binaries);
 	if (err || !against)
-		return err ?: braid_analysis_write(to, trace->source, &s->options, analysis, wants);
+		return err;
 	wants->names[0] = trace->paths[0];
 	wants->names[1] = against->paths[0];
 	of_other = s->options;

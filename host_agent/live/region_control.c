@@ -6,76 +6,10 @@
 #include <string.h>
 
 #include "host_agent/clock_sync/host.h"
+#include "host_agent/live/command_order.h"
 #include "host_agent/live/control.h"
+#include "host_agent/live/sampling.h"
 #include "host_agent/util/error.h"
-
-
-/*
- * The commands of a stream, in order: 0 disables the events of a dead agent (its lock is gone, so
- * it is dead). Then one for each probe makes its event, and one for each buffer gives it another
- * shape; and where children of tasks are wanted, one removes what a former agent chose, and one
- * chooses each task. With filters, one removes those of a dead agent, and one for each filter sets
- * it; then one for each test of a trigger. Then nr_patterns enable our events, and others those of
- * triggers alone. The last one, sent when disarming, disables all, and waits for the tables; after
- * it, one for each event with a filter of its own reads its account, and one that of all; then
- * probes are removed, and no task is chosen any more.
- */
-static u32 after_probes(const struct braid_live_control *c)
-{
-	return 1 + c->nr_probes;
-}
-
-static u32 first_choice(const struct braid_live_control *c)
-{
-	return after_probes(c) + c->nr_reshapes;
-}
-
-static u32 after_choices(const struct braid_live_control *c)
-{
-	return first_choice(c) + c->nr_choices;
-}
-
-static u32 first_filter(const struct braid_live_control *c)
-{
-	return after_choices(c) + !!c->filters.nr;
-}
-
-static u32 first_test(const struct braid_live_control *c)
-{
-	return first_filter(c) + c->filters.nr;
-}
-
-static u32 first_enable(const struct braid_live_control *c)
-{
-	return first_test(c) + c->triggers.nr;
-}
-
-static u32 last_command(const struct braid_live_control *c, const struct braid_live_stream *s)
-{
-	return first_enable(c) + s->o.nr_patterns + c->triggers.nr_alone;
-}
-
-/* The test that a command sets, or NULL. */
-static struct braid_live_test *test_of(const struct braid_live_control *c, u32 command)
-{
-	return command >= first_test(c) && command < first_enable(c) ?
-	       &c->triggers.items[command - first_test(c)] : NULL;
-}
-
-/* Of filters of their own, and then of all. */
-static u32 nr_accounts(const struct braid_live_control *c)
-{
-	return c->filters.nr_own + (c->filters.nr > c->filters.nr_own);
-}
-
-/* The first command that is not to be sent now. */
-static u32 end_command(const struct braid_live_control *c, const struct braid_live_stream *s)
-{
-	u32 last = last_command(c, s);
-
-	return !c->disarming ? last :
-	       last + 1 + (c->nothing_on ? 0 : nr_accounts(c)) + !!c->nr_probes + !!c->nr_choices;
-}
 
 /* The filter that a command is about, or NULL. */
 static struct braid_live_filter *filter_of(const struct braid_live_control *c,
@@ -121,6 +55,7 @@ static bool find_stale_events(const struct braid_live_stream *s)
 
 int braid_live_control_open(struct braid_live_control *c, const struct braid_live_stream *s)
 {
+	c->samples = s->o.sampling;
 	c->matched = calloc(s->o.nr_patterns + 1, sizeof(*c->matched));
 	return c->matched ? 0 : braid_out_of_memory();
 }
@@ -251,6 +186,7 @@ static u32 arming_command(const struct braid_live_control *c, const struct braid
 {
 	const struct braid_live_filter *filter = filter_of(c, s, c->next_command);
 	const struct braid_live_test *test = test_of(c, c->next_command);
+	static const struct braid_pattern sampled = { .system = "sample" };
 	u32 enable = c->next_command - first_enable(c);
 
 	if (!c->next_command)
@@ -267,6 +203,10 @@ static u32 arming_command(const struct braid_live_control *c, const struct braid
 	if (filter || test) {
 		*pattern = filter ? &filter->event : &test->event;
 		return filter ? BRAID_CMD_FILTER : BRAID_CMD_TRIGGER;
+	}
+	if (c->next_command < first_enable(c)) {
+		*pattern = &sampled;
+		return BRAID_CMD_SAMPLE;
 	}
 	*pattern = enable < s->o.nr_patterns ? &s->o.patterns[enable] :
 		   &c->triggers.items[enable - s->o.nr_patterns].event;
@@ -310,6 +250,8 @@ static void region_control_begin(struct braid_live_control *c, struct braid_live
 		arg0 = filter ? filter->buffer : BRAID_ANY_BUFFER;
 	if (test)
 		arg0 = test->buffer;
+	if (command == BRAID_CMD_SAMPLE)
+		arg0 = s->o.sampling;
 	if (command == BRAID_CMD_RESHAPE)
 		arg0 = c->reshapes[c->next_command - after_probes(c)];
 	braid_control_begin(&c->control, s->mapping, &s->sb, command, arg0, pattern,
@@ -460,6 +402,8 @@ static int answered(struct braid_live_control *c, struct braid_live_stream *s,
 		return filter_answered(s, filter, answer);
 	case BRAID_CMD_PROBE:
 		return probe_answered(c, s, answer);
+	case BRAID_CMD_SAMPLE:
+		return braid_live_sampling_answered(s, answer);
 	case BRAID_CMD_TRIGGER:
 		return test_answered(c, s, test_of(c, c->next_command - 1), answer);
 	case BRAID_CMD_RESHAPE:

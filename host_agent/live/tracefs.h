@@ -25,6 +25,7 @@ struct braid_tracefs_options {
 	bool rotates;			/* for braid_tracefs_source_leave_file() */
 	bool brief;			/* files are small: without the kernel's symbols */
 	u32 probes;			/* those that braid_tracefs_quota_start() has made */
+	bool stacks;			/* the kernel's stack at each tick, too, where it can */
 	bool flight;			/* a flight recorder: buffers are not read until
 					   braid_tracefs_source_take() */
 };

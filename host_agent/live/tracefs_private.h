@@ -110,4 +110,7 @@ void braid_host_event_of_line(const char *line, char *to, size_t size);
 int braid_host_send_comms(struct braid_tracefs_source *s, bool all);
 void braid_host_comms_free(struct braid_host_comms *c);
 
+/* tracefs_stacks.c: samples the kernel's stacks. Return: whether it can. */
+bool braid_host_sample_stacks(struct braid_tracefs_source *s);
+
 #endif /* BRAID_LIVE_TRACEFS_PRIVATE_H */

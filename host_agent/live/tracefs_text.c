@@ -277,6 +277,18 @@ static int enable_probes(struct enabling *e, const char *of)
 	return err;
 }
 
+/* Stacks are records of ftrace itself. Where there can be none, an analysis has none. */
+static int enable_stacks(struct enabling *e)
+{
+	int bytes = 0, err = 0;
+	char *format = tracefs_instance_file_read(NULL, "events/ftrace/kernel_stack/format", &bytes);
+
+	if (format && (e->formats_only || braid_host_sample_stacks(e->s)))
+		err = tracefs_text_put_text(e->s, BRAID_TEXT_FORMAT, "ftrace", format, bytes, bytes);
+	free(format);
+	return err;
+}
+
 int braid_host_enable_events(struct braid_tracefs_source *s, bool formats_only)
 {
 	struct enabling e = { .s = s, .formats_only = formats_only };
@@ -288,7 +300,7 @@ int braid_host_enable_events(struct braid_tracefs_source *s, bool formats_only)
 		err = enable_probes(&e, BRAID_QUOTA_SYSTEM);
 	if (!err && s->o.probes & BRAID_PROBES_PACKETS)
 		err = enable_probes(&e, BRAID_PACKETS_SYSTEM);
-	return err;
+	return err || !s->o.stacks ? err : enable_stacks(&e);
 }
 
 /* Returns 1 at the first event that the pattern matches. */

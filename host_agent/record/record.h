@@ -34,6 +34,7 @@
 #include "host_agent/util/option.h"
 
 #define BRAID_GUEST_EVENTS	"sched,irq"	/* by default */
+#define BRAID_SAMPLE_EVENTS	"sample:cpu,sample:mapping"
 
 /* What is to be recorded ------------------------------------------------------------------- */
 
@@ -127,6 +128,8 @@ struct braid_record_options {
 	struct braid_trigger_wish *triggers;
 	size_t nr_triggers, triggers_capacity;
 	struct braid_reshape reshape;	/* of the guests' buffers */
+	u64 sample_hz;		/* 0: not */
+	bool user_stacks;	/* with sample_hz: also those of tasks */
 	s32 *pids;		/* who.pids */
 	size_t pids_capacity;
 	const char *host_clock;	/* the trace clock; NULL: the file's */

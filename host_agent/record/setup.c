@@ -349,6 +349,8 @@ int braid_record_open_guest(struct braid_recording *r, struct braid_record_guest
 		.triggers = r->o.triggers,
 		.nr_triggers = r->o.nr_triggers,
 		.reshape = r->o.reshape,
+		.sampling = !r->o.sample_hz ? 0 : braid_sample_request(r->o.sample_hz,
+			r->o.user_stacks ? BRAID_SAMPLE_USER_STACKS : 0),
 		.asked_elsewhere = r->o.domains.agents && *guest->domain,
 		.buffer = r->o.buffer,
 		.clock_only = r->o.clock_only,
@@ -379,6 +381,8 @@ int braid_record_open_guests(struct braid_recording *r)
 
 	if (defaults && !r->o.clock_only)
 		err = braid_record_add_events(&r->o.events, BRAID_GUEST_EVENTS);
+	if (!err && r->o.sample_hz)
+		err = braid_record_add_events(&r->o.events, BRAID_SAMPLE_EVENTS);
 	if (!err)
 		err = braid_record_add_on(r, &r->o.events);
 	if (!err && some)
@@ -438,6 +442,7 @@ static int open_tracefs(struct braid_recording *r)
 		.nr_patterns = r->o.host_events.nr,
 		.clock = r->o.host_clock,
 		.held = !r->o.flight.wanted,
+		.stacks = r->o.sample_hz,
 		.probes = r->quota.made,
 		.rotates = r->o.rotate.bytes,
 		.brief = r->o.rotate.bytes && r->o.rotate.bytes < SYMBOLS_BYTES,

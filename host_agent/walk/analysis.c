@@ -214,15 +214,18 @@ int braid_analysis_write(FILE *to, struct braid_source *source,
 			 const struct braid_analysis *analysis,
 			 const struct braid_analysis_options *wants)
 {
-	struct braid_text text = { 0 };
+	struct braid_text text = { 0 }, other = { 0 };
 	struct run r;
 	int err = analysis_run(&r, source, options, analysis, wants);
 
 	if (!err)
 		analysis->write(r.state, &text);
+	if (!err && wants->speedscope)
+		err = braid_speedscope_write(&text, analysis->name, wants->by_count, &other);
 	if (!err)
-		err = put_result(&text, wants->form, to);
+		err = put_result(wants->speedscope ? &other : &text, wants->form, to);
 	braid_text_free(&text);
+	braid_text_free(&other);
 	end_run(&r);
 	return err;
 }

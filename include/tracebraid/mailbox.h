@@ -5,6 +5,7 @@
 
 #include "tracebraid/filter.h"
 #include "tracebraid/probe.h"
+#include "tracebraid/stack.h"
 #include "tracebraid/trigger.h"
 
 enum braid_command {
@@ -20,6 +21,7 @@ enum braid_command {
 	BRAID_CMD_RESUME = 9,		/* a trigger has fired: rings are written again */
 	BRAID_CMD_RESHAPE = 10,		/* buffer[arg0] gets new, empty rings */
 	BRAID_CMD_CHOOSE = 11,		/* task arg0, and what it forks later */
+	BRAID_CMD_SAMPLE = 12,		/* matching events sample as arg0 says: see stack.h */
 };
 
 #define BRAID_PATTERN_BYTES	64

@@ -17,7 +17,7 @@ extern "C" {
  * @trace: without a walk
  * @name: "summary", "steal" or another of those that tracebraid_analysis() returns
  * @options: "OPTION=VALUE" with the options of `tracebraid analyze`, then NULL; or NULL: "stream",
- *	"cpu", "task", "top", "by", "since", "until"
+ *	"cpu", "task", "top", "by", "symbols", "since", "until"
  * @json: set on success: the output of --json; to be freed by tracebraid_free()
  *
  * Return: 0, or a negative errno: -EINVAL: @options are not valid, or do not apply to the analysis;
@@ -34,7 +34,7 @@ int tracebraid_analyze(struct tracebraid_trace *trace, const char *name,
  *	--against` does; NULL: write the analysis of @trace
  * @name: as for tracebraid_analyze()
  * @options: likewise, and "json", "csv", or "folded" for flame graphs with "weight=time" (default) or
- *	"weight=count"; without one of the first three: tables for people
+ *	"weight=count", or for speedscope with "speedscope"; without one of the first three: tables for people
  * @path: of the output, as for tracebraid_export()
  *
  * Return: 0, or a negative errno, as tracebraid_analyze(); -EBUSY also if @against is @trace; -EPIPE: the
@@ -59,7 +59,7 @@ const char *tracebraid_analysis(size_t number, const char **help);
 /**
  * tracebraid_analysis_takes - whether an analysis takes an option that not all take
  * @name: of the analysis
- * @option: "by=task", "by=guest", "by=syscall", "by=function", "task", "folded", or "against": a second trace
+ * @option: "by=task", "by=guest", "by=syscall", "by=function", "task", "symbols", "folded", or "against": a second trace
  *
  * Return: 1 or 0; -EINVAL: no such analysis or option.
  */

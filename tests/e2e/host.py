@@ -155,11 +155,14 @@ def boot_image(path):
     return image
 
 
-def build_program(name, *options):
-    """Compiles this folder's <name>.c; returns the program's path, or None if it does not compile on this machine."""
+def build_program(name, *options, source=None):
+    """Compiles this folder's <source>.c, by default <name>.c, to a program of that name.
+
+    Returns its path, or None if it does not compile on this machine.
+    """
     need_program("gcc", "gcc")
     RIG_DIR.mkdir(parents=True, exist_ok=True)
-    program, source = RIG_DIR / name, HERE / f"{name}.c"
+    program, source = RIG_DIR / name, HERE / f"{source or name}.c"
     if not program.exists() or program.stat().st_mtime < source.stat().st_mtime:
         aside = program.with_name(f"{name}.{os.getpid()}")
         if subprocess.run(["gcc", "-O2", "-Wall", "-Wextra", *options, "-o", aside, source],

@@ -95,6 +95,23 @@ struct braid_event_format memory_formats[MEMORY_FORMATS] = {
 	     FORMAT_FIELD("unsigned int missed", 16, 4, 0)
 	     FORMAT_FIELD("unsigned int user", 20, 4, 0)
 	     FORMAT_FIELD("__data_loc unsigned long[] stack", 24, 4, 0) FORMAT_END),
+	/* The same event of later drivers, its mappings, and the host's stacks: */
+	TYPE(MEMORY_USER_SAMPLE, "sample", "cpu", FORMAT_FIELD("unsigned long ip", 8, 8, 0)
+	     FORMAT_FIELD("unsigned int missed", 16, 4, 0)
+	     FORMAT_FIELD("unsigned int user", 20, 4, 0)
+	     FORMAT_FIELD("__data_loc unsigned long[] stack", 24, 4, 0)
+	     FORMAT_FIELD("__data_loc unsigned long[] user_stack", 28, 4, 0)
+	     FORMAT_FIELD("unsigned long space", 32, 8, 0)
+	     FORMAT_FIELD("unsigned int ends", 40, 4, 0) FORMAT_END),
+	TYPE(MEMORY_MAPPING, "sample", "mapping", FORMAT_FIELD("unsigned long space", 8, 8, 0)
+	     FORMAT_FIELD("unsigned long start", 16, 8, 0)
+	     FORMAT_FIELD("unsigned long end", 24, 8, 0)
+	     FORMAT_FIELD("unsigned long offset", 32, 8, 0)
+	     FORMAT_FIELD("__data_loc char[] path", 44, 4, 0)
+	     FORMAT_FIELD("unsigned int id_bytes", 48, 4, 0)
+	     FORMAT_FIELD("unsigned char build_id[20]", 52, 20, 0) FORMAT_END),
+	TYPE(MEMORY_STACK, "ftrace", "kernel_stack", FORMAT_FIELD("int size", 8, 4, 1)
+	     FORMAT_FIELD("unsigned long caller[8]", 16, 64, 0) FORMAT_END),
 };
 
 struct memory_event *memory_add(u32 ring, s64 ns, u16 id, s32 pid)

@@ -19,7 +19,8 @@ enum {
 	MEMORY_IPI, MEMORY_RAISE, MEMORY_INJECT, MEMORY_HALTED, MEMORY_TIMER, MEMORY_TIMER_END,
 	MEMORY_WAKING, MEMORY_FLUSH,	/* they change no state */
 	MEMORY_ONLINE, MEMORY_SAMPLE,
-	MEMORY_FORMATS = MEMORY_SAMPLE,
+	MEMORY_USER_SAMPLE, MEMORY_MAPPING, MEMORY_STACK,
+	MEMORY_FORMATS = MEMORY_STACK,
 };
 
 struct memory_ring {
@@ -30,7 +31,7 @@ struct memory_ring {
 		u64 bound;
 		u64 counter;
 		bool at_end;		/* it is a loss, and no event */
-		u8 payload[64];
+		u8 payload[96];
 	} events[MEMORY_MOST];
 	u32 nr, at;
 	bool switched;

@@ -116,12 +116,117 @@ static void missed(void)
 		 ";0xffffffff81000200;[interrupts off] 9\n", ";0xffffffff81000300 1\n", NULL);
 	text = folded(false);
 	CHECK_EQ(sum_of(text), 30000000);
-	text_has(text, ";0xffffffff81000200;[interrupts off] 15750000\n", NULL);
+	text_has(text, ";0xffffffff81000200;[interrupts off] 15749999\n", NULL);
+}
+
+/* Of task 33: two frames of address space 5; 0: none. */
+static void user_sample(s64 ns, u64 ip, u64 caller, u32 ends)
+{
+	struct memory_event *e = memory_add(2, ns, MEMORY_USER_SAMPLE, memory_current(2));
+
+	memory_put(e, 8, ip, 8);
+	memory_put(e, 20, 1, 4);
+	memory_put(e, 28, (caller ? 16u : 8u) << 16 | 48, 4);
+	memory_put(e, 32, 5, 8);
+	memory_put(e, 40, ends, 4);
+	memory_put(e, 48, ip, 8);
+	memory_put(e, 56, caller, 8);
+}
+
+static void mapping(s64 ns, u64 start, u64 end, const char *path)
+{
+	struct memory_event *e = memory_add(2, ns, MEMORY_MAPPING, 7);
+
+	memory_put(e, 8, 5, 8);
+	memory_put(e, 16, start, 8);
+	memory_put(e, 24, end, 8);
+	memory_put(e, 32, 0x1000, 8);
+	memory_put(e, 44, (u32)(strlen(path) + 1) << 16 | 72, 4);
+	strcpy((char *)e->payload + 72, path);
+}
+
+/* Before its mapping is recorded, after that, and with a caller where no code is. */
+static void user_code(void)
+{
+	char *text;
+
+	memory_begin();
+	memory_window(1000000, 9000000);
+	memory_switch(0, 1000000, 0, 0, 70);
+	memory_switch(2, 1000000, 0, 0, 33);
+	user_sample(2000000, 0x400010, 0x400101, BRAID_STACK_WHOLE);
+	mapping(2500000, 0x400000, 0x500000, "/bin/a");
+	user_sample(3000000, 0x400010, 0x400101, BRAID_STACK_WHOLE);
+	user_sample(4000000, 0x400010, 0x700000, BRAID_STACK_WHOLE);
+	user_sample(5000000, 0x400010, 0, BRAID_STACK_BROKEN);
+	user_sample(6000000, 0x700000, 0x400101, BRAID_STACK_WHOLE);
+	memory_switch(0, 9000000, 70, SLEEPS, 0);
+	text = folded(true);
+	CHECK_EQ(sum_of(text), 5);
+	text_has(text, "task33[33];[/bin/a+0x1100];[/bin/a+0x1010] 2\n",
+		 "task33[33];[ends here];[/bin/a+0x1010] 2\n", "task33[33];user space 1\n", NULL);
+	text = folded(false);
+	CHECK_EQ(sum_of(text), 8000000);
+	free(text);
+	text_has(analyze_text("profile", BRAID_TABLE_CSV, false),
+		 "guest,[/bin/a+0x1010],", "guest,user space,", NULL);
+}
+
+/* The host's stack at a tick: what the interrupt interrupted. */
+static void host_stack(s64 ns, u64 caller)
+{
+	struct memory_event *e = memory_add(0, ns, MEMORY_STACK, 70);
+
+	memory_put(e, 16, KERNEL + 0x501, 8);
+	memory_put(e, 24, KERNEL + 0x601, 8);
+	memory_put(e, 32, caller, 8);
+	memory_put(e, 40, ~0ULL, 8);
+}
+
+/* 2 ms in the guest, 4 ms in the hypervisor with two samples, then 2 ms in the VMM with one. */
+static void host_stacks(void)
+{
+	static char kallsyms[] = "ffffffff81000500 t tick\nffffffff81000600 t asm_sysvec_timer\n"
+				 "ffffffff81000700 t exits\nffffffff81000800 t waits\n";
+	char *text;
+
+	memory_begin();
+	memory_host.kallsyms = kallsyms;
+	memory_host.kallsyms_bytes = strlen(kallsyms);
+	memory_window(1000000, 9000000);
+	memory_switch(0, 1000000, 0, 0, 70);
+	memory_switch(2, 1000000, 0, 0, 33);
+	memory_entry(0, 1000000, 70);
+	memory_exit(0, 3000000, 70, 30);
+	host_stack(4000000, KERNEL + 0x701);
+	host_stack(5000000, KERNEL + 0x801);
+	memory_user(0, 7000000, 70);
+	host_stack(8000000, 0);
+	memory_switch(0, 9000000, 70, SLEEPS, 0);
+	text = folded(false);
+	CHECK_EQ(sum_of(text), 8000000);
+	text_has(text, "[hypervisor];IO_INSTRUCTION;exits 2000000\n", "[hypervisor];IO_INSTRUCTION;waits 2000000\n",
+		 "[VMM];IRQ;user space 2000000\n", NULL);
+	memory_host.kallsyms = NULL;
+}
+
+static void speedscope(void)
+{
+	const struct braid_text lines = { .data = "a;b \"c\" 3\na;d 4\n", .bytes = 16 };
+	struct braid_text out = { 0 };
+
+	CHECK_EQ(braid_speedscope_write(&lines, "profile", false, &out), 0);
+	braid_text_putc(&out, 0);
+	text_has(out.data, "\"frames\":[{\"name\":\"a\"},{\"name\":\"b \\\"c\\\"\"},{\"name\":\"d\"}]",
+		 "\"endValue\":7", "\"samples\":[[0,1],[0,2]],\"weights\":[3,4]", NULL);
 }
 
 int main(void)
 {
 	RUN(divided);
+	RUN(user_code);
+	RUN(host_stacks);
+	RUN(speedscope);
 	RUN(rows);
 	RUN(missed);
 	return VERDICT();

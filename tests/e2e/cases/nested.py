@@ -330,7 +330,7 @@ def driverless_nested(ctx):
         beta.run("usleep 1500000")
         inside = exits_of(rig, alpha) - inside
 
-    capture = rig.record("driverless", work, "sched:sched_switch", HOST_ANALYZE)
+    capture = rig.record("driverless", work, "sched:sched_switch", HOST_ANALYZE, options=("--sample 199",))
     outside = exits_of(rig, alpha) - before
     snapshot = take_snapshot(rig)
     rig.say("recorded")
@@ -356,7 +356,24 @@ def driverless_nested(ctx):
         observed[row["vcpu"].partition("/")[0]] += row["observed_ns"]
     ctx.equal(observed["beta (no driver)"] + observed["beta"], observed["alpha"], f"time of each: {observed}")
     ctx.check(all(observed.values()), f"each is observed: {observed}")
+    check_stacks(ctx, capture)
     check_own_memory(ctx, rig)
+
+
+def check_stacks(ctx, capture):
+    """Checks a profile: its sum, and that stacks of the host's kernel divide exits, also of a guest without the driver."""
+    observed = analyze_nested_json(ctx, [capture], "states")["observed_ns"]
+    text = ctx.run_agent("analyze", "profile", "--folded", capture, timeout=120).stdout
+    stacks = [(line.rpartition(" ")[0].split(";"), int(line.rpartition(" ")[2])) for line in text.splitlines()]
+    ctx.equal(sum(ns for _, ns in stacks), observed, "sum of a profile")
+    for guest in ("alpha", "beta"):
+        exits = [(stack[stack.index("[hypervisor]") + 2:], ns) for stack, ns in stacks if stack[0] == guest and "[hypervisor]" in stack]
+        whole = sum(ns for _, ns in exits)
+        named = sum(ns for frames, ns in exits if any("kvm" in frame or "vcpu" in frame for frame in frames))
+        print(f"     {guest}: {named / whole:.1%} of the time in the hypervisor has stacks of KVM; {max(exits, key=lambda one: one[1])[0][-6:]}")
+        ctx.check(named, f"no exit of {guest} has a stack of KVM: {exits[:5]}")
+    ctx.check(any(stack[0] == "beta" and "[no sample]" not in stack and stack[-1][0] not in "[u" for stack, _ in stacks),
+              "no function of beta's kernel")
 
 
 # Quotas

@@ -3,8 +3,9 @@
 
 import json
 
+import host
 from harness import case
-from kit import check_accounts, events_of, lost_by_guests, start_recorder, stop_recorder
+from kit import STORM, check_accounts, events_of, lost_by_guests, start_recorder, stop_recorder
 
 NEEDS = ("driver", "agent")
 HZ = 200
@@ -49,3 +50,112 @@ def check_profile(ctx, capture):
     ctx.equal(len({stack for stack, _ in lines}), len(lines), "lines, each of another stack")
     frames = {frame for stack, _ in lines for frame in stack.split(";")}
     ctx.check({"user space", "[stolen]"} & frames, f"frames: {sorted(frames)[:50]}")
+
+
+SHARES = {"spends_half": 0.5, "spends_third": 0.3, "spends_fifth": 0.2}  # of shares.c
+TURNS = 25  # of the same work
+TOLERANCE = 0.02
+STATES = ("[stolen]", "[sleeping]", "[hypervisor]", "[VMM]", "[halted]", "[unknown]", "[stopped]", "[throttled]", "[offline]")
+
+
+def shares_of(ctx, capture, task, *options):
+    """The stacks of a task while it was executed, and their shares of that time."""
+    text = ctx.run_agent("analyze", "profile", "--folded", *options, capture).stdout
+    lines = [line.rsplit(" ", 1) for line in text.splitlines()]
+    own = [(stack.split(";")[3:], int(ns)) for stack, ns in lines if (stack + ";;").split(";")[2].startswith(f"{task}[")]
+    own = [(stack, ns) for stack, ns in own if stack[0] not in STATES]
+    total = sum(ns for _, ns in own)
+    ctx.check(total, f"no time of {task}: {text}")
+    print(f"  {task}: executed for {total / 1e9:.2f} s")
+    return [(stack, ns / total) for stack, ns in own]
+
+
+def share_of(stacks, function, callers=()):
+    """The share of a function, if it is called by these."""
+    callers = list(callers)
+    return sum(part for stack, part in stacks
+               if function in stack
+               and stack[:stack.index(function)][-len(callers) or len(stack):] == callers)
+
+
+def of_work(stacks, functions):
+    """The stacks of these functions, and their shares of the time of all of them: without the task's begin and end."""
+    own = [(stack, part) for stack, part in stacks if set(functions) & set(stack)]
+    whole = sum(part for _, part in own)
+    print(f"  {whole:.2%} of the time in {', '.join(functions)}")
+    return [(stack, part / whole) for stack, part in own]
+
+
+def record_work(ctx, files, work, *options, module=None):
+    """A capture of a guest, sampled, while it works."""
+    ctx.initrd(*files)
+    guest = ctx.guest()
+    guest.boot()
+    guest.insmod("tracebraid")
+    if module:
+        guest.insmod(module)
+    capture = ctx.dir / "x.braid"
+    agent = start_recorder(ctx, "-r", guest.shm, "-e", "sched:sched_switch", f"--sample={HZ}", *options, "--try-host", "-o", capture)
+    guest.run(work, timeout=300)
+    stop_recorder(ctx, agent)
+    ctx.equal(lost_by_guests(check_accounts(ctx, capture)), 0, "lost events")
+    check_profile(ctx, capture)
+    return capture
+
+
+def build_shares(ctx, name, *options):
+    """The program of shares.c."""
+    program = host.build_program(name, "-static", *options, source="shares")
+    ctx.check(program, "tests/e2e/shares.c does not compile")
+    return program
+
+
+@case("profile-user", kernels=("6.1", "6.12", "newest"), usual=("6.12",), needs=NEEDS)
+def profile_user(ctx):
+    """A program spends known shares of its time in known functions: the profile has these shares, below their callers."""
+    program = build_shares(ctx, "shares", "-fno-omit-frame-pointer")
+    capture = record_work(ctx, [program], f"shares {TURNS}", "--user-stacks")
+    stacks = of_work(shares_of(ctx, capture, "shares", f"--symbols={program.parent}"), SHARES)
+    for function, share in SHARES.items():
+        callers = ["main", "turn"] + ["calls_two"] * (function != "spends_fifth")
+        found, below = share_of(stacks, function), share_of(stacks, function, callers)
+        print(f"  {function}: {found:.2%}, {below:.2%} below {callers[-1]}")
+        ctx.check(abs(found - share) <= TOLERANCE, f"{function}: {found:.4f} instead of {share}")
+        ctx.check(below >= found - TOLERANCE, f"{function}: {below:.4f} of {found:.4f} below {callers}")
+    # Without its symbols, the same time is at addresses of the file.
+    plain = shares_of(ctx, capture, "shares")
+    at = sum(part for stack, part in plain if any(frame.startswith("[/bin/shares+0x") for frame in stack))
+    ctx.check(at > 0.9, f"{at:.4f} of the time at addresses of the program")
+    scope = ctx.dir / "x.speedscope.json"
+    ctx.run_agent("analyze", "profile", "--folded", "--speedscope", "-o", scope, capture)
+    profile = json.loads(scope.read_text())["profiles"][0]
+    observed = json.loads(ctx.run_agent("analyze", "states", "--json", capture).stdout)["observed_ns"]
+    ctx.equal((sum(profile["weights"]), profile["endValue"]), (observed, observed), "sum of speedscope's weights")
+    ctx.equal(len(profile["samples"]), len(profile["weights"]), "speedscope's stacks")
+
+
+@case("profile-frameless", kernels=("6.1", "6.12", "newest"), usual=(), needs=NEEDS)
+def profile_frameless(ctx):
+    """Without frame pointers the functions have the same shares, and stacks say where they end."""
+    program = build_shares(ctx, "frameless", "-fomit-frame-pointer", "-D__builtin_frame_address(level)=0")
+    capture = record_work(ctx, [program], f"frameless {TURNS}", "--user-stacks")
+    stacks = of_work(shares_of(ctx, capture, "frameless", f"--symbols={program.parent}"), SHARES)
+    for function, share in SHARES.items():
+        found = share_of(stacks, function)
+        print(f"  {function}: {found:.2%}")
+        ctx.check(abs(found - share) <= TOLERANCE, f"{function}: {found:.4f} instead of {share}")
+    whole = share_of(stacks, "spends_half", ["main", "turn", "calls_two"])
+    ctx.check(whole <= TOLERANCE, f"{whole:.4f} of the time has callers")
+
+
+@case("profile-off", kernels=("6.1", "6.12", "newest"), usual=("6.12",), needs=(*NEEDS, "module:storm"))
+def profile_off(ctx):
+    """A kernel thread spends a known share of its time with interrupts off: late samples are charged for it, by name."""
+    capture = record_work(ctx, [], f"echo {TURNS} > {STORM}/off", module="storm")
+    stacks = of_work(shares_of(ctx, capture, "sh"), ("spends_off", "spends_on"))
+    off = share_of(stacks, "spends_off")
+    named = sum(part for stack, part in stacks if "spends_off" in stack and stack[-1] == "[interrupts off]")
+    print(f"  spends_off: {off:.2%}, {named:.2%} by late samples")
+    # Interrupts take their time from spends_on() alone: up to an eighth of it in an emulated guest.
+    ctx.check(0.3 / 1.1 - TOLERANCE <= off <= 0.3 + TOLERANCE, f"spends_off: {off:.4f} instead of 0.3")
+    ctx.check(named > 0.2, f"by late samples: {named:.4f}")

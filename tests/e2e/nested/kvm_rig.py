@@ -92,13 +92,14 @@ class Rig:
         """The number of pairs of this boot."""
         return int(guest.run(f"cat {PAIRS}/made"))
 
-    def record(self, name, work, guest_events=GUEST_EVENTS, host_events=HOST_EVENTS, only=()):
+    def record(self, name, work, guest_events=GUEST_EVENTS, host_events=HOST_EVENTS, only=(),
+               options=()):
         """Records all guests, or only these, and their host while work() runs; returns the capture.
 
-        guest_events: None for those that are enabled in the guests.
+        guest_events: None for those that are enabled in the guests. options: more of record.
         """
         path, copy = f"/tmp/{name}.braid", self.ctx.dir / f"{name}.braid"
-        words = " ".join([f"-e {guest_events}"] * bool(guest_events) + [f"-r {one}" for one in only])
+        words = " ".join([f"-e {guest_events}"] * bool(guest_events) + [f"-r {one}" for one in only] + list(options))
         job = self.host.bg(f"exec tracebraid record {words} --host={host_events} -o {path}")
         log = self.log = f"/tmp/bg.{job.id}"
         # And until each guest has confirmed its events, however late.

@@ -8,6 +8,8 @@
  *   echo N T > /sys/kernel/debug/storm/run    the same, but 64 in each T ticks of the hrtimer
  *   echo N > /sys/kernel/debug/storm/hang     N events on this CPU, which then spins with
  *                                             interrupts off until the guest is reset
+ *   echo N > /sys/kernel/debug/storm/off      N times the same loop: 3 parts with interrupts off,
+ *                                             in spends_off(), and 7 in spends_on()
  *   cat /sys/kernel/debug/storm/offered       events offered while on, since insmod
  *   cat /sys/kernel/debug/storm/nested        how often each context recorded inside each other
  *   cat /sys/kernel/debug/storm/interrupted   how often a CPU went offline during its part
@@ -329,6 +331,51 @@ static const struct file_operations hang_fops = {
 	.write = hang_write,
 };
 
+#define PART_STEPS	10000000u
+
+static void spend(u32 parts)
+{
+	u32 k;
+
+	for (k = 0; k < parts * PART_STEPS; k++)
+		barrier();
+}
+
+static noinline void spends_off(void)
+{
+	unsigned long flags;
+
+	local_irq_save(flags);
+	spend(3);
+	local_irq_restore(flags);
+}
+
+static noinline void spends_on(void)
+{
+	spend(7);
+}
+
+static ssize_t off_write(struct file *file, const char __user *from, size_t count, loff_t *at)
+{
+	u32 rounds;
+	int err = kstrtou32_from_user(from, count, 0, &rounds);
+
+	if (err)
+		return err;
+	for (; rounds; rounds--) {
+		spends_off();
+		spends_on();
+		cond_resched();
+	}
+	return count;
+}
+
+static const struct file_operations off_fops = {
+	.owner = THIS_MODULE,
+	.open = simple_open,
+	.write = off_write,
+};
+
 static int offered_show(struct seq_file *seq, void *unused)
 {
 	u64 sum = 0;
@@ -393,6 +440,7 @@ static int __init storm_init(void)
 	dir = debugfs_create_dir("storm", NULL);
 	debugfs_create_file("run", 0200, dir, NULL, &run_fops);
 	debugfs_create_file("hang", 0200, dir, NULL, &hang_fops);
+	debugfs_create_file("off", 0200, dir, NULL, &off_fops);
 	debugfs_create_file("offered", 0400, dir, NULL, &offered_fops);
 	debugfs_create_file("nested", 0400, dir, NULL, &nested_fops);
 	debugfs_create_file("interrupted", 0400, dir, NULL, &interrupted_fops);

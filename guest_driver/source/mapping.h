@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The event sample:mapping: which file is mapped where user code was sampled.
+ *
+ * Invariants:
+ * - An interrupt only notes an address, in bounded time. A worker looks at the address space later,
+ *   reads the file's build id, and writes the record.
+ * - Each mapping is written when the first address in it is noted, while the event is on. One that
+ *   is written again says the same.
+ * - An address that could not be noted, because the worker is behind, is noted when it is sampled
+ *   again.
+ */
+#ifndef BRAID_SOURCE_MAPPING_H
+#define BRAID_SOURCE_MAPPING_H
+
+#include <linux/types.h>
+
+struct mm_struct;
+
+/**
+ * braid_mapping_note - write the mapping of an address, unless that was done
+ * @mm: the current task's
+ * @address: of user space
+ *
+ * Context: hard interrupt; braid_mapping_exit() only after the last call.
+ */
+void braid_mapping_note(struct mm_struct *mm, unsigned long address);
+
+/** braid_mapping_space - what names an address space in records; differs from others' */
+u64 braid_mapping_space(const struct mm_struct *mm);
+
+/** braid_mapping_init - register the event. 0 or -errno */
+int braid_mapping_init(void);
+
+/** braid_mapping_exit - remove it; no worker is left */
+void braid_mapping_exit(void);
+
+#endif /* BRAID_SOURCE_MAPPING_H */

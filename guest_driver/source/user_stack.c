@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Walks user stacks by frame pointers, from an interrupt: reads that would fault fail instead. */
+#include <linux/kernel.h>
+#include <linux/mm_types.h>
+#include <linux/ptrace.h>
+#include <linux/sched.h>
+#include <linux/sched/task_stack.h>
+#include <linux/uaccess.h>
+
+#include "guest_driver/source/user_stack.h"
+
+/* Frames of 32-bit tasks have another layout; user-mode Linux has no frame pointer here. */
+static bool braid_user_stack_is_known(struct pt_regs *regs)
+{
+#if defined(CONFIG_X86_64) && !defined(CONFIG_UML)
+	return user_64bit_mode(regs);
+#elif defined(CONFIG_ARM64)
+	return !compat_user_mode(regs);
+#else
+	return false;
+#endif
+}
+
+static unsigned long braid_user_stack_pointer(struct pt_regs *regs)
+{
+#ifdef CONFIG_UML
+	return 0;
+#else
+	return frame_pointer(regs);
+#endif
+}
+
+struct pt_regs *braid_user_regs(struct pt_regs *interrupted)
+{
+	struct pt_regs *regs = interrupted;
+
+	if (!current->mm || current->flags & (PF_KTHREAD | PF_EXITING))
+		return NULL;
+	if (!user_mode(regs))
+		regs = task_pt_regs(current);
+	return user_mode(regs) && braid_user_stack_is_known(regs) ? regs : NULL;
+}
+
+u32 braid_user_stack(struct pt_regs *regs, unsigned long *frames, u32 most,
+		     enum braid_stack_end *end)
+{
+	unsigned long at = braid_user_stack_pointer(regs), frame[2];
+	u32 nr = 0;
+
+	frames[nr++] = instruction_pointer(regs);
+	for (;;) {
+		*end = BRAID_STACK_WHOLE;
+		if (!at)
+			return nr;
+		*end = BRAID_STACK_BROKEN;
+		if (at & (sizeof(long) - 1) ||
+		    copy_from_user_nofault(frame, (void __user *)at, sizeof(frame)))
+			return nr;
+		*end = BRAID_STACK_WHOLE;
+		if (!frame[1])
+			return nr;
+		*end = BRAID_STACK_DEEP;
+		if (nr == most)
+			return nr;
+		frames[nr++] = frame[1];
+		*end = BRAID_STACK_BROKEN;
+		if (frame[0] && frame[0] <= at)		/* a caller's frame is above */
+			return nr;
+		at = frame[0];
+	}
+}
