@@ -25,11 +25,12 @@ struct sample_record {
 	struct braid_record head;
 	u64 ip;
 	u32 missed;		/* periods before this one, without a sample */
-	u32 user;		/* whether the CPU executed user code: ip is the task's */
+	u16 user;		/* whether the CPU executed user code: ip is the task's */
+	u16 ends;		/* enum braid_stack_end, of user_stack */
 	u32 stack;		/* __data_loc: of the kernel's frames, from the caller of ip on */
 	u32 user_stack;		/* __data_loc: of the task's, the first one an instruction */
 	u64 space;		/* of user_stack: as in sample:mapping */
-	u32 ends;		/* enum braid_stack_end, of user_stack */
+	u32 late_ns;		/* after the end of the last period */
 	s32 tgid;
 	u64 frames[];		/* of the kernel, then of the task */
 };
@@ -86,7 +87,7 @@ static void braid_sample_note(const struct found *found)
 		braid_mapping_note(current->mm, found->user[k]);
 }
 
-static void braid_sample_write(struct pt_regs *regs, u32 missed)
+static void braid_sample_write(struct pt_regs *regs, u32 missed, u32 late_ns)
 {
 	unsigned long pc = preempt_count();
 	u32 nr, at = offsetof(struct sample_record, frames), k;
@@ -102,6 +103,7 @@ static void braid_sample_write(struct pt_regs *regs, u32 missed)
 		return;
 	record->ip = instruction_pointer(regs);
 	record->missed = missed;
+	record->late_ns = late_ns;
 	record->user = user_mode(regs);
 	record->stack = braid_data_loc(at, nr * sizeof(u64));
 	record->user_stack = braid_data_loc(at + nr * sizeof(u64),
@@ -120,10 +122,13 @@ static void braid_sample_write(struct pt_regs *regs, u32 missed)
 static enum hrtimer_restart braid_sample_expired(struct hrtimer *timer)
 {
 	struct pt_regs *regs = get_irq_regs();
-	u64 periods = hrtimer_forward_now(timer, ns_to_ktime(READ_ONCE(period_ns)));
+	u64 period = READ_ONCE(period_ns), periods = hrtimer_forward_now(timer, ns_to_ktime(period));
+	/* Of the next period, what is over: less than a period. */
+	s64 late_ns = period - ktime_to_ns(ktime_sub(hrtimer_get_expires(timer), ktime_get()));
 
 	if (regs)
-		braid_sample_write(regs, min_t(u64, periods ? periods - 1 : 0, U32_MAX));
+		braid_sample_write(regs, min_t(u64, periods ? periods - 1 : 0, U32_MAX),
+				   clamp_t(s64, late_ns, 0, period));
 	return HRTIMER_RESTART;
 }
 
@@ -192,11 +197,12 @@ static int braid_sample_format(const struct braid_event *ev, u16 id, char *text,
 			   "name: %s\nID: %u\nformat:\n" BRAID_COMMON_FIELDS
 			   "\tfield:unsigned long ip;\toffset:8;\tsize:8;\tsigned:0;\n"
 			   "\tfield:unsigned int missed;\toffset:16;\tsize:4;\tsigned:0;\n"
-			   "\tfield:unsigned int user;\toffset:20;\tsize:4;\tsigned:0;\n"
+			   "\tfield:unsigned short user;\toffset:20;\tsize:2;\tsigned:0;\n"
+			   "\tfield:unsigned short ends;\toffset:22;\tsize:2;\tsigned:0;\n"
 			   "\tfield:__data_loc unsigned long[] stack;\toffset:24;\tsize:4;\tsigned:0;\n"
 			   "\tfield:__data_loc unsigned long[] user_stack;\toffset:28;\tsize:4;\tsigned:0;\n"
 			   "\tfield:unsigned long space;\toffset:32;\tsize:8;\tsigned:0;\n"
-			   "\tfield:unsigned int ends;\toffset:40;\tsize:4;\tsigned:0;\n"
+			   "\tfield:unsigned int late_ns;\toffset:40;\tsize:4;\tsigned:0;\n"
 			   "\tfield:pid_t tgid;\toffset:44;\tsize:4;\tsigned:1;\n"
 			   "\nprint fmt: \"ip=%%pS%%s missed=%%u\", (void *)REC->ip, REC->user ? \" user\" : \"\", REC->missed\n",
 			   ev->name, id);

@@ -27,7 +27,7 @@ enum braid_profile_event {
 /* Where the fields are, by the number of the event's type. */
 struct braid_profile_places {
 	enum braid_profile_event event;
-	const struct braid_field *ip, *missed, *user, *stack, *user_stack, *space, *ends;
+	const struct braid_field *ip, *missed, *user, *stack, *user_stack, *space, *ends, *late;
 	const struct braid_field *start, *end, *offset, *path, *id_bytes, *id;
 };
 
@@ -42,7 +42,7 @@ struct braid_profile {
 	size_t nr_stacks, stacks_capacity;
 	struct braid_hash by_stack;
 	struct braid_profile_vcpu {
-		s64 sampled_ns;		/* the last sample; 0: none */
+		s64 sampled_ns;		/* when the last sample was due; 0: none */
 		u64 executed_ns;	/* by then */
 	} *vcpus;
 	struct braid_sums times;	/* by vCPU, task, state (level), reason, culprit */

@@ -44,6 +44,7 @@ static enum braid_profile_event samples_look_cpu(struct braid_profile_places *at
 	at->user_stack = samples_dynamic(layout, "user_stack");
 	at->space = samples_number(layout, "space");
 	at->ends = samples_number(layout, "ends");
+	at->late = samples_number(layout, "late_ns");
 	if (!at->space || !at->ends)
 		at->user_stack = NULL;
 	return at->ip && at->missed && at->user && at->stack ? BRAID_PROFILE_CPU :
@@ -210,6 +211,7 @@ static int samples_count(struct braid_profile *x, struct braid_sums *samples,
 
 /* Of guests ---------------------------------------------------------------------------------- */
 
+/* What a vCPU has executed until a moment of its state of now, or until that began. */
 static u64 samples_executed_ns(const struct braid_vcpu *v, s64 ns)
 {
 	u64 executed = v->ns[BRAID_VCPU_GUEST] + v->ns[BRAID_VCPU_RUNS];
@@ -219,17 +221,20 @@ static u64 samples_executed_ns(const struct braid_vcpu *v, s64 ns)
 }
 
 /*
- * A sample stands for what the vCPU executed since the last one. So a vCPU that is stolen often, and
- * has a sample in each short time between, does not count for more. If that is more than a period,
- * and periods were missed, the rest is late: interrupts were off. In periods in which the vCPU did
- * not execute no timer could expire.
+ * A sample stands for what the vCPU executed from when the last one was due until it was due. So a
+ * vCPU that is stolen often, and has a sample in each short time between, does not count for more,
+ * and neither does code for which a sample is late. If that is more than a period, and periods were
+ * missed, the rest is late: interrupts were off. In periods in which the vCPU did not execute no
+ * timer could expire.
  */
 static struct weight samples_weigh(struct braid_profile_vcpu *of, const struct braid_vcpu *v,
 				   s64 ns, u64 missed)
 {
-	u64 now_ns = samples_executed_ns(v, ns), executed_ns = now_ns - of->executed_ns;
+	u64 now_ns = samples_executed_ns(v, ns), executed_ns;
 	struct weight w = { .period_ns = FIRST_PERIOD_NS };
 
+	now_ns = now_ns > of->executed_ns ? now_ns : of->executed_ns;
+	executed_ns = now_ns - of->executed_ns;
 	if (of->sampled_ns && ns > of->sampled_ns) {
 		w.period_ns = (ns - of->sampled_ns) / (missed + 1);
 		w.late = w.period_ns ? executed_ns / w.period_ns : 0;
@@ -249,7 +254,8 @@ static int samples_take_cpu(struct braid_profile *x, const struct braid_profile_
 	const struct braid_vcpu *v = &x->s->vcpus[vcpu];
 	struct braid_sum_key key = { .vcpu = vcpu, .task = v->task };
 	u64 missed = braid_field_number(at->missed, item->payload) & UINT32_MAX;
-	struct weight w = samples_weigh(&x->vcpus[vcpu], v, item->host_ns, missed);
+	u64 late_ns = at->late ? braid_field_number(at->late, item->payload) & UINT32_MAX : 0;
+	struct weight w = samples_weigh(&x->vcpus[vcpu], v, item->host_ns - late_ns, missed);
 	struct braid_profile_stack stack;
 	int err = samples_read_stack(x, at, item, &stack);
 

@@ -51,7 +51,8 @@ static inline u32 first_enable(const struct braid_live_control *c)
 	return end_test(c) + c->samples;
 }
 
-static inline u32 last_command(const struct braid_live_control *c, const struct braid_live_stream *s)
+static inline u32 last_command(const struct braid_live_control *c,
+			       const struct braid_live_stream *s)
 {
 	return first_enable(c) + s->o.nr_patterns + c->triggers.nr_alone;
 }

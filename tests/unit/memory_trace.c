@@ -98,11 +98,12 @@ struct braid_event_format memory_formats[MEMORY_FORMATS] = {
 	/* The same event of later drivers, its mappings, and the host's stacks: */
 	TYPE(MEMORY_USER_SAMPLE, "sample", "cpu", FORMAT_FIELD("unsigned long ip", 8, 8, 0)
 	     FORMAT_FIELD("unsigned int missed", 16, 4, 0)
-	     FORMAT_FIELD("unsigned int user", 20, 4, 0)
+	     FORMAT_FIELD("unsigned short user", 20, 2, 0)
+	     FORMAT_FIELD("unsigned short ends", 22, 2, 0)
 	     FORMAT_FIELD("__data_loc unsigned long[] stack", 24, 4, 0)
 	     FORMAT_FIELD("__data_loc unsigned long[] user_stack", 28, 4, 0)
 	     FORMAT_FIELD("unsigned long space", 32, 8, 0)
-	     FORMAT_FIELD("unsigned int ends", 40, 4, 0) FORMAT_END),
+	     FORMAT_FIELD("unsigned int late_ns", 40, 4, 0) FORMAT_END),
 	TYPE(MEMORY_MAPPING, "sample", "mapping", FORMAT_FIELD("unsigned long space", 8, 8, 0)
 	     FORMAT_FIELD("unsigned long start", 16, 8, 0)
 	     FORMAT_FIELD("unsigned long end", 24, 8, 0)

@@ -125,10 +125,10 @@ static void user_sample(s64 ns, u64 ip, u64 caller, u32 ends)
 	struct memory_event *e = memory_add(2, ns, MEMORY_USER_SAMPLE, memory_current(2));
 
 	memory_put(e, 8, ip, 8);
-	memory_put(e, 20, 1, 4);
+	memory_put(e, 20, 1, 2);
+	memory_put(e, 22, ends, 2);
 	memory_put(e, 28, (caller ? 16u : 8u) << 16 | 48, 4);
 	memory_put(e, 32, 5, 8);
-	memory_put(e, 40, ends, 4);
 	memory_put(e, 48, ip, 8);
 	memory_put(e, 56, caller, 8);
 }

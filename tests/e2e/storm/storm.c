@@ -10,6 +10,7 @@
  *                                             interrupts off until the guest is reset
  *   echo N > /sys/kernel/debug/storm/off      N times the same loop: 3 parts with interrupts off,
  *                                             in spends_off(), and 7 in spends_on()
+ *   cat /sys/kernel/debug/storm/off           the counter's steps in the former, and in both
  *   cat /sys/kernel/debug/storm/offered       events offered while on, since insmod
  *   cat /sys/kernel/debug/storm/nested        how often each context recorded inside each other
  *   cat /sys/kernel/debug/storm/interrupted   how often a CPU went offline during its part
@@ -34,6 +35,7 @@
 #endif
 
 #include "guest_driver/compat.h"
+#include "guest_driver/core/counter.h"
 #include "tracebraid/event.h"
 
 #define TIMER_NS	50000
@@ -355,6 +357,8 @@ static noinline void spends_on(void)
 	spend(7);
 }
 
+static u64 off_steps, both_steps;
+
 static ssize_t off_write(struct file *file, const char __user *from, size_t count, loff_t *at)
 {
 	u32 rounds;
@@ -363,16 +367,30 @@ static ssize_t off_write(struct file *file, const char __user *from, size_t coun
 	if (err)
 		return err;
 	for (; rounds; rounds--) {
+		u64 begin = braid_counter(), between;
+
 		spends_off();
+		between = braid_counter();
 		spends_on();
+		off_steps += between - begin;
+		both_steps += braid_counter() - begin;
 		cond_resched();
 	}
 	return count;
 }
 
+static ssize_t off_read(struct file *file, char __user *to, size_t count, loff_t *at)
+{
+	char text[48];
+	int bytes = scnprintf(text, sizeof(text), "%llu %llu\n", off_steps, both_steps);
+
+	return simple_read_from_buffer(to, count, at, text, bytes);
+}
+
 static const struct file_operations off_fops = {
 	.owner = THIS_MODULE,
 	.open = simple_open,
+	.read = off_read,
 	.write = off_write,
 };
 
@@ -440,7 +458,7 @@ static int __init storm_init(void)
 	dir = debugfs_create_dir("storm", NULL);
 	debugfs_create_file("run", 0200, dir, NULL, &run_fops);
 	debugfs_create_file("hang", 0200, dir, NULL, &hang_fops);
-	debugfs_create_file("off", 0200, dir, NULL, &off_fops);
+	debugfs_create_file("off", 0600, dir, NULL, &off_fops);
 	debugfs_create_file("offered", 0400, dir, NULL, &offered_fops);
 	debugfs_create_file("nested", 0400, dir, NULL, &nested_fops);
 	debugfs_create_file("interrupted", 0400, dir, NULL, &interrupted_fops);
