@@ -166,10 +166,13 @@ static void remove_group(const struct job *job, const char *system, const char *
 		}
 }
 
-static void remove_all(const struct job *job)
+/* @of: BRAID_PROBES_* */
+static void remove_all(const struct job *job, u32 of)
 {
-	remove_group(job, BRAID_QUOTA_SYSTEM, names, NR_NAMES);
-	remove_group(job, BRAID_PACKETS_SYSTEM, packet_names, NR_PACKET_NAMES);
+	if (of & BRAID_PROBES_QUOTA)
+		remove_group(job, BRAID_QUOTA_SYSTEM, names, NR_NAMES);
+	if (of & BRAID_PROBES_PACKETS)
+		remove_group(job, BRAID_PACKETS_SYSTEM, packet_names, NR_PACKET_NAMES);
 }
 
 /*
@@ -209,9 +212,9 @@ static int make_probes(const struct job *job, const struct way *way)
 /*
  * __ip_local_out() has each packet that a socket of this host sends, with its IP header, before
  * anybody else can see it; netif_receive_skb each that has come, of whatever device. Both have the
- * IP header at the beginning of the data. Return: 0 or -errno.
+ * IP header at the beginning of the data.
  */
-static int make_packets(const struct job *job)
+static bool make_packets(const struct job *job)
 {
 	char group[MOST_LINE / 4], line[MOST_LINE];
 	size_t bytes = 0;
@@ -220,7 +223,7 @@ static int make_packets(const struct job *job)
 	int err;
 
 	if (data < 0)
-		return -ENOENT;
+		return false;
 	group_of(group, BRAID_PACKETS_SYSTEM, job->agent);
 	snprintf(line, sizeof(line), "p:%s/sent __ip_local_out head=+0(+%lld($arg3)):x32[%u]\n",
 		 group, (long long)data, HEAD_WORDS);
@@ -228,14 +231,22 @@ static int make_packets(const struct job *job)
 	snprintf(line, sizeof(line),
 		 "e:%s/received net.netif_receive_skb head=+0(+%lld($skbaddr)):x32[%u]\n",
 		 group, (long long)data, HEAD_WORDS);
-	return err ? err : put_line(job->fd, line);
+	if (!err && !put_line(job->fd, line))
+		return true;
+	remove_all(job, BRAID_PROBES_PACKETS);
+	return false;
 }
 
 static bool make_quota(const struct job *job)
 {
 	struct way way = { 0 };
 
-	return find_way(&way, job->btf) && !make_probes(job, &way);
+	if (!find_way(&way, job->btf))
+		return false;
+	if (!make_probes(job, &way))
+		return true;
+	remove_all(job, BRAID_PROBES_QUOTA);
+	return false;
 }
 
 /* Return: BRAID_PROBES_*, those that are made. */
@@ -258,12 +269,8 @@ static u32 make_all(struct job *job)
 	remove_stale(job, path);
 	if (job->wanted & BRAID_PROBES_QUOTA && make_quota(job))
 		made |= BRAID_PROBES_QUOTA;
-	else
-		remove_group(job, BRAID_QUOTA_SYSTEM, names, NR_NAMES);
-	if (job->wanted & BRAID_PROBES_PACKETS && !make_packets(job))
+	if (job->wanted & BRAID_PROBES_PACKETS && make_packets(job))
 		made |= BRAID_PROBES_PACKETS;
-	else
-		remove_group(job, BRAID_PACKETS_SYSTEM, packet_names, NR_PACKET_NAMES);
 	return made;
 }
 
@@ -273,14 +280,14 @@ static void serve(void *arg, int socket)
 	u8 made = (u8)make_all(job), none;
 
 	if (made && job->confine()) {
-		remove_all(job);
+		remove_all(job, made);
 		made = 0;
 	}
 	if (write(socket, &made, 1) != 1 || !made)
 		return;
 	while (read(socket, &none, 1) < 0 && errno == EINTR)
 		;	/* until the agent says so, or is gone */
-	remove_all(job);
+	remove_all(job, made);
 }
 
 int braid_tracefs_quota_start(struct braid_tracefs_quota *q, const char *btf, u32 wanted,

@@ -176,7 +176,7 @@ static bool takes_any_text(const struct braid_cli_command *c, const struct braid
 	static const char *const names[] = {
 		"output", "stream", "buffer", "comm", "connect", "domain", "filter", "from",
 		"against", "host-clock", "peer", "peer-listen", "listen", "snapshots", "exec",
-		"config", "guests",
+		"config", "guests", "cgroup", "symbols",
 	};
 	size_t k;
 
@@ -261,7 +261,7 @@ static void near_misses(void)
 /* What trace-cmd and perf call something else gets a line that says what does that here. */
 static void habits(void)
 {
-	static const char letters[] = "plFTgbAm";
+	static const char letters[] = "lFTgbAm";
 	char word[3] = "-";
 	size_t k;
 
@@ -270,6 +270,8 @@ static void habits(void)
 		CHECK_EQ(RUN_COMMAND(braid_cmd_record, "record", word, "x"), EXIT_FAILURE);
 		CHECK(strstr(printed, "record: no option '-") && !strstr(printed, "--help"));
 	}
+	CHECK_EQ(RUN_COMMAND(braid_cmd_record, "record", "-p", "function"), EXIT_FAILURE);
+	CHECK(strstr(printed, "echo function >/sys/kernel/tracing/current_tracer"));
 	CHECK_EQ(RUN_COMMAND(braid_cmd_report, "report", "-i", "x.braid"), EXIT_FAILURE);
 	CHECK(strstr(printed, "name the file alone, without -i"));
 	CHECK_EQ(RUN_COMMAND(braid_cmd_report, "report", "-p"), EXIT_FAILURE);

@@ -192,7 +192,7 @@ static bool makes(const char *before, int (*confine)(void), char *more, size_t s
 	bool made;
 
 	file("dynamic_events", before);
-	CHECK_EQ(braid_tracefs_quota_start(&q, btf, confine), 0);
+	CHECK_EQ(braid_tracefs_quota_start(&q, btf, BRAID_PROBES_QUOTA, confine), 0);
 	made = q.fd >= 0;
 	braid_tracefs_quota_stop(&q);
 	CHECK_EQ(q.fd, -1);
@@ -249,7 +249,7 @@ static void test_while_made(void)
 
 	file("dynamic_events", "");
 	write_btf(QUEUES, "");
-	CHECK_EQ(braid_tracefs_quota_start(&q, btf, confined), 0);
+	CHECK_EQ(braid_tracefs_quota_start(&q, btf, BRAID_PROBES_QUOTA, confined), 0);
 	snprintf(text, sizeof(text), MADE, (int)getpid());
 	CHECK(has("dynamic_events", text));
 	braid_tracefs_quota_stop(&q);
@@ -282,11 +282,11 @@ static void test_impossible(void)
 	expect(more, "");
 	write_file(kprobe_events, "", 0);
 	unlink(dynamic_events);
-	CHECK_EQ(braid_tracefs_quota_start(&q, btf, confined), 0);
+	CHECK_EQ(braid_tracefs_quota_start(&q, btf, BRAID_PROBES_QUOTA, confined), 0);
 	CHECK_EQ(q.fd, -1);
 	CHECK(access(dynamic_events, F_OK));
 	NEED(!symlink("/dev/full", dynamic_events));
-	CHECK_EQ(braid_tracefs_quota_start(&q, btf, confined), 0);
+	CHECK_EQ(braid_tracefs_quota_start(&q, btf, BRAID_PROBES_QUOTA, confined), 0);
 	CHECK_EQ(q.fd, -1);
 	unlink(dynamic_events);
 }
@@ -359,7 +359,7 @@ static u32 enable(bool quota)
 	struct braid_live_sink sink = { .next_stream = 1 };
 	struct braid_pattern all;
 	struct braid_tracefs_source s = {
-		.o = { .sink = &sink, .patterns = &all, .nr_patterns = 1, .quota = quota },
+		.o = { .sink = &sink, .patterns = &all, .nr_patterns = 1, .probes = quota ? BRAID_PROBES_QUOTA : 0 },
 	};
 	char own[64], other[64], *capture = scratch("capture");
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "host_agent/export/html/lanes.h"
+#include "host_agent/trace/host_streams.h"
 #include "host_agent/util/array.h"
 #include "host_agent/util/error.h"
 #include "host_agent/walk/select.h"
@@ -203,31 +204,23 @@ static int place_thread(struct braid_html_lanes *l, u32 host, u32 group,
 	return add_thread(l, thread);
 }
 
-/* The group of the host that recorded a stream: its first one. False: there is none. */
-static bool find_host(const struct braid_html_lanes *l, const struct braid_stream *stream,
-		      u32 *group)
-{
-	for (*group = 0; *group < l->nr_groups; ++*group)
-		if (braid_stream_runs_on(stream, l->groups[*group].stream))
-			return true;
-	return false;
-}
-
-/* Threads are of the host that recorded. */
+/* Threads are of the host that recorded: in the group of its first stream. */
 static int place_threads(struct braid_html_lanes *l, const struct braid_source *source)
 {
+	struct braid_host_streams hosts;
+	int err = braid_host_streams_make(&hosts, source);
+	const struct braid_stream *host;
 	size_t k, j;
-	int err = 0;
-	u32 host;
 
-	for (k = 0; k < source->nr_streams; k++) {
+	for (k = 0; k < source->nr_streams && !err; k++) {
 		const struct braid_stream *s = source->streams[k];
 
-		if (!s->nr_threads || !find_host(l, s, &host))
-			continue;
-		for (j = 0; j < s->nr_threads && !err; j++)
-			err = place_thread(l, host, l->group_of[s->number], &s->threads[j]);
+		host = braid_host_streams_at(&hosts, braid_host_streams_first(&hosts, s), s);
+		for (j = 0; host && j < s->nr_threads && !err; j++)
+			err = place_thread(l, l->group_of[host->number], l->group_of[s->number],
+					   &s->threads[j]);
 	}
+	braid_host_streams_free(&hosts);
 	return err;
 }
 

@@ -93,12 +93,12 @@ static void find_exits(const struct braid_stats *s, u32 vcpu, struct braid_stats
 static const struct braid_guest_task *thread_of(const struct braid_stats *s,
 						const struct braid_stream *stream, s32 tid)
 {
+	size_t at = braid_host_streams_first(&s->hosts, stream);
 	const struct braid_guest_task *task;
-	size_t k;
+	const struct braid_stream *host;
 
-	for (k = 0; k < s->source->nr_streams; k++) {
-		task = braid_stream_runs_on(stream, s->source->streams[k]) ?
-		       braid_states_task(&s->states, k, tid) : NULL;
+	for (; (host = braid_host_streams_at(&s->hosts, at, stream)); at++) {
+		task = braid_states_task(&s->states, host->number, tid);
 		if (task && task->seen)
 			return task;
 	}
@@ -158,10 +158,11 @@ static int put_guest(struct braid_stats *s, const struct braid_stream *stream)
 /* Whether events of a stream's host are selected. */
 static bool any_of_host(const struct braid_stats *s, const struct braid_stream *stream)
 {
-	size_t k;
+	size_t at = braid_host_streams_first(&s->hosts, stream);
+	const struct braid_stream *host;
 
-	for (k = 0; k < s->source->nr_streams; k++)
-		if (braid_stream_runs_on(stream, s->source->streams[k]) && s->streams[k].events)
+	for (; (host = braid_host_streams_at(&s->hosts, at, stream)); at++)
+		if (s->streams[host->number].events)
 			return true;
 	return false;
 }
@@ -169,7 +170,7 @@ static bool any_of_host(const struct braid_stats *s, const struct braid_stream *
 int braid_stats_find_vcpus(struct braid_stats *s)
 {
 	const struct braid_states *x = &s->states;
-	int err = 0;
+	int err = braid_host_streams_make(&s->hosts, s->source);
 	size_t k;
 
 	braid_sums_sort(&s->exits, by_vcpu);

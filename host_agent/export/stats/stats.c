@@ -102,6 +102,7 @@ static void stats_end(struct braid_stats *s)
 	braid_states_free(&s->states);
 	braid_sums_free(&s->exits);
 	free(s->streams);
+	braid_host_streams_free(&s->hosts);
 	free(s->vcpus);
 	free(s->types);
 }

@@ -7,6 +7,7 @@
 #define BRAID_EXPORT_STATS_STATS_H
 
 #include "host_agent/analyze/analysis.h"
+#include "host_agent/trace/host_streams.h"
 #include "host_agent/walk/walk.h"
 
 /* An event type. */
@@ -54,6 +55,7 @@ struct braid_stats {
 	struct braid_stats_type *types;		/* by number */
 	size_t nr_types;
 	struct braid_stats_stream *streams;	/* by number */
+	struct braid_host_streams hosts;	/* of braid_stats_find_vcpus() */
 	struct braid_stats_vcpu *vcpus;		/* guests' first */
 	size_t nr_vcpus, vcpus_capacity;
 	s64 first_ns, last_ns;			/* by the clock that is shown */
