@@ -22,11 +22,11 @@ int braid_host_streams_make(struct braid_host_streams *h, const struct braid_sou
 /** braid_host_streams_free - free all */
 void braid_host_streams_free(struct braid_host_streams *h);
 
-/** braid_host_streams_first - the place in @h of the first stream of the host that recorded @stream */
+/** braid_host_streams_first - the place of the first stream of the host that recorded @stream */
 size_t braid_host_streams_first(const struct braid_host_streams *h,
 				const struct braid_stream *stream);
 
-/** braid_host_streams_at - the stream at a place, if it is of the host that recorded @stream; or NULL */
+/** braid_host_streams_at - the stream at a place, or NULL: it is not of @stream's host */
 static inline const struct braid_stream *
 braid_host_streams_at(const struct braid_host_streams *h, size_t at,
 		      const struct braid_stream *stream)
