@@ -359,7 +359,10 @@ static u32 enable(bool quota)
 	struct braid_live_sink sink = { .next_stream = 1 };
 	struct braid_pattern all;
 	struct braid_tracefs_source s = {
-		.o = { .sink = &sink, .patterns = &all, .nr_patterns = 1, .probes = quota ? BRAID_PROBES_QUOTA : 0 },
+		.o = {
+			.sink = &sink, .patterns = &all, .nr_patterns = 1,
+			.probes = quota ? BRAID_PROBES_QUOTA : 0,
+		},
 	};
 	char own[64], other[64], *capture = scratch("capture");
 
