@@ -74,6 +74,9 @@ int braid_live_control_poll(struct braid_live_control *c, struct braid_live_stre
  */
 void braid_live_control_disarm(struct braid_live_control *c, const struct braid_live_stream *s);
 
+/* The recording stops: reports what a guest has not answered yet. Returns the capture's error. */
+int braid_live_control_give_up(struct braid_live_control *c, struct braid_live_stream *s);
+
 /*
  * The recording starts or stops: reports a guest that has not confirmed all of its events, after it
  * has checked once more for its answer. Under the guard. Returns the capture's error.

@@ -492,10 +492,9 @@ int braid_region_source_move(struct braid_region_source *s, pid_t pid)
 
 int braid_region_source_finish(struct braid_region_source *s)
 {
-	if (s->stream.fatal)
+	if (s->stream.fatal || s->phase != BRAID_PHASE_RECORDING ||
+	    braid_live_control_give_up(&s->control, &s->stream))
 		return s->stream.fatal;
-	if (s->phase != BRAID_PHASE_RECORDING)
-		return 0;
 	if (!s->end.ending)
 		braid_live_end_begin(s, BRAID_PHASE_WAITING, BRAID_END_STOPPED);
 	s->end.ending = false;	/* the whole rest, at once */

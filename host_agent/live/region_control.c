@@ -510,6 +510,15 @@ int braid_live_control_poll(struct braid_live_control *c, struct braid_live_stre
 	return answered(c, s, &answer);
 }
 
+int braid_live_control_give_up(struct braid_live_control *c, struct braid_live_stream *s)
+{
+	if (!c->disarming || s->silent || braid_live_control_idle(c, s))
+		return 0;
+	if (c->next_command <= last_command(c, s))
+		return braid_live_note(s, "the guest did not confirm in time that its events are disabled; it may still trace");
+	return c->filters.nr ? braid_live_note(s, "the guest did not say in time how many events its filters left out") : 0;
+}
+
 int braid_live_control_check_confirmed(struct braid_live_control *c, struct braid_live_stream *s,
 				       struct braid_endpoint *endpoint)
 {

@@ -21,7 +21,7 @@
 #define COPY_REST_NS	512000000ULL	/* (such a guest does not see our heartbeat) */
 #define OTHERS_NS	100000000ULL	/* so long can wait what is no source of events */
 #define ARM_LIMIT_NS	3000000000ULL
-#define DISARM_LIMIT_NS	2500000000ULL
+#define DISARM_LIMIT_NS	6000000000ULL	/* of slow guests; silent ones are given up before */
 #define PROGRESS_NS	1000000000ULL
 #define SECOND_NS	1000000000ULL
 
