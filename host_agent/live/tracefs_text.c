@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Enables the host's events, and records the texts needed to print them. */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 #include <zstd.h>
 
 #include "host_agent/discover/discover.h"
@@ -15,8 +13,6 @@
 #include "host_agent/util/error.h"
 
 #define ZSTD_LEVEL	3
-#define FIRST_READ	(64u << 10)	/* files of /proc don't report their size */
-#define LARGEST_READ	(256u << 20)
 
 int braid_host_tracefs(const char **root)
 {
@@ -39,36 +35,6 @@ int braid_host_emit(struct braid_tracefs_source *s, u16 type, const void *head, 
 {
 	return braid_capture_put(s->o.sink->capture, type, s->stream, head, head_bytes, body,
 				 body_bytes);
-}
-
-void *braid_host_read_file(const char *path, size_t *bytes)
-{
-	braid_auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
-	braid_auto_free char *text = NULL;
-	size_t used = 0, allocated = 0;
-	ssize_t n;
-	char *more;
-
-	if (fd < 0)
-		return NULL;
-	do {
-		if (allocated - used < FIRST_READ / 2) {
-			allocated = allocated ? 2 * allocated : FIRST_READ;
-			more = allocated <= LARGEST_READ ? realloc(text, allocated + 1) : NULL;
-			if (!more)
-				return NULL;
-			text = more;
-		}
-		n = read(fd, text + used, allocated - used);
-		if (n > 0)
-			used += n;
-	} while (n > 0 || (n < 0 && errno == EINTR));
-	if (n < 0)
-		return NULL;
-	text[used] = 0;
-	if (bytes)
-		*bytes = used;
-	return braid_take(text);
 }
 
 u32 braid_host_subbuf_bytes(const char *header_page)
