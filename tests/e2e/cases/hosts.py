@@ -107,7 +107,7 @@ def events_of_host(lines, stream):
             if line["type"] == "event" and line["stream"] == stream}
 
 
-def check_truth(ctx, alone, merged, ahead_s=AHEAD_S, least=1000):
+def check_truth(ctx, alone, merged, ahead_s=AHEAD_S, least=500):
     """Each event of another host is where its clock, less what that is ahead, shows it: within the bound."""
     ctx.equal(sorted(set(alone) ^ set(merged))[:3], [], "events that only one report has")
     bounded = {place: line for place, line in merged.items() if line.get("bound_ns") is not None}
