@@ -131,7 +131,9 @@ static int find_filters_late(struct braid_live_control *c, struct braid_live_str
 
 void braid_live_control_disarm(struct braid_live_control *c, const struct braid_live_stream *s)
 {
-	c->nothing_on = c->next_command <= first_test(c) && !c->busy && !c->stale_events;
+	/* Once all were enabled, the list may have begun anew. */
+	c->nothing_on = c->next_command <= first_test(c) && !c->busy && !c->stale_events &&
+			!c->asked_again;
 	c->disarming = true;
 	c->busy = c->resuming = false;
 	c->next_command = s->silent || (s->mapping && s->mapping->one_way) ? end_command(c, s) :

@@ -26,14 +26,17 @@ static unsigned long long stacks_find(const char *kallsyms, const char *name)
 	return 0;
 }
 
-/* What the tick's timer calls: tick_sched_timer() before Linux 6.9. */
+/*
+ * What the tick's timer calls: tick_sched_timer() before Linux 6.9, which also has another function
+ * with the later one's name.
+ */
 static unsigned long long stacks_find_tick(void)
 {
 	braid_auto_free char *text = braid_host_read_file("/proc/kallsyms", NULL);
 
 	if (!text)
 		return 0;
-	return stacks_find(text, "tick_nohz_handler") ?: stacks_find(text, "tick_sched_timer");
+	return stacks_find(text, "tick_sched_timer") ?: stacks_find(text, "tick_nohz_handler");
 }
 
 bool braid_host_sample_stacks(struct braid_tracefs_source *s)

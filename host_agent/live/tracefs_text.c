@@ -59,6 +59,21 @@ static int tracefs_text_put_text(struct braid_tracefs_source *s, enum braid_text
 	return braid_host_emit(s, BRAID_CHUNK_TEXT, &head, sizeof(head), text, bytes);
 }
 
+/*
+ * Without permission all are 0; with it those of per-CPU variables are, which come first before
+ * Linux 6.15.
+ */
+static bool shows_addresses(const char *kallsyms)
+{
+	static const char hidden[] = "0000000000000000 ";
+
+	while (kallsyms && !strncmp(kallsyms, hidden, strlen(hidden))) {
+		kallsyms = strchr(kallsyms, '\n');
+		kallsyms += !!kallsyms;
+	}
+	return kallsyms && *kallsyms;
+}
+
 /* Addresses without names are less useful, but the capture is still valid. */
 static int put_kallsyms(struct braid_tracefs_source *s)
 {
@@ -67,7 +82,7 @@ static int put_kallsyms(struct braid_tracefs_source *s)
 	size_t bytes, allocated, n;
 
 	text = braid_host_read_file("/proc/kallsyms", &bytes);
-	if (!text || !strncmp(text, "0000000000000000 ", 17))
+	if (!text || !shows_addresses(text))
 		return 0;	/* not shown to this user */
 	allocated = ZSTD_compressBound(bytes);
 	packed = malloc(allocated);
