@@ -75,7 +75,7 @@ static bool braid_hit_read(void *to, unsigned long from, u32 bytes, bool user, b
 	return !copy_from_user_nofault(to, (const void __user *)from, bytes);
 }
 
-/* As in tracefs: an address tells whose it is. */
+/* As in tracefs: addresses below TASK_SIZE_MAX are of user space. */
 static bool braid_hit_is_user(const struct braid_probe *probe, const struct braid_probe_arg *arg,
 			      u32 read, u64 address)
 {

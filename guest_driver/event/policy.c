@@ -12,7 +12,7 @@ MODULE_PARM_DESC(allow, "what a host may ask: all (default), none, or system[:ev
 
 #define WORD_BYTES	(2 * BRAID_PATTERN_BYTES)
 
-/* The next word of the list. Return: what follows it, or NULL: there is none. */
+/* Copies the next word of the list. Return: the rest of the list, or NULL at its end. */
 static const char *braid_policy_next(const char *at, char word[WORD_BYTES])
 {
 	size_t length = strcspn(at, ",");

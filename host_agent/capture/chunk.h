@@ -135,7 +135,7 @@ enum braid_declared_kind {
 	BRAID_DECLARED_CHRONY = 1,	/* chronyd */
 	BRAID_DECLARED_PTP = 2,		/* ptp4l */
 	BRAID_DECLARED_VMCLOCK = 3,	/* the hypervisor of this host */
-	BRAID_DECLARED_NTP = 4,		/* the kernel, as any daemon has told it: adjtimex() */
+	BRAID_DECLARED_NTP = 4,		/* the kernel, as set by a daemon: adjtimex() */
 	BRAID_DECLARED_KINDS
 };
 

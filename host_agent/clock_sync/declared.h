@@ -4,9 +4,9 @@
  * clocks of several hosts, beside what recorders prove to each other.
  *
  * Invariants:
- * - Nothing is taken for true: a source is recorded under its name, and a reader compares it.
+ * - No value is assumed to be true: a source is recorded under its name, and a reader compares it.
  * - A helper process asks them. It reads no guest's data, and a daemon that does not answer delays
- *   nobody but it.
+ *   only that process.
  */
 #ifndef BRAID_CLOCK_SYNC_DECLARED_H
 #define BRAID_CLOCK_SYNC_DECLARED_H

@@ -267,7 +267,7 @@ static const char *read_type(struct braid_probe_arg *arg, const char *type)
 			arg->user |= 1 << (arg->nr_reads - 1);
 		return NULL;
 	}
-	return "its type is none of u8 to u64, s8 to s64, x8 to x64, symbol, string and ustring";
+	return "its type is not one of u8 to u64, s8 to s64, x8 to x64, symbol, string and ustring";
 }
 
 static int read_argument(struct reader *r, char *word)

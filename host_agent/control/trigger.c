@@ -182,7 +182,7 @@ int braid_trigger_condition(char **out, const struct braid_schema_event *event, 
 			braid_text_printf(&t, filter ? "%s == %u && (%s)" : "%s == %u", field->name,
 					  event->number, filter);
 		else
-			err = braid_fail(-EINVAL, "%.63s:%.63s: its records cannot be told from others in the guest",
+			err = braid_fail(-EINVAL, "%.63s:%.63s: the guest cannot distinguish its records from those of other events",
 					 event->system, event->name);
 		braid_layout_free(layout);
 	} else if (filter) {

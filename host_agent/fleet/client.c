@@ -102,7 +102,7 @@ static int client_find(struct braid_fleet_client *c, const char *asked)
 	       !*c->stop) {
 		poll(&fd, 1, TICK_MS);
 		while (!err && (p = braid_fleet_take(c->link))) {
-			if (!p->nobody && braid_fleet_service_id(p->data, p->bytes, name)) {
+			if (!p->no_responders && braid_fleet_service_id(p->data, p->bytes, name)) {
 				heard_ns = braid_monotonic_ns();
 				err = client_is_asked(asked, name) ? client_add(c, name) : 0;
 				host = client_host(c, name);
@@ -252,7 +252,7 @@ static int client_take(struct braid_fleet_client *c, struct braid_fleet_event *e
 	struct braid_fleet_host *host = e->host;
 	u64 seq;
 
-	if (e->packet->nobody) {
+	if (e->packet->no_responders) {
 		braid_fleet_client_fail(c, host, "not connected to the server");
 		return 1;
 	}

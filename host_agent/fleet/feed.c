@@ -23,7 +23,7 @@
 #define MOST_UNDER_WAY	4u		/* captures; of each one message */
 
 /* Debian 12's server says nothing either if there is no store. */
-#define SILENT		"the fleet's store has not answered for 5 s; if there is none, 'tracebraid fleet store --space=SIZE' makes it"
+#define SILENT		"the fleet's store has not answered for 5 s; if it does not exist, run 'tracebraid fleet store --space=SIZE'"
 
 struct feed {
 	const struct braid_feed_options *o;
@@ -236,7 +236,7 @@ static void feed_take(struct feed *f, const struct braid_fleet_packet *p)
 		i++;
 	if (!token || i == end)
 		return;		/* it is late: what is stored was asked for again */
-	if (p->nobody) {
+	if (p->no_responders) {
 		feed_trouble(f, "the fleet's server has no store: 'tracebraid fleet store --space=SIZE' makes it, if JetStream is configured");
 		feed_again(i, RETRY_NS);
 	} else if (i->state == BRAID_FEED_ASKED) {

@@ -87,7 +87,7 @@ static int fetch_ask(struct fetch *f, const char *subject, const char *request,
 			if (*f->o->stop)
 				return braid_fail(-EINTR, "interrupted");
 			*p = fetch_take(f);
-			if (*p && !(*p)->nobody)
+			if (*p && !(*p)->no_responders)
 				return 0;
 			if (*p) {
 				free(*p);

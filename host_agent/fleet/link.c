@@ -69,7 +69,7 @@ static struct braid_fleet_packet *link_packet(natsMsg *msg)
 	snprintf(p->subject, sizeof(p->subject), "%s", natsMsg_GetSubject(msg) ?: "");
 	snprintf(p->reply, sizeof(p->reply), "%s", natsMsg_GetReply(msg) ?: "");
 	snprintf(p->of, sizeof(p->of), "%s", link_header(msg, "Nats-Subject"));
-	p->nobody = natsMsg_IsNoResponders(msg);
+	p->no_responders = natsMsg_IsNoResponders(msg);
 	p->missing = !strcmp(link_header(msg, "Status"), "404");
 	p->sequence = strtoull(link_header(msg, "Nats-Sequence"), NULL, 10);
 	p->bytes = bytes;

@@ -41,7 +41,7 @@ struct braid_fleet_link;
 struct braid_fleet_packet {
 	char subject[BRAID_FLEET_SUBJECT];
 	char reply[BRAID_FLEET_SUBJECT];	/* "": none is wanted */
-	bool nobody;		/* no program has subscribed to the subject of the request */
+	bool no_responders;	/* no program has subscribed to the subject of the request */
 	/* What the store answers with a message of its own: */
 	bool missing;		/* there is no such message */
 	u64 sequence;		/* of the message; 0: it is not one of the store */

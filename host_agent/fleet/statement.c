@@ -18,7 +18,7 @@ bool braid_sql_is_one(const struct braid_sql_token *t, const char *const *words,
 	return false;
 }
 
-/* The next word of the list outside parentheses; the end, if there is none. */
+/* The next word of the list outside parentheses, or the end of the statement. */
 static const struct braid_sql_token *statement_find(const struct braid_sql_token *at,
 						  const struct braid_sql_token *end,
 						  const char *const *words, size_t nr)

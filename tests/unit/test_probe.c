@@ -102,7 +102,7 @@ static void test_errors(void)
 	refuses("f+4 $arg1", false, "only at the start");
 	refuses("f $arg0", false, "expected %REGISTER");
 	refuses("f $arg9", false, "up to 8");
-	refuses("f %si:u24", false, "its type is none of");
+	refuses("f %si:u24", false, "its type is not one of");
 	refuses("f a=%si a=%di", false, "two arguments of one name");
 	refuses("f common_pid=%si", false, "not a name of an argument");
 	refuses("f 1a=%si", false, "not a name of an argument");
