@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -18,6 +17,7 @@
 
 #include "host_agent/fleet/agent.h"
 #include "host_agent/serve/analyst.h"
+#include "host_agent/serve/child.h"
 #include "host_agent/serve/expose.h"
 #include "host_agent/serve/fleet.h"
 #include "host_agent/serve/journal.h"
@@ -183,13 +183,9 @@ static int fleet_start_program(struct braid_serve_fleet *f, struct braid_serve_q
 static void fleet_become_reader(struct braid_serve_fleet *f, const struct braid_fleet_ask *ask,
 				int out)
 {
-	sigset_t none;
 	int fd, err;
 
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	setpgid(0, 0);
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
+	braid_serve_child_begin();
 	close(f->fd);
 	if (ask->kind == BRAID_FLEET_RECORD) {
 		if (!f->record(f->arg, ask, out))
@@ -357,39 +353,24 @@ static void fleet_become(struct braid_serve_fleet *f, int fd)
 	const struct braid_fleet_agent_options options = {
 		.conf = &f->conf->fleet, .fd = fd, .confine = f->confine,
 	};
-	sigset_t none;
 
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	setpgid(0, 0);
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
-	/* Neither the analyst nor who scrapes metrics is to hear from it. */
-	if (fd > STDERR_FILENO + 1)
-		close_range(STDERR_FILENO + 1, fd - 1, 0);
-	close_range(fd + 1, ~0u, 0);
+	/* It has no connection to the analyst, or to a reader of metrics. */
+	braid_serve_child_keep(fd);
 	_exit(braid_fleet_agent_run(&options) ? EXIT_FAILURE : EXIT_SUCCESS);
 }
 
 int braid_serve_fleet_start(struct braid_serve_fleet *f)
 {
-	int fds[2];
 	size_t k;
+	int ret;
 
 	for (k = 0; k < BRAID_FLEET_ASKS; k++)
 		fleet_remove_folder(f, k);	/* of a process that was killed */
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds))
-		return braid_fail(-errno, "no socket can be made: %s", strerror(errno));
-	f->fd = fds[0];
 	f->said_ns = 0;
-	fflush(NULL);
-	f->pid = fork();
-	if (!f->pid)
-		fleet_become(f, fds[1]);
-	close(fds[1]);
-	if (f->pid > 0)
-		return 0;
-	braid_serve_fleet_stop(f);
-	return braid_fail(-errno, "no process can be made: %s", strerror(errno));
+	ret = braid_serve_child_start(&f->pid, &f->fd);
+	if (ret > 0)
+		fleet_become(f, f->fd);
+	return ret;
 }
 
 void braid_serve_fleet_stop(struct braid_serve_fleet *f)

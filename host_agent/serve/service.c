@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -16,6 +15,7 @@
 #include <unistd.h>
 
 #include "host_agent/library/program.h"
+#include "host_agent/serve/child.h"
 #include "host_agent/serve/expose.h"
 #include "host_agent/serve/fleet.h"
 #include "host_agent/serve/journal.h"
@@ -31,6 +31,7 @@
 #define WORDS		2048u	/* of the recorder's command ... */
 #define OTHER_WORDS	16u	/* ... that name no guest */
 #define TICK_MS		250
+#define END_TICK_MS	20		/* while processes end */
 #define RESTART_NS	1000000000ULL	/* the first wait; the next ones are longer ... */
 #define RESTART_MOST_NS	60000000000ULL
 #define STEADY_NS	60000000000ULL	/* ... until it has run for so long */
@@ -163,14 +164,7 @@ static void service_become_analyst(const struct service *s, int fd)
 		.exporter = (struct braid_exporter *)&s->exporter, .fd = fd,
 		.confine = s->o->confine,
 	};
-	sigset_t none;
 
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	/* Ctrl-C at a terminal is for the service, which decides what ends. */
-	setpgid(0, 0);
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
-	close(s->fd);
 	close(s->fleet.fd);
 	close(s->stream.fd);
 	if (braid_analyst_run(&options)) {
@@ -182,22 +176,12 @@ static void service_become_analyst(const struct service *s, int fd)
 
 static int service_start_analyst(struct service *s)
 {
-	int fds[2];
+	int ret = braid_serve_child_start(&s->analyst, &s->fd);
 
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds))
-		return braid_fail(-errno, "no socket can be made: %s", strerror(errno));
-	s->fd = fds[0];
-	fflush(NULL);
-	s->analyst = fork();
-	if (!s->analyst)
-		service_become_analyst(s, fds[1]);
-	close(fds[1]);
-	if (s->analyst < 0) {
-		close(fds[0]);
-		s->fd = -1;
-		s->analyst = 0;
-		return braid_fail(-errno, "no process can be made: %s", strerror(errno));
-	}
+	if (ret > 0)
+		service_become_analyst(s, s->fd);
+	if (ret)
+		return ret;
 	service_began(&s->of_analyst, s->analyst);
 	s->alive_ns = braid_monotonic_ns();
 	return 0;
@@ -433,6 +417,16 @@ static void service_reap(struct service *s)
 	}
 }
 
+static void service_feed_watchdog(struct service *s)
+{
+	u64 now_ns = braid_monotonic_ns();
+
+	if (!s->watchdog_ns || now_ns < s->watchdog_ns)
+		return;
+	braid_journal_notify("WATCHDOG=1");
+	s->watchdog_ns = now_ns + braid_journal_watchdog_ns() / 3;
+}
+
 /* What has ended is started again; an analyst that hangs is ended. */
 static void service_keep_up(struct service *s)
 {
@@ -457,10 +451,7 @@ static void service_keep_up(struct service *s)
 		if (!s->o->path)
 			braid_journal_say(LOG_INFO, "watching; until Ctrl-C", NULL);
 	}
-	if (s->watchdog_ns && now_ns >= s->watchdog_ns) {
-		braid_journal_notify("WATCHDOG=1");
-		s->watchdog_ns = now_ns + braid_journal_watchdog_ns() / 3;
-	}
+	service_feed_watchdog(s);
 }
 
 /* Once a second. */
@@ -528,19 +519,35 @@ static int service_open_stream(struct service *s)
 	return service_streams(s) ? braid_stream_open(&s->stream) : 0;
 }
 
+/* Until a process has ended. It may take longer than the watchdog waits. */
+static void service_await(struct service *s, pid_t pid)
+{
+	siginfo_t info = { 0 };
+
+	while (!waitid(P_PID, pid, &info, WEXITED | WNOWAIT | WNOHANG) && !info.si_pid) {
+		if (pid == s->recorder.pid)
+			braid_program_listen(&s->recorder);
+		service_feed_watchdog(s);
+		poll(NULL, 0, END_TICK_MS);
+	}
+}
+
 static void service_close(struct service *s)
 {
 	service_notify_state("STOPPING=1%s", "");
 	if (s->recorder.pid) {
 		kill(s->recorder.pid, SIGINT);
+		service_await(s, s->recorder.pid);
 		if (braid_program_wait(&s->recorder, 3) && !s->records)
 			service_recorder_failed(s);
 	}
 	service_stop_analyst(s);
 	braid_stream_finish(&s->stream);
 	braid_serve_fleet_stop(&s->fleet);
-	if (s->shots.pid)
+	if (s->shots.pid) {
+		service_await(s, s->shots.pid);
 		waitpid(s->shots.pid, NULL, 0);
+	}
 	braid_exporter_close(&s->exporter);
 	braid_window_empty(s->o->directory);
 	rmdir(s->o->directory);

@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/inotify.h>
-#include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -21,6 +20,7 @@
 
 #include "host_agent/fleet/store.h"
 #include "host_agent/serve/analyst.h"
+#include "host_agent/serve/child.h"
 #include "host_agent/serve/journal.h"
 #include "host_agent/serve/stream.h"
 #include "host_agent/util/array.h"
@@ -236,15 +236,8 @@ static void stream_become(struct braid_serve_stream *s, const char *folder, int 
 	const struct braid_feed_options options = {
 		.conf = s->conf, .folder = folder, .fd = fd, .confine = stream_confine,
 	};
-	sigset_t none;
 
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	setpgid(0, 0);
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
-	if (fd > STDERR_FILENO + 1)
-		close_range(STDERR_FILENO + 1, fd - 1, 0);
-	close_range(fd + 1, ~0u, 0);
+	braid_serve_child_keep(fd);
 	stream_own = s;
 	stream_own_folder = folder;
 	_exit(braid_feed_run(&options) ? EXIT_FAILURE : EXIT_SUCCESS);
@@ -261,23 +254,15 @@ static void stream_watch(struct braid_serve_stream *s)
 int braid_stream_start(struct braid_serve_stream *s)
 {
 	char folder[PATH_MAX];
-	int fds[2];
+	int ret;
 
 	snprintf(folder, sizeof(folder), "%s/" FOLDER, s->window);
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds))
-		return braid_fail(-errno, "no socket can be made: %s", strerror(errno));
-	fflush(NULL);
-	s->fd = fds[0];
-	s->pid = fork();
-	if (!s->pid)
-		stream_become(s, folder, fds[1]);
-	close(fds[1]);
-	if (s->watch_fd < 0 && s->conf->streams == BRAID_FLEET_STREAMS_ALL)
+	ret = braid_serve_child_start(&s->pid, &s->fd);
+	if (ret > 0)
+		stream_become(s, folder, s->fd);
+	if (!ret && s->watch_fd < 0 && s->conf->streams == BRAID_FLEET_STREAMS_ALL)
 		stream_watch(s);
-	if (s->pid > 0)
-		return 0;
-	braid_stream_stop(s);
-	return braid_fail(-errno, "no process can be made: %s", strerror(errno));
+	return ret;
 }
 
 static void stream_listen(struct braid_serve_stream *s)
