@@ -19,7 +19,8 @@ static struct braid_live_filter *filter_of(const struct braid_live_control *c,
 
 	if (command >= first_filter(c) && command < first_test(c))
 		return &c->filters.items[command - first_filter(c)];
-	return command > last && command - last <= c->filters.nr_own ?
+	/* If nothing is on, no account is asked for: what removes probes follows at once. */
+	return command > last && !c->nothing_on && command - last <= c->filters.nr_own ?
 	       &c->filters.items[command - last - 1] : NULL;
 }
 
