@@ -334,8 +334,8 @@ static int samples_take_host(struct braid_profile *x, const struct braid_profile
 			break;
 		function = braid_function_of(&x->functions, item->stream, frame - 1);
 		braid_function_name(&x->functions, item->stream, function, name);
-		if (samples_is_entry(name))
-			stack.nr = 0;
+		if (samples_is_entry(name))	/* equal stacks have equal bytes */
+			stack = (struct braid_profile_stack){ .of = item->stream };
 		else
 			samples_push(&stack, function);
 	}
