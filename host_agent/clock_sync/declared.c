@@ -75,12 +75,12 @@ static bool read_clock(clockid_t id, u64 asked_ns, struct braid_declared_moment 
 
 /* Programs ---------------------------------------------------------------------------------- */
 
-/* Reads until its end, its silence or a full buffer. Return: bytes. */
-static size_t read_reply(int fd, char *reply, size_t size)
+/* Return: whether it has ended with something said, before silence or a full buffer. */
+static bool read_reply(int fd, char *reply, size_t size)
 {
 	struct pollfd p = { .fd = fd, .events = POLLIN };
 	size_t used = 0;
-	ssize_t n;
+	ssize_t n = -1;
 
 	while (used < size - 1 && poll(&p, 1, ANSWER_MS) > 0) {
 		n = read(fd, reply + used, size - 1 - used);
@@ -89,7 +89,7 @@ static size_t read_reply(int fd, char *reply, size_t size)
 		used += (size_t)n;
 	}
 	reply[used] = 0;
-	return used;
+	return !n && used;
 }
 
 /* Return: whether the program has printed something, and succeeded. */
@@ -113,11 +113,11 @@ static bool run_program(char *const argv[], char *reply, size_t size)
 	}
 	close(fds[1]);
 	if (!err) {
-		size_t bytes = read_reply(fds[0], reply, size);
+		bool ended = read_reply(fds[0], reply, size);
 
-		if (!bytes)
-			kill(pid, SIGKILL);	/* it hangs, or has failed */
-		if (waitpid(pid, &status, 0) != pid || !bytes)
+		if (!ended)
+			kill(pid, SIGKILL);	/* it hangs, says too much, or has failed */
+		if (waitpid(pid, &status, 0) != pid || !ended)
 			status = -1;
 	}
 	close(fds[0]);
