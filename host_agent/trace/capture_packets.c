@@ -32,16 +32,21 @@ struct packet {
 	s64 ns;			/* by the host: not after it was sent, or before received */
 };
 
-struct collection {
-	struct packet *items;
-	size_t nr, capacity;
-	const struct braid_stream *stream;	/* whose formats these are: */
-	struct {
+/* The events of a stream that are packets: two of each recorder. */
+struct packet_events {
+	bool known;
+	struct packet_event {
 		u16 id;
 		u32 at;		/* of the head in the record */
 		bool sent;
-	} events[2 * BRAID_MAX_FILES];
-	u32 nr_events;
+	} *items;
+	size_t nr, capacity;
+};
+
+struct collection {
+	struct packet *items;
+	size_t nr, capacity;
+	struct packet_events *events;	/* by stream: those of several hosts come in turn */
 };
 
 /* Packets of connections without the usual options are not used, nor fragments. */
@@ -65,35 +70,37 @@ static bool is_of_packets(const struct braid_event_format *format)
 	return !strncmp(format->system, BRAID_PACKETS_SYSTEM, strlen(BRAID_PACKETS_SYSTEM));
 }
 
-static void find_event(struct collection *c, const struct braid_event_format *format)
+/* Return: 0 or -ENOMEM. */
+static int find_event(struct packet_events *events, const struct braid_event_format *format)
 {
-	bool sent = !strcmp(format->name, "sent");
+	struct packet_event event = { .id = format->id, .sent = !strcmp(format->name, "sent") };
 	const char *text = strstr(format->format, "format:"), *rest;
 	const struct braid_field *head;
 	struct braid_layout *layout;
+	int err = 0;
 
-	if (!text || (!sent && strcmp(format->name, "received")) ||
-	    c->nr_events == sizeof(c->events) / sizeof(*c->events) ||
+	if (!text || (!event.sent && strcmp(format->name, "received")) ||
 	    braid_layout_parse(&layout, text, format->system, &rest))
-		return;
+		return 0;
 	head = braid_layout_find(layout, "head");
 	if (head && head->size == HEAD_BYTES) {
-		c->events[c->nr_events].id = format->id;
-		c->events[c->nr_events].at = head->offset;
-		c->events[c->nr_events++].sent = sent;
+		event.at = head->offset;
+		err = braid_array_push(events->items, events->nr, events->capacity, event);
 	}
 	braid_layout_free(layout);
+	return err;
 }
 
-static void find_events(struct collection *c, const struct braid_stream *stream)
+static int find_events(struct packet_events *events, const struct braid_stream *stream)
 {
 	size_t k;
+	int err = 0;
 
-	c->stream = stream;
-	c->nr_events = 0;
-	for (k = 0; k < stream->nr_formats; k++)
+	events->known = true;
+	for (k = 0; k < stream->nr_formats && !err; k++)
 		if (is_of_packets(&stream->formats[k]))
-			find_event(c, &stream->formats[k]);
+			err = find_event(events, &stream->formats[k]);
+	return err;
 }
 
 /* Return: 0 or -ENOMEM. */
@@ -102,22 +109,23 @@ static int collect_item(struct collection *c, const struct braid_item *item)
 	struct packet packet = { .host = item->stream->host->number };
 	u64 bound_ns = item->ring->tie ? item->own_bound_ns : item->bound_ns;
 	s64 ns = item->ring->tie ? item->own_ns : item->host_ns;
-	u32 k = 0;
+	struct packet_events *events = &c->events[item->stream->number];
+	size_t k = 0;
 	u16 id;
 
 	if (item->kind != BRAID_ITEM_EVENT || bound_ns == BRAID_BOUND_UNKNOWN ||
 	    item->payload_bytes < sizeof(id) || c->nr == MOST_PACKETS)
 		return 0;
-	if (c->stream != item->stream)
-		find_events(c, item->stream);
+	if (!events->known && find_events(events, item->stream))
+		return -ENOMEM;
 	memcpy(&id, item->payload, sizeof(id));
-	while (k < c->nr_events && c->events[k].id != id)
+	while (k < events->nr && events->items[k].id != id)
 		k++;
-	if (k == c->nr_events || c->events[k].at > item->payload_bytes ||
-	    item->payload_bytes - c->events[k].at < HEAD_BYTES ||
-	    !identify(&packet.identity, item->payload + c->events[k].at))
+	if (k == events->nr || events->items[k].at > item->payload_bytes ||
+	    item->payload_bytes - events->items[k].at < HEAD_BYTES ||
+	    !identify(&packet.identity, item->payload + events->items[k].at))
 		return 0;
-	packet.sent = c->events[k].sent;
+	packet.sent = events->items[k].sent;
 	packet.ns = packet.sent ? ns - (s64)bound_ns : ns + (s64)bound_ns;
 	return braid_array_push(c->items, c->nr, c->capacity, packet);
 }
@@ -187,13 +195,17 @@ bool braid_capture_has_packets(const struct braid_source *source)
 
 int braid_capture_pair_packets(struct braid_source *source, struct braid_packet_pairs *pairs)
 {
-	struct collection c = { .nr = 0 };
+	struct collection c = { .events = calloc(source->nr_streams + 1, sizeof(*c.events)) };
 	const struct braid_item *item;
 	struct braid_merge *m;
-	int err = braid_merge_begin(&m, source, want_hosts, NULL), ret = 0;
+	int err = c.events ? braid_merge_begin(&m, source, want_hosts, NULL) :
+			     braid_out_of_memory(), ret = 0;
+	size_t k;
 
-	if (err)
+	if (err) {
+		free(c.events);
 		return err;
+	}
 	while (!err && (ret = braid_merge_next(m, &item)) > 0)
 		err = collect_item(&c, item);
 	braid_merge_end(m);
@@ -201,6 +213,9 @@ int braid_capture_pair_packets(struct braid_source *source, struct braid_packet_
 		qsort(c.items, c.nr, sizeof(*c.items), by_identity);
 		err = find_pairs(pairs, c.items, c.nr);
 	}
+	for (k = 0; k < source->nr_streams; k++)
+		free(c.events[k].items);
+	free(c.events);
 	free(c.items);
 	if (err)
 		return braid_out_of_memory();
