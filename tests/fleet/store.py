@@ -280,7 +280,7 @@ class Bed:
 
 def case_made(bed):
     """The store is made by who may; hosts say that they wait for it."""
-    wait_for("a line", lambda: all("'tracebraid fleet store --space=SIZE' makes it" in bed.log(name) for name in NAMES))
+    wait_for("a line", lambda: all("'tracebraid fleet store --space=SIZE'" in bed.log(name) for name in NAMES))
     status, _, errors = bed.fleet.ask("store", "--space=400M")
     must(status == 1 and "Permissions Violation for Publish" in errors, errors)
     for _ in range(2):
