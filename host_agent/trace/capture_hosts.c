@@ -207,15 +207,15 @@ static void add_crossings(struct braid_clock_crossing *to, size_t *nr,
 	}
 }
 
-/* Adds packets. Return: whether there are any. */
+/* Adds packets between a host and @via. Return: whether there are any. */
 static bool add_packets(struct braid_clock_crossing *to, size_t *nr,
-			const struct braid_packet_pairs *pairs, u32 host,
+			const struct braid_packet_pair *pairs, size_t nr_pairs,
 			const struct braid_capture_host *via)
 {
 	size_t k, before = *nr;
 
-	for (k = 0; pairs && k < pairs->nr; k++) {
-		const struct braid_packet_pair *p = &pairs->items[k];
+	for (k = 0; k < nr_pairs; k++) {
+		const struct braid_packet_pair *p = &pairs[k];
 		bool by = p->from == via->host.number;	/* @via sent it */
 		const struct braid_clock_crossing one = {
 			.value = (u64)(by ? p->received_ns : p->sent_ns),
@@ -223,8 +223,7 @@ static bool add_packets(struct braid_clock_crossing *to, size_t *nr,
 			.later = by,
 		};
 
-		if (by ? p->to == host : p->from == host && p->to == via->host.number)
-			add_crossing(to, nr, one, via);
+		add_crossing(to, nr, one, via);
 	}
 	return *nr > before;
 }
@@ -234,8 +233,11 @@ static int fit_tie(struct braid_capture_source *cs, struct braid_capture_host *h
 		   const struct braid_capture_host *via)
 {
 	const struct braid_capture_peer *ours = said_of(via, host), *its = said_of(host, via);
-	size_t all = (ours ? ours->nr : 0) + (its ? its->nr : 0) +
-		     (cs->packets ? cs->packets->nr : 0), nr = 0;
+	size_t nr_pairs, nr = 0;
+	const struct braid_packet_pair *pairs = braid_packet_pairs_of(cs->packets,
+								      host->host.number,
+								      via->host.number, &nr_pairs);
+	size_t all = (ours ? ours->nr : 0) + (its ? its->nr : 0) + nr_pairs;
 	struct braid_clock_crossing *crossings = calloc(all + 1, sizeof(*crossings));
 	double wander = cs->wander > 0 ? cs->wander : BRAID_WANDER_DEFAULT;
 	bool packets;
@@ -245,7 +247,7 @@ static int fit_tie(struct braid_capture_source *cs, struct braid_capture_host *h
 		return -ENOMEM;
 	add_crossings(crossings, &nr, ours, true, via);
 	add_crossings(crossings, &nr, its, false, via);
-	packets = add_packets(crossings, &nr, cs->packets, host->host.number, via);
+	packets = add_packets(crossings, &nr, pairs, nr_pairs, via);
 	err = braid_clock_wander(&host->host.tie, crossings, nr, wander);
 	free(crossings);
 	if (!err)
@@ -257,33 +259,42 @@ static int fit_tie(struct braid_capture_source *cs, struct braid_capture_host *h
 	return err;
 }
 
-/* When a host was recorded, as its captures tell. */
-static void find_span(struct braid_capture_source *cs, struct braid_capture_host *host)
+/* When the hosts were recorded, as their captures tell: where no window has ended, by streams. */
+static void find_spans(struct braid_capture_source *cs)
 {
+	struct braid_capture_host *host;
 	size_t k;
 
-	host->first_ns = INT64_MAX;
-	host->last_ns = 0;
+	for (k = 0; k < cs->source.nr_hosts; k++) {
+		host = braid_capture_host(cs, k);
+		host->first_ns = INT64_MAX;
+		host->last_ns = host->end_ns = 0;
+	}
 	for (k = 0; k < cs->source.nr_windows; k++) {
 		const struct braid_window *w = &cs->source.windows[k];
 
-		if (cs->files[cs->edges[k].file].host != host->host.number)
-			continue;
+		host = braid_capture_host(cs, cs->files[cs->edges[k].file].host);
 		if (w->start_ns < host->first_ns)
 			host->first_ns = w->start_ns;
 		if (w->stop_ns != INT64_MAX && w->stop_ns > host->last_ns)
 			host->last_ns = w->stop_ns;
 	}
-	if (host->first_ns == INT64_MAX)
-		host->first_ns = (s64)host->head.start_host_ns;
-	for (k = 0; k < cs->source.nr_streams && !host->last_ns; k++) {
+	for (k = 0; k < cs->source.nr_streams; k++) {
 		const struct braid_capture_stream *s = (const void *)cs->source.streams[k];
 
-		if (s->stream.host == &host->host && (s64)s->own_end_ns > host->last_ns)
-			host->last_ns = (s64)s->own_end_ns;
+		host = s->stream.host ? braid_capture_host(cs, s->stream.host->number) : NULL;
+		if (host && (s64)s->own_end_ns > host->end_ns)
+			host->end_ns = (s64)s->own_end_ns;
 	}
-	if (host->last_ns < host->first_ns)
-		host->last_ns = host->first_ns;
+	for (k = 0; k < cs->source.nr_hosts; k++) {
+		host = braid_capture_host(cs, k);
+		if (host->first_ns == INT64_MAX)
+			host->first_ns = (s64)host->head.start_host_ns;
+		if (!host->last_ns)
+			host->last_ns = host->end_ns;
+		if (host->last_ns < host->first_ns)
+			host->last_ns = host->first_ns;
+	}
 }
 
 static u64 tie_bound(const struct braid_capture_host *host, s64 own_ns)
@@ -479,8 +490,7 @@ int braid_capture_tie_hosts(struct braid_capture_source *cs)
 
 	if (cs->source.nr_hosts < 2)
 		return 0;
-	for (k = 0; k < cs->source.nr_hosts; k++)
-		find_span(cs, braid_capture_host(cs, k));
+	find_spans(cs);
 	if (tie_by_messages(cs) || braid_capture_fit_declared(cs))
 		return braid_out_of_memory();
 	for (k = 1; k < cs->source.nr_hosts && !err; k++)

@@ -182,6 +182,32 @@ static int find_pairs(struct braid_packet_pairs *pairs, const struct packet *ite
 	return err;
 }
 
+/* The two hosts of a pair, as one number. */
+static u64 hosts_of(u32 a, u32 b)
+{
+	return a < b ? (u64)a << 32 | b : (u64)b << 32 | a;
+}
+
+static int by_hosts(const void *a, const void *b)
+{
+	const struct braid_packet_pair *x = a, *y = b;
+
+	return braid_compare(hosts_of(x->from, x->to), hosts_of(y->from, y->to));
+}
+
+const struct braid_packet_pair *braid_packet_pairs_of(const struct braid_packet_pairs *pairs,
+						      u32 a, u32 b, size_t *nr)
+{
+	const struct braid_packet_pair *all = pairs ? pairs->items : NULL;
+	size_t first, end, of = pairs ? pairs->nr : 0;
+	u64 hosts = hosts_of(a, b);
+
+	braid_array_first(first, of, hosts_of(all[first].from, all[first].to) >= hosts);
+	braid_array_first(end, of, hosts_of(all[end].from, all[end].to) > hosts);
+	*nr = end - first;
+	return *nr ? all + first : NULL;
+}
+
 bool braid_capture_has_packets(const struct braid_source *source)
 {
 	size_t k, n;
@@ -212,6 +238,8 @@ int braid_capture_pair_packets(struct braid_source *source, struct braid_packet_
 	if (!err && ret >= 0 && c.nr) {
 		qsort(c.items, c.nr, sizeof(*c.items), by_identity);
 		err = find_pairs(pairs, c.items, c.nr);
+		if (pairs->nr)
+			qsort(pairs->items, pairs->nr, sizeof(*pairs->items), by_hosts);
 	}
 	for (k = 0; k < source->nr_streams; k++)
 		free(c.events[k].items);

@@ -154,6 +154,7 @@ struct braid_capture_host {
 	int tie_err;			/* of its tie by messages; 1: of a part of the time */
 	bool proven;			/* its tie is by messages; or it is the first host */
 	s64 first_ns, last_ns;		/* when it was recorded, by its clock */
+	s64 end_ns;			/* the latest one of its streams, likewise; 0: not known */
 };
 
 struct braid_capture_source {
@@ -367,6 +368,10 @@ bool braid_capture_has_packets(const struct braid_source *source);
 
 /* Return: 0, or -errno with braid_fail(). */
 int braid_capture_pair_packets(struct braid_source *source, struct braid_packet_pairs *pairs);
+
+/* The pairs of two hosts, in both directions; @pairs: or NULL, then there are none. */
+const struct braid_packet_pair *braid_packet_pairs_of(const struct braid_packet_pairs *pairs,
+						      u32 a, u32 b, size_t *nr);
 
 /* capture_declared.c. Return: 0 or -ENOMEM. */
 int braid_capture_take_declared(struct braid_capture_source *cs, const struct braid_chunk_view *v);
