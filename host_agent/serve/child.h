@@ -10,7 +10,8 @@
  * @pid: written in the service; 0 after an error
  * @fd: each side's end of a SOCK_SEQPACKET pair; -1 after an error
  *
- * Return: 1 in the new process, after braid_serve_child_begin(); 0 in the service; -errno with braid_fail().
+ * Return: 1 in the new process, after braid_serve_child_begin(); 0 in the service; -errno with
+ * braid_fail().
  */
 int braid_serve_child_start(pid_t *pid, int *fd);
 
