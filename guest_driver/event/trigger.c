@@ -188,6 +188,53 @@ static int braid_trigger_prepare(const struct braid_trigger *trigger)
 	return 0;
 }
 
+/* Ends what a trigger that has fired does; none fires meanwhile. Must hold state_lock. */
+static void braid_trigger_settle(u32 next)
+{
+	int was = atomic_read(&state);
+
+	while (was == BRAID_TRIGGER_ARMED &&
+	       !atomic_try_cmpxchg(&state, &was, BRAID_TRIGGER_HELD))
+		;
+	braid_synchronize_writers();	/* who fired has frozen the rings, or has them count down */
+	braid_buffers_thaw();
+	atomic_set(&state, next);
+	WRITE_ONCE(wants_poll, true);
+}
+
+/* The tests of all events, also of buffers that have lost their rings. */
+static struct braid_trigger_test *braid_trigger_take_tests(void)
+{
+	struct braid_trigger_test *gone = NULL;
+	struct braid_buffer *buffer = NULL;
+	struct braid_event *ev;
+
+	braid_buffers_lock();
+	braid_registry_lock();
+	while ((buffer = braid_buffer_next(buffer))) {
+		ev = NULL;
+		while (buffer->events && (ev = braid_registry_next(buffer, ev)))
+			gone = braid_tests_take(ev, gone);
+	}
+	braid_registry_unlock();
+	braid_buffers_unlock();
+	return gone;
+}
+
+/* No test and no durations are left. Must hold state_lock. */
+static void braid_trigger_clear_locked(void)
+{
+	struct braid_trigger_test *gone = braid_trigger_take_tests();
+	u32 k;
+
+	braid_trigger_settle(BRAID_TRIGGER_NONE);
+	braid_tests_free(gone);
+	for (k = 0; k < BRAID_TRIGGERS; k++) {
+		braid_durations_free(triggers[k].durations);
+		triggers[k].durations = NULL;
+	}
+}
+
 int braid_trigger_set_matching(u64 index, const char *system, const char *name,
 			       const struct braid_filter_program *program,
 			       const struct braid_trigger *trigger, u32 *matched)
@@ -214,23 +261,11 @@ int braid_trigger_set_matching(u64 index, const char *system, const char *name,
 	braid_buffers_unlock();
 	if (*matched && !first)
 		atomic_cmpxchg(&state, BRAID_TRIGGER_NONE, BRAID_TRIGGER_ARMED);
+	else if (atomic_read(&state) == BRAID_TRIGGER_NONE)
+		braid_trigger_clear_locked();	/* of those that were set before the error */
 	WRITE_ONCE(wants_poll, true);
 	mutex_unlock(&state_lock);
 	return first;
-}
-
-/* Ends what a trigger that has fired does; none fires meanwhile. Must hold state_lock. */
-static void braid_trigger_settle(u32 next)
-{
-	int was = atomic_read(&state);
-
-	while (was == BRAID_TRIGGER_ARMED &&
-	       !atomic_try_cmpxchg(&state, &was, BRAID_TRIGGER_HELD))
-		;
-	braid_synchronize_writers();	/* who fired has frozen the rings, or has them count down */
-	braid_buffers_thaw();
-	atomic_set(&state, next);
-	WRITE_ONCE(wants_poll, true);
 }
 
 void braid_trigger_resume(bool arm)
@@ -239,27 +274,6 @@ void braid_trigger_resume(bool arm)
 	if (atomic_read(&state) != BRAID_TRIGGER_NONE)
 		braid_trigger_settle(arm ? BRAID_TRIGGER_ARMED : BRAID_TRIGGER_HELD);
 	mutex_unlock(&state_lock);
-}
-
-static void braid_trigger_clear_locked(void)
-{
-	struct braid_trigger_test *gone = NULL;
-	struct braid_buffer *buffer = NULL;
-	struct braid_event *ev = NULL;
-	u32 k;
-
-	braid_buffers_lock();
-	braid_registry_lock();
-	while ((ev = braid_filter_next(&buffer, ev, BRAID_ANY_BUFFER, "", "")))
-		gone = braid_tests_take(ev, gone);
-	braid_registry_unlock();
-	braid_buffers_unlock();
-	braid_trigger_settle(BRAID_TRIGGER_NONE);
-	braid_tests_free(gone);
-	for (k = 0; k < BRAID_TRIGGERS; k++) {
-		braid_durations_free(triggers[k].durations);
-		triggers[k].durations = NULL;
-	}
 }
 
 void braid_trigger_clear(void)
