@@ -126,7 +126,9 @@ static u32 braid_mapping_build_id(struct file *file, u8 id[BUILD_ID_BYTES])
 	Elf64_Phdr part;
 	u32 k, len = 0, bytes;
 
-	if (!braid_mapping_read(file, &head, sizeof(head), 0) ||
+	/* To read a device has effects. */
+	if (!S_ISREG(file_inode(file)->i_mode) ||
+	    !braid_mapping_read(file, &head, sizeof(head), 0) ||
 	    memcmp(head.e_ident, ELFMAG, SELFMAG) || head.e_ident[EI_CLASS] != ELFCLASS64)
 		return 0;
 	for (k = 0; k < head.e_phnum && k < MOST_HEADERS && !len; k++) {
