@@ -83,7 +83,7 @@ struct braid_event {
 	struct dentry *dir;
 };
 
-/* filter.c: what braid_event_reserve() and _commit() do for an event with a filter or tests. */
+/* aside.c: what braid_event_reserve() and _commit() do for an event with a filter or tests. */
 void *braid_event_set_aside(struct braid_event *ev, struct braid_buffer *buffer,
 			    struct braid_slot *slot, u32 bytes, unsigned long pc, bool held);
 void braid_event_judge(struct braid_slot *slot);

@@ -388,12 +388,11 @@ static int braid_export_take_event(const char *system, const char *name, int id,
 	err = braid_event_add(&exported->ev, id);
 	if (err == -ENOSPC)
 		set_bit(id, refused);
-	if (err < 0)
+	if (err < 0) {
 		braid_export_free_event(exported);
-	else
-		list_add_tail(&exported->list, &events);
-	if (err < 0)
 		return 0;
+	}
+	list_add_tail(&exported->list, &events);
 	if (exported->native && exported->native->symbols[0])
 		set_bit(id, symbolic);
 	else if (!exported->may_go && id != ID_FUNCTION && id != ID_PRINT)
