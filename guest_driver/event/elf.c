@@ -93,7 +93,7 @@ static int braid_elf_search(struct elf_file *elf, const Elf64_Shdr *table,
 			return err;
 		cond_resched();
 	}
-	return -ENOENT;
+	return nr < table->sh_size / sizeof(Elf64_Sym) ? -EFBIG : -ENOENT;
 }
 
 static int braid_elf_section(struct elf_file *elf, u32 at, Elf64_Shdr *section)

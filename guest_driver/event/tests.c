@@ -5,28 +5,34 @@
 #include "guest_driver/event/filter.h"
 #include "guest_driver/event/tests.h"
 
-static bool braid_tests_has(const struct braid_event *ev,
-			    const struct braid_filter_program *program,
-			    const struct braid_trigger *trigger)
+#define MOST_TESTS	(4 * BRAID_TRIGGERS)	/* of an event: each takes time in any context */
+
+/* Return: how many tests an event has; MOST_TESTS + 1: this one, too. */
+static u32 braid_tests_count(const struct braid_event *ev,
+			     const struct braid_filter_program *program,
+			     const struct braid_trigger *trigger)
 {
 	const struct braid_trigger_test *test;
+	u32 nr = 0;
 
-	for (test = ev->tests; test; test = test->next)
+	for (test = ev->tests; test; test = test->next, nr++)
 		if (test->trigger == trigger->index && test->role == trigger->role &&
 		    !memcmp(&test->program, program, sizeof(*program)))
-			return true;
-	return false;
+			return MOST_TESTS + 1;
+	return nr;
 }
 
 int braid_tests_add(struct braid_event *ev, const struct braid_filter_program *program,
 		    const struct braid_trigger *trigger)
 {
 	struct braid_trigger_test *test;
+	u32 nr;
 
 	if (!ev->ops->filters)
 		return -EOPNOTSUPP;
-	if (braid_tests_has(ev, program, trigger))
-		return 0;
+	nr = braid_tests_count(ev, program, trigger);
+	if (nr >= MOST_TESTS)
+		return nr == MOST_TESTS ? -ENOSPC : 0;
 	test = kzalloc(sizeof(*test), GFP_KERNEL);
 	if (!test)
 		return -ENOMEM;
