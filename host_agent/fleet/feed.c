@@ -287,7 +287,9 @@ static int feed_make_space(struct feed *f)
 	if (i) {
 		snprintf(line, sizeof(line), "%s: removed before the fleet's server has certainly written it to its disk: no more space for captures that wait",
 			 i->name);
-		braid_feed_item_remove(&f->files, i);
+		err = braid_feed_item_remove(&f->files, i);
+		if (err)
+			return err;
 	} else {
 		i = feed_oldest(f, false);
 		if (!i)
@@ -295,7 +297,7 @@ static int feed_make_space(struct feed *f)
 		lost = braid_feed_item_lose(&f->files, i);
 		if (lost < 0)
 			return lost;
-		snprintf(line, sizeof(line), "%s: %llu bytes of this capture are lost: no more space for captures that wait for the fleet's store",
+		snprintf(line, sizeof(line), "%s: at most %llu bytes of this capture are lost: no more space for captures that wait for the fleet's store",
 			 i->name, (unsigned long long)lost);
 	}
 	feed_say(f, line);
@@ -303,18 +305,20 @@ static int feed_make_space(struct feed *f)
 	return err ? err : 1;
 }
 
-static void feed_remove_stored(struct feed *f)
+static int feed_remove_stored(struct feed *f)
 {
 	u64 now_ns = braid_monotonic_ns();
 	size_t k;
+	int err = 0;
 
-	for (k = 0; k < f->files.nr; k++) {
+	for (k = 0; k < f->files.nr && !err; k++) {
 		struct braid_feed_item *i = &f->files.items[k];
 
 		if (i->state == BRAID_FEED_STORED && !i->shared &&
 		    now_ns - i->stored_ns >= f->o->conf->stream_sync_ns)
-			braid_feed_item_remove(&f->files, i);
+			err = braid_feed_item_remove(&f->files, i);
 	}
+	return err;
 }
 
 static int feed_look(struct feed *f)
@@ -332,8 +336,7 @@ static int feed_look(struct feed *f)
 			break;
 		ret = ret < 0 ? ret : 0;
 	}
-	feed_remove_stored(f);
-	return ret;
+	return ret ?: feed_remove_stored(f);
 }
 
 /* Turns ---------------------------------------------------------------------------------------- */
@@ -436,6 +439,8 @@ int braid_feed_run(const struct braid_feed_options *o)
 		f.files.folder = open(o->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 		err = f.files.folder < 0 ? braid_fail(-errno, "%s: %s", o->folder, strerror(errno)) : 0;
 	}
+	if (!err)	/* also if what follows fails each time: the folder is in memory */
+		err = feed_look(&f);
 	if (!err)
 		err = braid_fleet_open(&f.link, o->conf, "tracebraid store", o->confine, true);
 	if (!err) {

@@ -43,22 +43,20 @@ static bool feed_item_parse(struct braid_feed_item *i, const char *file)
 		;
 	if (!n || k == NR_KINDS || n >= BRAID_FLEET_NAME)
 		return false;
-	*i = (struct braid_feed_item){ .kind = k, .seen = true };
+	*i = (struct braid_feed_item){ .kind = k };
 	memcpy(i->name, file, n);
 	return braid_fleet_name_is_valid(i->name);
 }
 
-static struct braid_feed_item *feed_item_find(const struct braid_feed_items *s, const char *name)
+/* A capture before a mark or a note of its name. */
+static int feed_item_by_name(const void *a, const void *b)
 {
-	size_t k;
+	const struct braid_feed_item *one = a, *two = b;
 
-	for (k = 0; k < s->nr; k++)
-		if (!strcmp(s->items[k].name, name))
-			return &s->items[k];
-	return NULL;
+	return strcmp(one->name, two->name) ?: (int)one->kind - (int)two->kind;
 }
 
-static int feed_item_by_name(const void *a, const void *b)
+static int feed_item_by_turn(const void *a, const void *b)
 {
 	const struct braid_feed_item *one = a, *two = b;
 	int marks = (one->kind == BRAID_FEED_IS_MARK) - (two->kind == BRAID_FEED_IS_MARK);
@@ -66,43 +64,59 @@ static int feed_item_by_name(const void *a, const void *b)
 	return marks ?: strcmp(one->name, two->name);
 }
 
-static int feed_item_look(struct braid_feed_items *s, const char *file)
+/* One of these items: by its name, and whether it is a mark. */
+static struct braid_feed_item *feed_item_find(const struct braid_feed_items *s,
+					      const struct braid_feed_item *like)
 {
-	struct braid_feed_item one, *i;
+	return s->nr ? bsearch(like, s->items, s->nr, sizeof(*s->items), feed_item_by_turn) : NULL;
+}
+
+/* Adds a file of the folder. Return: 0, or -ENOMEM with braid_fail(). */
+static int feed_item_look(const struct braid_feed_items *s, const char *file,
+			  struct braid_feed_items *now)
+{
+	const struct braid_feed_item *former;
+	struct braid_feed_item one;
 	struct stat st;
 
 	if (!feed_item_parse(&one, file) || fstatat(s->folder, file, &st, AT_SYMLINK_NOFOLLOW) ||
 	    !S_ISREG(st.st_mode))
 		return 0;
-	i = feed_item_find(s, one.name);
-	if (i && i->kind != one.kind && !i->seen)
-		*i = one;
-	if (i && i->kind != one.kind) {
-		/* A note of a loss, and its capture: it was to be removed, and was not. */
-		if (i->kind == BRAID_FEED_IS_LOST)
-			braid_feed_item_remove(s, i);
-		if (i->kind != BRAID_FEED_IS_LOST || one.kind != BRAID_FEED_IS_CAPTURE)
-			return 0;
-		*i = one;
+	former = feed_item_find(s, &one);
+	if (former && former->kind == one.kind)
+		one = *former;
+	one.bytes = one.kind == BRAID_FEED_IS_LOST ? 0 : st.st_size;
+	one.complete = one.kind != BRAID_FEED_IS_CAPTURE || !(st.st_mode & S_IWUSR);
+	one.shared = st.st_nlink > 1;
+	if (!braid_array_push(now->items, now->nr, now->capacity, one))
+		return 0;
+	return braid_out_of_memory();
+}
+
+/* A name is of one file: of a note of a loss and its capture, the latter was not removed. */
+static void feed_items_unite(struct braid_feed_items *now)
+{
+	size_t k, kept = 0;
+
+	if (now->nr)
+		qsort(now->items, now->nr, sizeof(*now->items), feed_item_by_name);
+	for (k = 0; k < now->nr; k++) {
+		if (!kept || strcmp(now->items[kept - 1].name, now->items[k].name))
+			now->items[kept++] = now->items[k];
+		else if (now->items[k].kind == BRAID_FEED_IS_LOST)
+			braid_feed_item_remove(now, &now->items[k]);
 	}
-	if (!i) {
-		if (braid_array_push(s->items, s->nr, s->capacity, one))
-			return braid_out_of_memory();
-		i = &s->items[s->nr - 1];
-	}
-	i->seen = true;
-	i->bytes = i->kind == BRAID_FEED_IS_LOST ? 0 : st.st_size;
-	i->complete = i->kind != BRAID_FEED_IS_CAPTURE || !(st.st_mode & S_IWUSR);
-	i->shared = st.st_nlink > 1;
-	return 0;
+	now->nr = kept;
+	if (now->nr)
+		qsort(now->items, now->nr, sizeof(*now->items), feed_item_by_turn);
 }
 
 int braid_feed_items_look(struct braid_feed_items *s)
 {
+	struct braid_feed_items now = { .folder = s->folder, .lost = s->lost };
 	int fd = openat(s->folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), err = 0;
 	braid_auto_dir DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 	struct dirent *entry;
-	size_t k, kept = 0;
 
 	if (!dir) {
 		err = braid_fail(-errno, "the folder of captures for the store: %s", strerror(errno));
@@ -110,17 +124,16 @@ int braid_feed_items_look(struct braid_feed_items *s)
 			close(fd);
 		return err;
 	}
-	for (k = 0; k < s->nr; k++)
-		s->items[k].seen = false;
 	while (!err && (entry = readdir(dir)))
-		err = feed_item_look(s, entry->d_name);
-	for (k = 0; k < s->nr; k++)
-		if (s->items[k].seen)
-			s->items[kept++] = s->items[k];
-	s->nr = kept;
-	if (s->nr)
-		qsort(s->items, s->nr, sizeof(*s->items), feed_item_by_name);
-	return err;
+		err = feed_item_look(s, entry->d_name, &now);
+	if (err) {
+		free(now.items);
+		return err;
+	}
+	feed_items_unite(&now);
+	free(s->items);
+	*s = now;
+	return 0;
 }
 
 /* Files -------------------------------------------------------------------------------------- */
@@ -174,21 +187,26 @@ static int feed_item_check(const struct braid_feed_items *s, const struct braid_
 int braid_feed_item_end(const struct braid_feed_items *s, const struct braid_feed_item *i,
 			struct braid_store_piece *piece)
 {
-	char text[24] = "";
+	char text[24] = "", *end;
+	u64 bytes;
 	ssize_t n;
 
 	piece->end = true;
 	if (i->kind != BRAID_FEED_IS_LOST)
 		return feed_item_check(s, i, piece->check);
 	n = braid_feed_item_read(s, i, 0, text, sizeof(text) - 1);
-	piece->lost = n > 0 ? strtoull(text, NULL, 10) : BRAID_STORE_UNKNOWN;
+	bytes = strtoull(text, &end, 10);
+	if (end == text || *end != '\n')	/* there was no space for the note */
+		piece->lost = BRAID_STORE_UNKNOWN;
+	else
+		piece->lost = bytes > i->from ? bytes - i->from : 0;
 	return n < 0 ? n : 0;
 }
 
 bool braid_feed_item_waits(const struct braid_feed_items *s, const struct braid_feed_item *i)
 {
 	braid_auto_free char *text = NULL;
-	char name[BRAID_FLEET_NAME];
+	struct braid_feed_item like = { .kind = BRAID_FEED_IS_CAPTURE };
 	const struct braid_feed_item *other;
 	const char *at;
 	ssize_t n;
@@ -199,20 +217,22 @@ bool braid_feed_item_waits(const struct braid_feed_items *s, const struct braid_
 	n = text ? braid_feed_item_read(s, i, 0, text, MOST_MARK) : 0;
 	if (n <= 0 || !braid_store_mark_is(text, n, &at))
 		return false;
-	while (braid_store_mark_next(&at, text + n, name)) {
-		other = feed_item_find(s, name);
-		if (other && other->kind != BRAID_FEED_IS_MARK && other->state != BRAID_FEED_STORED)
+	while (braid_store_mark_next(&at, text + n, like.name)) {
+		other = feed_item_find(s, &like);
+		if (other && other->state != BRAID_FEED_STORED)
 			return true;
 	}
 	return false;
 }
 
-void braid_feed_item_remove(const struct braid_feed_items *s, struct braid_feed_item *i)
+int braid_feed_item_remove(const struct braid_feed_items *s, const struct braid_feed_item *i)
 {
 	char file[BRAID_FEED_FILE];
 
 	feed_item_file(i, file);
-	unlinkat(s->folder, file, 0);
+	if (!unlinkat(s->folder, file, 0) || errno == ENOENT)
+		return 0;
+	return braid_fail(-errno, "%s: cannot be removed: %s", file, strerror(errno));
 }
 
 s64 braid_feed_item_lose(struct braid_feed_items *s, struct braid_feed_item *i)
@@ -220,17 +240,20 @@ s64 braid_feed_item_lose(struct braid_feed_items *s, struct braid_feed_item *i)
 	u64 lost = i->bytes > i->from ? i->bytes - i->from : 0;
 	struct braid_feed_item note = *i;
 	char file[BRAID_FEED_FILE], text[24];
-	int n = snprintf(text, sizeof(text), "%llu\n", (unsigned long long)lost), err;
+	int n = snprintf(text, sizeof(text), "%llu\n", (unsigned long long)i->bytes), err;
 
 	note.kind = BRAID_FEED_IS_LOST;
 	feed_item_file(&note, file);
 	braid_auto_fd int fd = openat(s->folder, file, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW |
 				      O_CLOEXEC, 0600);
 
-	err = fd < 0 ? -errno : braid_write_all(fd, text, n);
+	if (fd < 0)
+		return braid_fail(-errno, "%s: %s", file, strerror(errno));
+	/* How much of these is stored is known when the store has said it. */
+	braid_write_all(fd, text, n);	/* without space the note is empty: unknown */
+	err = braid_feed_item_remove(s, i);
 	if (err)
-		return braid_fail(err, "%s: %s", file, strerror(-err));
-	braid_feed_item_remove(s, i);
+		return err;
 	i->kind = BRAID_FEED_IS_LOST;
 	i->state = BRAID_FEED_ASK;
 	i->bytes = 0;

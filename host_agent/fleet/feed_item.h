@@ -19,7 +19,6 @@ struct braid_feed_item {
 	u64 bytes;
 	bool complete;
 	bool shared;		/* the recording's window has it, too */
-	bool seen;		/* by the last look at the folder */
 	u64 number, from;	/* of the next message */
 	u64 after;		/* the sequence of the last one */
 	u64 token;		/* of the answer that is awaited */
@@ -50,10 +49,14 @@ int braid_feed_item_end(const struct braid_feed_items *s, const struct braid_fee
 /** braid_feed_item_waits - whether a mark lists captures that are not stored yet */
 bool braid_feed_item_waits(const struct braid_feed_items *s, const struct braid_feed_item *i);
 
-/** braid_feed_item_remove - its file is not needed any more; forgotten at the next look */
-void braid_feed_item_remove(const struct braid_feed_items *s, struct braid_feed_item *i);
+/**
+ * braid_feed_item_remove - its file is not needed any more; forgotten at the next look
+ *
+ * Return: 0, or -errno with braid_fail().
+ */
+int braid_feed_item_remove(const struct braid_feed_items *s, const struct braid_feed_item *i);
 
-/** braid_feed_item_lose - remove a capture that is not stored. Return: bytes lost, or -errno */
+/** braid_feed_item_lose - remove one that is not stored. Return: the most bytes lost, or -errno */
 s64 braid_feed_item_lose(struct braid_feed_items *s, struct braid_feed_item *i);
 
 #endif /* BRAID_FLEET_FEED_ITEM_H */

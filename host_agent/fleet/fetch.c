@@ -222,8 +222,12 @@ static int fetch_capture(struct fetch *f, const char *host, const char *name)
 	braid_auto_fd int fd = openat(f->folder, file, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
 				      0600);
 
-	if (fd < 0)
-		return errno == EEXIST ? 0 : braid_fail(-errno, "%s: %s", file, strerror(errno));
+	if (fd < 0 && errno != EEXIST)
+		return braid_fail(-errno, "%s: %s", file, strerror(errno));
+	if (fd < 0) {
+		f->nr++;	/* another snapshot has it, too */
+		return 0;
+	}
 	one.fd = fd;
 	err = fetch_pieces(f, &one);
 	if (!err && !one.number)
@@ -260,8 +264,8 @@ static int fetch_named(struct fetch *f, const char *host, const char *name,
 	return err;
 }
 
-/* All that have the name; the first message of each says what it is. */
-static int fetch_all(struct fetch *f, const char *pattern, const char *word)
+/* All that have the name; the first message of each says what it is. @one: of one host alone. */
+static int fetch_all(struct fetch *f, const char *pattern, const char *word, bool one)
 {
 	char host[BRAID_FLEET_NAME], name[BRAID_FLEET_NAME], former[BRAID_FLEET_NAME] = "";
 	struct braid_fleet_packet *p;
@@ -279,6 +283,7 @@ static int fetch_all(struct fetch *f, const char *pattern, const char *word)
 			err = fetch_named(f, host, name, p);
 			found = true;
 			strcpy(former, host);
+			over = one;
 		}
 		sequence = p->sequence + 1;
 		free(p);
@@ -303,7 +308,7 @@ int braid_fetch_captures(const struct braid_fetch_options *o, const char *word)
 	f.folder = open(o->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	err = f.folder < 0 ? braid_fail(-errno, "%s: %s", o->folder, strerror(errno)) : fetch_open(&f);
 	if (!err)
-		err = fetch_all(&f, pattern, word);
+		err = fetch_all(&f, pattern, word, slash);
 	fetch_close(&f);
 	return err ? err : f.nr;
 }
