@@ -192,19 +192,23 @@ static void stream_former_run(struct braid_serve_stream *s, const char *path)
 }
 
 /* Links of a service that was killed: their files grow no more. */
-static void stream_complete_all(const char *folder)
+static int stream_complete_all(const char *folder)
 {
 	braid_auto_dir DIR *dir = opendir(folder);
 	struct dirent *entry;
 
 	while (dir && (entry = readdir(dir)))
-		if (strstr(entry->d_name, BRAID_FEED_CAPTURE))
-			fchmodat(dirfd(dir), entry->d_name, S_IRUSR, 0);
+		if (strstr(entry->d_name, BRAID_FEED_CAPTURE) &&
+		    fchmodat(dirfd(dir), entry->d_name, S_IRUSR, 0))
+			return braid_fail(-errno, "%s/%s: its mode cannot be changed: %s", folder,
+					  entry->d_name, strerror(errno));
+	return dir ? 0 : braid_fail(-errno, "%s: %s", folder, strerror(errno));
 }
 
 int braid_stream_open(struct braid_serve_stream *s)
 {
 	char folder[PATH_MAX], path[PATH_MAX];
+	int err;
 
 	if (s->conf->streams == BRAID_FLEET_STREAMS_NOTHING)
 		return 0;
@@ -217,7 +221,9 @@ int braid_stream_open(struct braid_serve_stream *s)
 	stream_former_run(s, path);
 	if (*s->run && s->conf->streams == BRAID_FLEET_STREAMS_ALL)
 		stream_link_all(s, 1, 0, &s->last, true);
-	stream_complete_all(folder);
+	err = stream_complete_all(folder);
+	if (err)
+		return err;
 	s->last = 0;
 	return stream_begin_run(s, path);
 }
