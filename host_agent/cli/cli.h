@@ -22,6 +22,7 @@
 #include "host_agent/util/confine.h"
 #include "shared/version.h"
 
+struct braid_conf;
 struct braid_record_options;
 struct braid_record_result;
 
@@ -62,6 +63,15 @@ void braid_serve_say(const char *line);
 int braid_serve_program(char *path);	/* of PATH_MAX bytes: this program */
 /* A directory for the recording; @own: of this process alone. */
 int braid_serve_directory(char *path, size_t bytes, const char *name, bool own);
+
+/**
+ * braid_cli_check_chosen - check what a configuration has guests record, as `record` would
+ * @conf: the configuration
+ * @name: of its file, for the message; NULL: it has none
+ *
+ * Return: 0, or -errno with braid_fail(), which names the line.
+ */
+int braid_cli_check_chosen(const struct braid_conf *conf, const char *name);
 
 /**
  * braid_stat_region - `stat` of a live region, or of one whose guest is dead

@@ -9,6 +9,7 @@
 #include "host_agent/cli/cli.h"
 #include "host_agent/cli/trace_options.h"
 #include "host_agent/record/record.h"
+#include "host_agent/serve/conf.h"
 #include "host_agent/util/error.h"
 #include "host_agent/util/landlock.h"
 #include "tracebraid/tracebraid.h"
@@ -456,6 +457,37 @@ static int parse_options(struct record_command *r, int argc, char **argv)
 	if (!err && optind < argc)
 		r->o.command = argv + optind;
 	return err ? err : check_options(&r->o);
+}
+
+/* The first @nr of them alone, and if @all what they are together. */
+static int check_chosen(const struct braid_conf_chosen *chosen, size_t nr, bool all)
+{
+	struct record_command r = { .o.file = RECORD_FILE };
+	char *words[BRAID_CONF_WORDS + 2] = { "record" };
+	size_t k;
+	int err;
+
+	for (k = 0; k < nr; k++)
+		words[k + 1] = (char *)chosen->words[k];
+	err = braid_options_parse(&braid_command_record, &r, nr + 1, words) ?:
+	      all ? check_options(&r.o) : 0;
+	braid_record_options_free(&r.o);
+	return err;
+}
+
+int braid_cli_check_chosen(const struct braid_conf *conf, const char *name)
+{
+	const struct braid_conf_chosen *chosen = &conf->chosen;
+	char why[512];
+	size_t k;
+	int err = 0;
+
+	for (k = 0; k < chosen->nr && !err; k++)
+		err = check_chosen(chosen, k + 1, k + 1 == chosen->nr);
+	if (!err || !name)
+		return err;
+	snprintf(why, sizeof(why), "%s", braid_failure());
+	return braid_fail(err, "%s:%d: %s", name, chosen->lines[k - 1], why);
 }
 
 /* Export ------------------------------------------------------------------------------------- */

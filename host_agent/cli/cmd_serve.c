@@ -85,9 +85,10 @@ int braid_cmd_serve(int argc, char **argv)
 	struct serve_command c = { .file = BRAID_CONF_FILE };
 	int err = braid_options_parse(&braid_command_serve, &c, argc, argv);
 	char directory[128], program[PATH_MAX];
-	struct braid_conf conf;
+	static struct braid_conf conf;
 	struct braid_service_options o = {
 		.path = c.file, .conf = &conf, .directory = directory, .program = program,
+		.check = braid_cli_check_chosen,
 		.confine = braid_serve_confine, .confine_fleet = serve_confine_fleet,
 		.confine_stream = braid_cli_confine_fleet, .say = braid_serve_say,
 	};
@@ -98,6 +99,11 @@ int braid_cmd_serve(int argc, char **argv)
 	err = braid_conf_read(&conf, c.file);
 	if (err)
 		return braid_complain();
+	err = braid_cli_check_chosen(&conf, c.file);
+	if (err) {
+		braid_rules_clear(&conf.rules);
+		return braid_complain();
+	}
 	if (c.check) {
 		printf("%s: valid; %zu condition%s, %zu address%s\n", c.file, conf.rules.nr,
 		       conf.rules.nr == 1 ? "" : "s", conf.nr_listens,

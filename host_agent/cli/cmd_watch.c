@@ -17,14 +17,19 @@
 struct watch_command {
 	struct braid_conf conf;
 	struct braid_option_list regions, listens, peers;
-	const char *guests, *events, *host_events, *directory, *hook, *peer_listen;
+	const char *guests, *host_events, *directory, *hook, *peer_listen;
 	double seconds, apart;
 	u64 peer_rate;
 	bool json;
 };
 
-/* A recorder gets them as they are; what it would refuse is refused here. */
-static int watch_take_events(const struct braid_option *o, void *to, const char *value)
+/* The recorder gets them as they are; what it would refuse is refused here. */
+static int watch_take_chosen(const struct braid_option *o, void *to, const char *value)
+{
+	return braid_conf_choose(to, o->name, value, 0);
+}
+
+static int watch_take_host_events(const struct braid_option *o, void *to, const char *value)
 {
 	struct braid_record_patterns list = { 0 };
 	int err = braid_record_add_events(&list, value);
@@ -46,7 +51,7 @@ static int watch_take_region(const struct braid_option *o, void *to, const char 
 }
 
 #define WATCH	struct watch_command
-#define EVENTS(member)	BRAID_TAKE(watch_take_events, const char *, WATCH, member)
+#define CHOSEN	BRAID_TAKE(watch_take_chosen, struct braid_conf_chosen, WATCH, conf.chosen)
 
 static const struct braid_option options[] = {
 	{ 'r', "region", "REGION", BRAID_TAKE(watch_take_region, struct braid_option_list, WATCH, regions),
@@ -54,10 +59,23 @@ static const struct braid_option options[] = {
 	  "and those that start later", .values = "@region" },
 	{ 'g', "guests", "GLOB", BRAID_STRING(WATCH, guests),
 	  "of these, the guests that CONDITION is about. Default: *" },
-	{ 'e', "event", "SYSTEM[:EVENT]", EVENTS(events),
-	  "events to enable in the guests, separated by commas, as for `tracebraid record`",
+	{ 'e', "event", "SYSTEM[:EVENT]", CHOSEN,
+	  "events to enable in the guests, separated by commas, as for `tracebraid record`; may be repeated",
 	  .values = "@event" },
-	{ 0, "host", "EVENTS", EVENTS(host_events), "likewise events of the host" },
+	{ 'f', "filter", "FILTER", CHOSEN,
+	  "likewise, of the events of the last -e, record only those that match. Conditions are about what is "
+	  "recorded: 'wake-up' needs the scheduler's events" },
+	{ 0, "kprobe", "PROBE", CHOSEN, "likewise, an event at a function of the guests' kernel" },
+	{ 0, "uprobe", "PROBE", CHOSEN, "likewise, an event in a program of the guests" },
+	{ 'P', "pid", "PID", CHOSEN, "likewise, only events of this task of the guests; may be repeated" },
+	{ 0, "children", NULL, CHOSEN, "likewise, with --pid: also events of the tasks that these fork" },
+	{ 0, "cgroup", "CGROUP", CHOSEN, "likewise, only events of tasks in this cgroup of the guests" },
+	{ 0, "comm", "GLOB", CHOSEN, "likewise, only events of tasks with such a name" },
+	{ 0, "cpus", "LIST", CHOSEN, "likewise, only events on these vCPUs" },
+	{ 0, "sample", "HZ", CHOSEN, "likewise, sample what the guests' vCPUs execute, for snapshots" },
+	{ 0, "user-stacks", NULL, CHOSEN, "likewise, with --sample: also the user stacks of the guests' tasks" },
+	{ 0, "host", "EVENTS", BRAID_TAKE(watch_take_host_events, const char *, WATCH, host_events),
+	  "events of the host, likewise" },
 	{ 0, "peer", "HOST[:PORT]", BRAID_LIST(WATCH, peers),
 	  "exchange times with the recorder of another host, as for `tracebraid record`; may be "
 	  "repeated" },
@@ -173,8 +191,9 @@ static int watch_prepare(struct watch_command *w, char **conditions, size_t nr)
 	struct braid_conf *conf = &w->conf;
 	struct braid_rule rule;
 	size_t k;
-	int err = watch_copy(conf->events, w->events, "event");
+	int err = braid_cli_check_chosen(conf, NULL);
 
+	braid_complain_as("watch");
 	if (!err)
 		err = watch_copy(conf->host_events, w->host_events, "host");
 	if (!err)
@@ -204,19 +223,20 @@ static int watch_prepare(struct watch_command *w, char **conditions, size_t nr)
 
 int braid_cmd_watch(int argc, char **argv)
 {
-	struct watch_command w = { 0 };
-	int err = braid_options_parse(&braid_command_watch, &w, argc, argv);
+	static struct watch_command w;
 	char directory[64], program[PATH_MAX];
 	struct braid_service_options o = {
 		.conf = &w.conf, .directory = directory, .program = program,
 		.confine = braid_serve_confine, .say = braid_serve_say, .fired = watch_fired,
 		.arg = &w,
 	};
+	int err, operands;
 
-	if (!err) {
-		braid_conf_default(&w.conf);
-		err = watch_prepare(&w, argv + optind, argc - optind);
-	}
+	braid_conf_default(&w.conf);
+	err = braid_options_parse(&braid_command_watch, &w, argc, argv);
+	operands = optind;
+	if (!err)
+		err = watch_prepare(&w, argv + operands, argc - operands);
 	if (!err)
 		err = braid_serve_directory(directory, sizeof(directory), "watch", true);
 	if (!err)

@@ -126,12 +126,40 @@ static int conf_take_streams(void *to, const char *value)
 	return 0;
 }
 
+int braid_conf_choose(struct braid_conf_chosen *chosen, const char *option, const char *value,
+		      int line)
+{
+	char *word = chosen->words[chosen->nr];
+
+	if (chosen->nr == BRAID_CONF_WORDS)
+		return braid_fail(-ENOSPC, "more than %u settings select what guests record",
+				  BRAID_CONF_WORDS);
+	if (value && strlen(value) >= BRAID_CONF_PATH)
+		return braid_fail(-ENAMETOOLONG, "more than %u characters", BRAID_CONF_PATH - 1);
+	snprintf(word, BRAID_CONF_WORD, "--%s%s%s", option, value ? "=" : "", value ? value : "");
+	chosen->lines[chosen->nr++] = line;
+	return 0;
+}
+
+/* Settings of [record] that the recorder gets as options, and checks. */
+static const struct conf_choice {
+	const char *name, *option;
+	bool flag;
+} conf_choices[] = {
+	{ "events", "event", false }, { "filter", "filter", false },
+	{ "kprobe", "kprobe", false }, { "uprobe", "uprobe", false }, { "pid", "pid", false },
+	{ "children", "children", true }, { "cgroup", "cgroup", false },
+	{ "comm", "comm", false }, { "cpus", "cpus", false }, { "sample", "sample", false },
+	{ "user-stacks", "user-stacks", true },
+};
+
+#define NR_CHOICES	(sizeof(conf_choices) / sizeof(*conf_choices))
+
 static const struct conf_key {
 	const char *section, *name;
 	int (*take)(void *to, const char *value);
 	size_t at;
 } conf_keys[] = {
-	{ "record", "events", conf_take_text, offsetof(struct braid_conf, events) },
 	{ "record", "host-events", conf_take_text, offsetof(struct braid_conf, host_events) },
 	{ "record", "guests", conf_take_guests, offsetof(struct braid_conf, guests) },
 	{ "record", "peers", conf_take_guests, offsetof(struct braid_conf, peers) },
@@ -196,6 +224,8 @@ static int conf_unknown(const char *section, size_t bytes, const char *name)
 		known = true;
 		braid_text_nearer(&key, conf_keys[k].name);
 	}
+	for (k = 0; k < NR_CHOICES && !strcmp(word, "record"); k++)
+		braid_text_nearer(&key, conf_choices[k].name);
 	if (known && key.nearest)
 		return braid_fail(-EINVAL, "unknown setting '%s' in [%s]; did you mean '%s'?", name, word,
 				  key.nearest);
@@ -217,12 +247,35 @@ static int conf_take_listen(struct braid_conf *conf, const char *value)
 	return conf_take_text(conf->listens[conf->nr_listens++], value);
 }
 
+static const struct conf_choice *conf_choice(const char *section, size_t bytes, const char *name)
+{
+	const struct conf_choice *c = conf_choices, *end = c + NR_CHOICES;
+
+	if (bytes != strlen("record") || memcmp(section, "record", bytes))
+		return NULL;
+	while (c < end && strcmp(c->name, name))
+		c++;
+	return c < end ? c : NULL;
+}
+
+static int conf_take_choice(struct braid_conf_chosen *chosen, const struct conf_choice *c,
+			    const char *value, int line)
+{
+	if (!c->flag)
+		return braid_conf_choose(chosen, c->option, value, line);
+	if (!strcmp(value, "no"))
+		return 0;
+	return strcmp(value, "yes") ? braid_fail(-EINVAL, "'%s': expected yes or no", value) :
+				      braid_conf_choose(chosen, c->option, NULL, line);
+}
+
 static int conf_take(struct braid_conf *conf, const char *section, const char *name,
-		     const char *value)
+		     const char *value, int line)
 {
 	struct braid_rule rule;
 	const char *glob;
 	size_t bytes = conf_section(section, &glob), k;
+	const struct conf_choice *choice = conf_choice(section, bytes, name);
 	int err;
 
 	for (k = 0; k < NR_KEYS; k++)
@@ -230,10 +283,12 @@ static int conf_take(struct braid_conf *conf, const char *section, const char *n
 		    !memcmp(conf_keys[k].section, section, bytes) &&
 		    !strcmp(conf_keys[k].name, name))
 			break;
-	if (k == NR_KEYS)
+	if (k == NR_KEYS && !choice)
 		return conf_unknown(section, bytes, name);
-	if (section[bytes] && strcmp(conf_keys[k].section, "watch"))
+	if (section[bytes] && (choice || strcmp(conf_keys[k].section, "watch")))
 		return braid_fail(-EINVAL, "[%s]: only [watch] can have a pattern of guests", section);
+	if (choice)
+		return conf_take_choice(&conf->chosen, choice, value, line);
 	if (conf_keys[k].take)
 		return conf_keys[k].take((char *)conf + conf_keys[k].at, value);
 	if (!strcmp(name, "listen"))
@@ -249,7 +304,7 @@ static int conf_handle(void *arg, const char *section, const char *name, const c
 
 	if (r->err)
 		return 1;	/* the first one is reported */
-	r->err = conf_take(r->conf, section, name, value);
+	r->err = conf_take(r->conf, section, name, value, line);
 	if (!r->err)
 		return 1;
 	r->line = line;

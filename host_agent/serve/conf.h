@@ -12,11 +12,20 @@
 #define BRAID_CONF_LISTENS	8u
 #define BRAID_CONF_GUESTS	(64u << 10)	/* of a list of names */
 #define BRAID_CONF_NONE		"none"	/* host_events: the host is not recorded */
+#define BRAID_CONF_WORDS	64u	/* of options that select what guests record */
+#define BRAID_CONF_WORD		(BRAID_CONF_PATH + 16)
+
+/* Options of `tracebraid record`, in their order: a filter belongs to the events before it. */
+struct braid_conf_chosen {
+	char words[BRAID_CONF_WORDS][BRAID_CONF_WORD];	/* "--event=sched" */
+	int lines[BRAID_CONF_WORDS];			/* of the file */
+	size_t nr;
+};
 
 struct braid_conf {
 	/* [record] */
-	char events[BRAID_CONF_PATH];		/* of guests; "": the usual ones */
-	char host_events[BRAID_CONF_PATH];	/* likewise of the host; or BRAID_CONF_NONE */
+	struct braid_conf_chosen chosen;	/* what guests record */
+	char host_events[BRAID_CONF_PATH];	/* "": the usual ones; or BRAID_CONF_NONE */
 	char guests[BRAID_CONF_GUESTS];		/* names, separated by blanks; "": all */
 	char peers[BRAID_CONF_GUESTS];		/* hosts to exchange times with, likewise */
 	char peer_listen[BRAID_CONF_PATH];	/* [ADDRESS:]PORT; "": others are not answered */
@@ -37,6 +46,18 @@ struct braid_conf {
 	/* [watch GLOB] */
 	struct braid_rules rules;
 };
+
+/**
+ * braid_conf_choose - add an option that selects what guests record
+ * @chosen: the options
+ * @option: its name, without dashes
+ * @value: its value; NULL: it has none
+ * @line: of the file; 0: it has none
+ *
+ * Return: 0, or -errno with braid_fail(): there are too many, or the value is too long.
+ */
+int braid_conf_choose(struct braid_conf_chosen *chosen, const char *option, const char *value,
+		      int line);
 
 /** braid_conf_default - without a file: nothing listens, nothing is watched */
 void braid_conf_default(struct braid_conf *conf);

@@ -29,7 +29,7 @@
 
 #define KEPT_FILES	"3"	/* two of half a window each, and the one that is written */
 #define WORDS		2048u	/* of the recorder's command ... */
-#define OTHER_WORDS	16u	/* ... that name no guest */
+#define OTHER_WORDS	(16 + BRAID_CONF_WORDS)	/* ... that name no guest */
 #define TICK_MS		250
 #define END_TICK_MS	20		/* while processes end */
 #define RESTART_NS	1000000000ULL	/* the first wait; the next ones are longer ... */
@@ -120,7 +120,7 @@ static int service_start_recorder(struct service *s)
 	const char *words[WORDS] = {
 		"tracebraid", "record", "-q", "--keep=" KEPT_FILES, rotate, "-o", file,
 	};
-	size_t nr = 7;
+	size_t nr = 7, k;
 	int err = 0;
 
 	snprintf(file, sizeof(file), "%s/window.braid", s->o->directory);
@@ -138,10 +138,8 @@ static int service_start_recorder(struct service *s)
 		words[nr++] = listen;
 	if (conf->peer_rate)
 		words[nr++] = rate;
-	if (*conf->events) {
-		words[nr++] = "-e";
-		words[nr++] = conf->events;
-	}
+	for (k = 0; k < conf->chosen.nr; k++)
+		words[nr++] = conf->chosen.words[k];
 	if (*guests)
 		err = service_add_words(words, &nr, "-r", guests);
 	else
@@ -333,6 +331,11 @@ static int service_take_conf(struct service *s)
 		err = braid_conf_parse(&conf, text, s->o->path);
 	if (err)
 		return err;
+	err = s->o->check ? s->o->check(&conf, s->o->path) : 0;
+	if (err) {
+		braid_rules_clear(&conf.rules);
+		return err;
+	}
 	braid_rules_clear(&s->o->conf->rules);
 	*s->o->conf = conf;
 	service_send_rules(s, text);

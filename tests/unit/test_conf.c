@@ -24,7 +24,9 @@ static void refuses(const char *text, const char *why)
 static void takes_each_setting(void)
 {
 	static const char text[] =
-		"# a comment\n[record]\nevents = sched,irq\nhost-events=sched\nguests = a b\nguests = c\n"
+		"# a comment\n[record]\nevents = sched,irq\nfilter = CPU == 1\nevents = kvm\nkprobe = p vfs_read\n"
+		"uprobe = /bin/a:b\npid = 7\nchildren = yes\ncgroup = /web\ncomm = a*\ncpus = 0-3\n"
+		"sample = 99\nuser-stacks = no\nhost-events=sched\nguests = a b\nguests = c\n"
 		"peers = d:1 e\npeers = f\npeer-listen = [::]:7\npeer-rate = 100\n"
 		"window = 4M\nwindow-time = 90s\n[metrics]\nlisten = 127.0.0.1:1\nlisten = unix:/x\n"
 		"culprits = 7\n[snapshots]\ndirectory = /s\nhook = /h\nmax-size = 2G\nmax-age = 2d\n"
@@ -32,9 +34,20 @@ static void takes_each_setting(void)
 		"inbox = _I\nhosts = a b\nhosts = c\njoin = rack*\nstream = asked\n"
 		"stream-space = 9M\nstream-sync = 3s\n[watch]\nwhen = stolen > 20% for 1s\nwhen = lost > 0\n[watch web*]\n"
 		"when = exits > 100k/s\n";
+	static const char *const chosen[] = {
+		"--event=sched,irq", "--filter=CPU == 1", "--event=kvm", "--kprobe=p vfs_read",
+		"--uprobe=/bin/a:b", "--pid=7", "--children", "--cgroup=/web", "--comm=a*", "--cpus=0-3",
+		"--sample=99",
+	};
+	size_t k;
 
 	NEED(!braid_conf_parse(&conf, text, "c"));
-	CHECK(!strcmp(conf.events, "sched,irq") && !strcmp(conf.host_events, "sched"));
+	for (k = 0; k < conf.chosen.nr; k++) {
+		CHECK(k < sizeof(chosen) / sizeof(*chosen) && !strcmp(conf.chosen.words[k], chosen[k]));
+		CHECK_EQ(conf.chosen.lines[k], 3 + (int)k);
+	}
+	CHECK_EQ(conf.chosen.nr, sizeof(chosen) / sizeof(*chosen));
+	CHECK(!strcmp(conf.host_events, "sched"));
 	CHECK(!strcmp(conf.guests, "a b c"));
 	CHECK(!strcmp(conf.peers, "d:1 e f") && !strcmp(conf.peer_listen, "[::]:7"));
 	CHECK_EQ(conf.peer_rate, 100);
@@ -80,6 +93,9 @@ static void names_the_line(void)
 	refuses("[record]\nwindow = 1M\n", "c:2: '1M': expected at least 2M");
 	refuses("[record]\nwindow = big\n", "c:2: 'big': expected a size");
 	refuses("[record]\npeer-rate = 1001\n", "c:2: '1001': expected a number from 1 to 1000");
+	refuses("[record]\nfiltr = a\n", "c:2: unknown setting 'filtr' in [record]; did you mean 'filter'?");
+	refuses("[record]\nchildren = true\n", "c:2: 'true': expected yes or no");
+	refuses("[watch]\nfilter = a\n", "c:2: unknown setting 'filter' in [watch]");
 	refuses("[record]\npeer = a\n", "c:2: unknown setting 'peer' in [record]; did you mean 'peers'?");
 	refuses("[metrics]\nculprits = 0\n", "c:2: '0': expected a number from 1");
 	refuses("[snapshots]\nmax-age = 3 weeks\n", "c:2: '3 weeks': expected a time");

@@ -324,7 +324,7 @@ def any_domain(ctx):
     virt = Virt(ctx)
     early, late = virt.domain("early"), virt.domain("late")
     early.boot()
-    captures = {name: ctx.dir / f"{name}.braid" for name in ("named", "all", "flight")}
+    captures = {name: ctx.dir / f"{name}.braid" for name in ("named", "all", "flight", "filtered")}
     unasked = {"confirm": False}  # of its events: the host only reads
     named = start_recorder(virt, "-d", "early", "-e", "storm", "-o", captures["named"], **unasked)
     ctx.check("early: no device: its memory is read" in named.output(), named.output())
@@ -334,24 +334,28 @@ def any_domain(ctx):
     for agent in (everything, flight):
         agent.wait_line("early: recorded from now on")
     named.wait_line("early: its memory is only read")
+    # Of all guests, those that take no filters are recorded without.
+    filtered = start_recorder(virt, "--all", "-e", "storm", "-f", "number & 1", "-o", captures["filtered"], **unasked)
+    ctx.check("early: its memory is only read: filters and triggers do not apply to it" in filtered.output(), filtered.output())
     offered = {"early": [storm(early, 2000)]}
 
     late.boot()
     load_storm(late)
-    for agent in (everything, flight):
+    for agent in (everything, flight, filtered):
         agent.wait_line("late: recorded from now on", timeout=60)
     offered["late"] = [storm(late, 2000)]
     virt.run_agent("snapshot", "-o", captures["flight"])
     late.kill()
     everything.wait_line("late: .*destroyed")
     stop_recorder(ctx, everything)
+    stop_recorder(ctx, filtered)
     stop_recorder(ctx, flight)
     virt.run_agent("attach", "early", "--timeout", "60")
     named.wait_line("early: recorded from now on")
     moved = storm(early, 1000)
     stop_recorder(ctx, named)
 
-    for name in ("all", "flight"):
+    for name in ("all", "flight", "filtered"):
         lines = events_of(ctx, captures[name])
         check_order(ctx, lines)
         check_storm_parts(ctx, lines, offered)

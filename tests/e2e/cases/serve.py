@@ -18,7 +18,7 @@ import urllib.request
 
 import host
 from harness import case
-from kit import NEEDS, check_accounts, load
+from kit import NEEDS, check_accounts, events_of, load, storm, up
 from rig import boot_all
 from virt import Virt
 
@@ -40,6 +40,12 @@ def recorder_of(agent):
     return int(pathlib.Path(f"/proc/{agent.pid}/task/{agent.pid}/children").read_text(encoding="utf-8").split()[0])
 
 
+def folder_of(agent):
+    """The folder of what watch has recorded."""
+    words = pathlib.Path(f"/proc/{recorder_of(agent)}/cmdline").read_bytes().split(b"\0")
+    return pathlib.Path(os.fsdecode(words[words.index(b"-o") + 1])).parent
+
+
 @case("watch", usual=("6.12",), needs=NEEDS)
 def watch(ctx):
     """watch names the guest that takes another one's CPU; its snapshot holds what led there, and says the same."""
@@ -57,10 +63,9 @@ def watch(ctx):
                       "--snapshots", folder, "--exec", hook, "stolen > 20% for 500ms")
     agent.wait_line("watching; until Ctrl-C", timeout=60)
     # A file has just begun: the snapshot has what precedes it, too.
-    recorder = recorder_of(agent)
-    window = pathlib.Path(pathlib.Path(f"/proc/{recorder}/cmdline").read_bytes().split(b"-o\0")[1].split(b"\0")[0].decode())
-    os.kill(recorder, signal.SIGUSR1)
-    ctx.wait_until(lambda: len(list(window.parent.glob("window-*.braid"))) > 1, "another file of the recording")
+    window = folder_of(agent)
+    os.kill(recorder_of(agent), signal.SIGUSR1)
+    ctx.wait_until(lambda: len(list(window.glob("window-*.braid"))) > 1, "another file of the recording")
     load_of = [busy(guest) for guest in (alpha, beta)]
 
     def fired():
@@ -91,6 +96,45 @@ def watch(ctx):
         one.kill()
     ctx.equal(agent.stop(timeout=60), 0, "status of watch")
     ctx.check(not any(pathlib.Path("/run/tracebraid-root").glob(f"watch-{agent.process.pid}*")), "its directory is left")
+
+
+@case("select-watch", usual=("6.12",), needs=NEEDS)
+def select_watch(ctx):
+    """What watch and a configuration select is what the guest records: a snapshot has no other event."""
+    guest = up(ctx, patches_code=True)
+    folder = ctx.dir / "snapshots"
+
+    def refused(line, *options):
+        done = ctx.run_agent("watch", "-r", guest.shm, *options, "lost > 0", status=1)
+        ctx.check(line in done.stderr and done.stderr.count("\n") == 1, f"{options}: said {done.stderr!r}, not {line!r}")
+
+    refused("a filter follows the -e", "-f", "number & 1")
+    refused("--children needs --pid", "--children")
+    refused("no field 'nmber'", "-e", "storm", "-f", "nmber & 1")
+    agent = ctx.agent("watch", "--json", "-r", guest.shm, "-e", "storm", "-f", "number & 1 && context == 0",
+                      "--kprobe", "p:opened do_sys_openat2", "-f", 'COMM == "opener"', "--host", "none",
+                      "--snapshots", folder, "silent > 1s")
+    agent.wait_line("watching; until Ctrl-C", timeout=60)
+
+    def worked():
+        """Events are enabled in turn, those of the probe last."""
+        guest.run("sh -c 'echo -n opener > /proc/self/comm; : < /proc/version'; cat /proc/version > /dev/null")
+        storm(guest, "1000 4")
+        lines = [line for capture in window.glob("window-*.braid")
+                 for line in ctx.run_agent("report", "--json", capture, status=None).stdout.splitlines()]
+        return all(any(f'"event":"{name}"' in line for line in lines) for name in ("storm", "opened"))
+
+    window = folder_of(agent)
+    ctx.wait_until(worked, "events of both kinds", timeout=60)
+    guest.qmp("stop")
+    agent.wait_line('"condition":"silent > 1s"', timeout=60)
+    snapshot, = ctx.wait_until(lambda: [one for one in folder.glob("*") if (one / "summary.txt").exists()], "the snapshot")
+    guest.qmp("cont")
+    ctx.equal(agent.stop(timeout=60), 0, "status of watch")
+    lines = [line for capture in sorted(snapshot.glob("*.braid")) for line in events_of(ctx, capture)]
+    numbers = [line["fields"]["number"] for line in lines if line.get("event") == "storm"]
+    ctx.check(numbers and all(number & 1 for number in numbers), f"numbers recorded: {numbers[:9]}")
+    ctx.equal({line["comm"] for line in lines if line.get("event") == "opened"}, {"opener"}, "tasks that opened")
 
 
 @case("watch-libvirt", usual=("6.1",), needs=NEEDS)
@@ -222,8 +266,7 @@ class Kept:
     """What watch has recorded, and what it said of that: its files, which it removes, and a scrape each second."""
 
     def __init__(self, agent, url):
-        words = pathlib.Path(f"/proc/{recorder_of(agent)}/cmdline").read_bytes().split(b"\0")
-        self.folder, self.url = pathlib.Path(os.fsdecode(words[words.index(b"-o") + 1])).parent, url
+        self.folder, self.url = folder_of(agent), url
         self.files, self.scrapes, self.over = {}, [], threading.Event()
         self.thread = threading.Thread(target=self.keep, daemon=True)
         self.thread.start()
