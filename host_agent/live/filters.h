@@ -28,6 +28,9 @@ struct braid_live_filters {
 /** braid_live_filters_wanted - whether an option has a filter */
 bool braid_live_filters_wanted(const struct braid_live_stream *s);
 
+/** braid_live_filters_note_unused - a note if there are, but the guest's memory is only read */
+int braid_live_filters_note_unused(struct braid_live_stream *s);
+
 /**
  * braid_live_filters_find - compile the filters of all events in the directory
  * @filters: replaced on success

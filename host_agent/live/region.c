@@ -10,7 +10,6 @@
 
 #include "host_agent/clock_sync/host.h"
 #include "host_agent/discover/discover.h"
-#include "host_agent/live/filters.h"
 #include "host_agent/live/region_private.h"
 #include "host_agent/util/error.h"
 #include "host_agent/util/text.h"
@@ -102,11 +101,7 @@ static int handle_loss(struct braid_region_source *s, int err)
 static int note_one_way(struct braid_region_source *s)
 {
 	const struct braid_pattern *first = s->stream.o.nr_patterns ? s->stream.o.patterns : NULL;
-	bool selects = braid_live_filters_wanted(&s->stream) || s->stream.o.nr_triggers;
-	int err = selects ? braid_live_note(&s->stream, "its memory is only read: filters and triggers do not apply to it") : 0;
 
-	if (err)
-		return err;
 	if (first && s->stream.o.asked_elsewhere)
 		return 0;
 	if (!first)
@@ -130,6 +125,7 @@ static int start_stream(struct braid_region_source *s)
 	if (err)
 		return err;
 	err = braid_live_control_begin(&s->control, &s->stream) ?:
+	      braid_live_filters_note_unused(&s->stream) ?:
 	      s->stream.mapping->one_way ? note_one_way(s) : 0;
 	if (err)
 		return err;

@@ -83,6 +83,13 @@ static void sort_own(struct braid_live_filters *filters)
 	}
 }
 
+int braid_live_filters_note_unused(struct braid_live_stream *s)
+{
+	if (!s->mapping->one_way || !(braid_live_filters_wanted(s) || s->o.nr_triggers))
+		return 0;
+	return braid_live_note(s, "its memory is only read: filters and triggers do not apply to it");
+}
+
 int braid_live_filters_find(struct braid_live_filters *filters, const struct braid_live_stream *s)
 {
 	const char *name = *s->name ? s->name : "the guest";

@@ -254,7 +254,7 @@ static int check_events(struct braid_recording *r, bool defaults)
 		if (known && !found)
 			return braid_fail(-ENOENT, "%s", failure);
 	}
-	/* Of all guests, one that supports no filters is recorded as far as it can be, with a note. */
+	/* Of all guests, one that supports no filters is recorded without, with a note. */
 	for (i = 0; i < r->nr_guests && !r->o.domains.all; i++) {
 		ret = braid_region_source_check_filters(r->guests[i].source);
 		if (ret)

@@ -21,7 +21,7 @@ struct braid_service_options {
 	const char *directory;	/* for the recording's files; made, and emptied at the end */
 	const char *program;	/* tracebraid */
 	double seconds;		/* 0: until a signal */
-	/* What guests record is valid. Return: 0, or -errno with braid_fail(). NULL: it was checked. */
+	/* What guests record is valid. Return: 0, or -errno with braid_fail(). NULL: it is */
 	int (*check)(const struct braid_conf *conf, const char *name);
 	int (*confine)(void);	/* of the analyst */
 	int (*confine_fleet)(void);	/* of the process that speaks to the fleet's server */

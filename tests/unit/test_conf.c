@@ -43,7 +43,8 @@ static void takes_each_setting(void)
 
 	NEED(!braid_conf_parse(&conf, text, "c"));
 	for (k = 0; k < conf.chosen.nr; k++) {
-		CHECK(k < sizeof(chosen) / sizeof(*chosen) && !strcmp(conf.chosen.words[k], chosen[k]));
+		NEED(k < sizeof(chosen) / sizeof(*chosen));
+		CHECK(!strcmp(conf.chosen.words[k], chosen[k]));
 		CHECK_EQ(conf.chosen.lines[k], 3 + (int)k);
 	}
 	CHECK_EQ(conf.chosen.nr, sizeof(chosen) / sizeof(*chosen));
