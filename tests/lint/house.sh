@@ -54,6 +54,11 @@ if [ "$nr" -gt "$OVER" ]; then
 	complain "$nr lines over 100 columns, $OVER are permitted; most are in" "$(
 		printf '%s\n' "$over" | cut -d: -f1 | sort | uniq -c | sort -rn | head -20)"
 fi
+complain "a node of host_agent/library/exported.map has no line in debian/libtracebraid0.symbols" "$(
+	sed -n 's/^\(TRACEBRAID_[0-9]*\) {$/\1/p' host_agent/library/exported.map |
+		while read -r node; do
+			grep -q "(symver)$node " debian/libtracebraid0.symbols || echo "$node"
+		done)"
 complain "a picture that is none (its bytes were taken for text)" "$(
 	git ls-files '*.png' | while read -r file; do
 		[ "$(head -c 8 "$file" | od -An -tx1 | tr -d ' ')" = 89504e470d0a1a0a ] || echo "$file"
