@@ -53,7 +53,7 @@ packages_of() {
 	packages) echo build-essential debhelper dh-dkms dh-python dpkg-dev lintian ;;
 	rpm) echo rpm ;;
 	bench) echo lttng-tools liblttng-ust-dev valgrind util-linux trace-cmd babeltrace2 python3-bt2 python3-cffi \
-		python3-numpy ;;
+		python3-numpy rt-tests ;;
 	*) echo "packages.sh: no job named $1" >&2; exit 1 ;;
 	esac
 }
