@@ -23,6 +23,7 @@
 #define CONNECT_MS	5000
 #define FLUSH_MS	5000
 #define PING_MS		10000	/* of a connection that is silent ... */
+#define SIGN_TRIES	3u
 #define MOST_PINGS	2	/* ... and broken, if so many are not answered */
 
 struct link_entry {
@@ -224,6 +225,7 @@ static int link_connect(struct braid_fleet_link *link, const struct braid_fleet_
 	natsStatus s = nats_Open(-1);
 	const char *text = NULL;
 	int err = 0;
+	u32 k;
 
 	if (!s)
 		s = nats_SetMessageDeliveryPoolSize(1);
@@ -236,6 +238,9 @@ static int link_connect(struct braid_fleet_link *link, const struct braid_fleet_
 	if (!s)
 		s = link_set_options(link, conf, name, waits);
 	if (!s)
+		s = natsConnection_Connect(&link->nc, link->options);
+	/* With libnats 3.4.1, servers refuse about one in a hundred valid signatures. */
+	for (k = 1; s == NATS_CONNECTION_AUTH_FAILED && *link->seed && k < SIGN_TRIES; k++)
 		s = natsConnection_Connect(&link->nc, link->options);
 	if (!s || (waits && s == NATS_NOT_YET_CONNECTED))
 		return 0;
