@@ -8,6 +8,7 @@
 
 #include "host_agent/cli/cli.h"
 #include "host_agent/cli/fleet_command.h"
+#include "host_agent/fleet/ask.h"
 #include "host_agent/serve/conf.h"
 #include "host_agent/util/error.h"
 
@@ -30,8 +31,12 @@ static const struct braid_option options[] = {
 	{ 'j', "json", NULL, BRAID_FLAG(FLEET, json), "one JSON object per row and line" },
 	{ 0, "csv", NULL, BRAID_FLAG(FLEET, csv),
 	  "sql, analyze: comma-separated values; the first line names the columns" },
-	{ 0, "for", "SECONDS", BRAID_COUNT(FLEET, record_s), "record: how long. Default: 10",
-	  .least = 1, .most = 500 },
+	{ 0, "on", "'HOSTS/GUESTS CONDITION'", BRAID_STRING(FLEET, on),
+	  "snapshot: when a guest that matches on a host that matches meets it, on all hosts: "
+	  "'*/web* stolen > 20% for 1s'. tracebraid-watch(1) lists the conditions" },
+	{ 0, "for", "SECONDS", BRAID_COUNT(FLEET, for_s),
+	  "record: how long, at most 500. Default: 10. snapshot --on: wait at most so long. Default: 600",
+	  .least = 1, .most = BRAID_FLEET_WATCH_SECONDS },
 	{ 0, "every", "SECONDS", BRAID_DURATION(FLEET, every),
 	  "top: from one table to the next, and the time that each is about. Default: 2" },
 	{ 0, "count", "N", BRAID_COUNT(FLEET, count), "top: end after N tables", .least = 1, .most = 1000000 },
@@ -63,7 +68,7 @@ const struct braid_cli_command braid_command_fleet = {
 	"combined is refused. Rows that are not combined come as they are found, with their host. "
 	"`analyze` shows the worst rows of an analysis, of all hosts. `top` shows the guests that lack "
 	"most CPU time, again and again. "
-	"`snapshot` has each host take a snapshot of its window now; `pull` fetches the last one of each "
+	"`snapshot` has each host take a snapshot of its window now, or `--on` a condition; `pull` fetches the last one of each "
 	"into DIRECTORY/HOST/SNAPSHOT, and verifies it. `record` has hosts put what they record from now "
 	"on into the server's store, which `store` makes; hosts whose configuration says so store their "
 	"snapshots or all that they record. `tracebraid report nats://HOST:PORT/SNAPSHOT` reads them.\n"
@@ -182,7 +187,7 @@ int braid_cmd_fleet(int argc, char **argv)
 	struct braid_fleet_client client = { 0 };
 	struct braid_fleet_command f = {
 		.top = 20, .rows = 100000, .seconds = 30, .timeout = 2, .client = &client,
-		.record_s = 10, .every = 2,
+		.every = 2,
 	};
 	int err = braid_options_parse(&braid_command_fleet, &f, argc, argv);
 	size_t lacks;

@@ -6,11 +6,13 @@
 #include "host_agent/fleet/client.h"
 
 struct braid_fleet_command {
-	const char *hosts, *since, *server, *credentials, *ca, *inbox, *file;
+	const char *hosts, *on, *since, *server, *credentials, *ca, *inbox, *file;
 	const char *space;	/* store: its size */
 	double timeout, age, every;
-	u64 top, rows, seconds, record_s, count;
+	u64 top, rows, seconds, for_s, count;
 	bool json, csv, all;
+	size_t watching;	/* hosts that wait for --on */
+	bool fired;		/* and one has seen it */
 	char since_s[32];	/* "-600.000"; "": all */
 	struct braid_fleet_conf *conf;
 	struct braid_fleet_client *client;

@@ -2,7 +2,6 @@
 /* Answers the fleet's requests. */
 #include <errno.h>
 #include <fcntl.h>
-#include <fnmatch.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +11,7 @@
 #include <unistd.h>
 
 #include "host_agent/fleet/agent.h"
-#include "host_agent/fleet/ask.h"
+#include "host_agent/fleet/alarm.h"
 #include "host_agent/fleet/service.h"
 #include "host_agent/util/error.h"
 #include "host_agent/util/io.h"
@@ -33,6 +32,8 @@
 #define LOOK_NS		BRAID_SECOND_NS
 #define MOST_PACKETS	256u		/* that are taken before other work is done */
 #define AWAY_LOOKS	3u
+#define TRIGGERS	4u	/* that are repeated at a time */
+#define REPEATS		10u	/* of each, one a look: other hosts may connect again later */
 #define TICK_MS		50
 
 struct agent_request {
@@ -53,6 +54,11 @@ struct agent_request {
 	char line[BRAID_FLEET_LINE];
 };
 
+struct agent_trigger {
+	struct braid_fleet_answer alarm;
+	u32 left;		/* repeats */
+};
+
 struct agent {
 	const struct braid_fleet_agent_options *o;
 	struct braid_fleet_link *link;
@@ -66,29 +72,10 @@ struct agent {
 	u64 look_ns;		/* when the connection is looked at next */
 	bool connected;		/* as was said last */
 	u32 absent;		/* looks in a row that found none */
+	struct agent_trigger triggers[TRIGGERS];
+	u32 last_trigger;
 	bool over;
 };
-
-int braid_fleet_host_name(const struct braid_fleet_conf *conf, char name[BRAID_FLEET_NAME])
-{
-	char *c;
-
-	if (*conf->name) {
-		if (!braid_fleet_name_is_valid(conf->name))
-			return braid_fail(-EINVAL, "'%s' is not a valid name of a host: expected letters, digits, '-' and '_'",
-					  conf->name);
-		strcpy(name, conf->name);
-		return 0;
-	}
-	if (gethostname(name, BRAID_FLEET_NAME))
-		return braid_fail(-errno, "the hostname is longer than %u characters; set 'name' in [fleet]",
-				  BRAID_FLEET_NAME - 1);
-	for (c = name; *c; c++)
-		if (*c == '.')	/* separates the words of a subject */
-			*c = '_';
-	return braid_fleet_name_is_valid(name) ? 0 :
-	       braid_fail(-EINVAL, "the hostname '%s' cannot be used; set 'name' in [fleet]", name);
-}
 
 /* The service writes it to its journal: this process has no socket for that. */
 static void agent_say(const struct agent *a, const char *line)
@@ -293,15 +280,6 @@ static void agent_turn_request(struct agent *a, struct agent_request *r, bool re
 
 /* New requests ------------------------------------------------------------------------------- */
 
-/* Of a snapshot in the store; one that is not valid is not taken. */
-static void agent_fill_name(struct braid_fleet_ask *ask, const struct braid_fleet_message *m)
-{
-	const char *name = braid_fleet_message_text(m, "name");
-
-	if (braid_fleet_name_is_valid(name))
-		strcpy(ask->name, name);
-}
-
 static int agent_fill(struct agent_request *r, struct braid_fleet_ask *ask,
 		      const struct braid_fleet_message *m)
 {
@@ -309,6 +287,7 @@ static int agent_fill(struct agent_request *r, struct braid_fleet_ask *ask,
 		[BRAID_FLEET_OF_SQL] = BRAID_FLEET_SQL,
 		[BRAID_FLEET_OF_ANALYZE] = BRAID_FLEET_ANALYZE,
 		[BRAID_FLEET_OF_SNAPSHOT] = BRAID_FLEET_SNAPSHOT,
+		[BRAID_FLEET_OF_WATCH] = BRAID_FLEET_WATCH,
 		[BRAID_FLEET_OF_RECORD] = BRAID_FLEET_RECORD,
 		[BRAID_FLEET_OF_FILES] = BRAID_FLEET_FILES,
 		[BRAID_FLEET_OF_PULL] = BRAID_FLEET_READ,
@@ -321,13 +300,15 @@ static int agent_fill(struct agent_request *r, struct braid_fleet_ask *ask,
 	ask->text[m->bytes] = 0;
 	ask->kind = kinds[r->endpoint];
 	ask->number = r->number;
-	ask->seconds = braid_fleet_message_number(m, "seconds", MOST_SECONDS, SECONDS);
+	ask->seconds = ask->kind == BRAID_FLEET_WATCH ?
+		braid_fleet_message_number(m, "for", BRAID_FLEET_WATCH_SECONDS, SECONDS) :
+		braid_fleet_message_number(m, "seconds", MOST_SECONDS, SECONDS);
 	r->end_ns = braid_monotonic_ns() + ask->seconds * BRAID_SECOND_NS + LATE_NS;
 	ask->top = braid_fleet_message_number(m, "top", MOST_ROWS, 0);
 	ask->from = braid_fleet_message_number(m, "from", INT64_MAX, 0);
 	ask->record_s = braid_fleet_message_number(m, "for", MOST_SECONDS, 1);
 	snprintf(ask->since, sizeof(ask->since), "%s", braid_fleet_message_text(m, "since"));
-	agent_fill_name(ask, m);
+	braid_fleet_alarm_name(m, ask);
 	r->most_rows = braid_fleet_message_number(m, "rows", MOST_ROWS, MOST_ROWS);
 	r->window = braid_fleet_message_number(m, "window", MOST_WINDOW, 4);
 	r->heads = ask->kind == BRAID_FLEET_SQL || ask->kind == BRAID_FLEET_ANALYZE;
@@ -398,19 +379,13 @@ static void agent_flow(struct agent *a, const struct braid_fleet_message *m)
 	r->window = r->window + more < MOST_WINDOW ? r->window + more : MOST_WINDOW;
 }
 
-/* Another host has passed a threshold: take a snapshot, too, if so configured. */
-static void agent_join(struct agent *a, const struct braid_fleet_message *m)
+/* Another host has passed a threshold, or has seen what this one waits for, too. */
+static void agent_take_alarm(const struct agent *a, const struct braid_fleet_message *m)
 {
 	static struct braid_fleet_ask ask;
-	const char *host = braid_fleet_message_text(m, "host");
 
-	if (!*a->o->conf->join || !braid_fleet_name_is_valid(host) ||
-	    !strcmp(host, a->service.host) || fnmatch(a->o->conf->join, host, 0))
-		return;
-	ask = (struct braid_fleet_ask){ .kind = BRAID_FLEET_SNAPSHOT };
-	agent_fill_name(&ask, m);
-	snprintf(ask.text, sizeof(ask.text), "%s: %s", host, braid_fleet_message_text(m, "why"));
-	send(a->o->fd, &ask, sizeof(ask), MSG_NOSIGNAL);
+	if (braid_fleet_alarm_take(m, a->service.host, a->o->conf->join, &ask))
+		send(a->o->fd, &ask, sizeof(ask), MSG_NOSIGNAL);
 }
 
 static void agent_take_packet(struct agent *a, const struct braid_fleet_packet *p)
@@ -430,7 +405,7 @@ static void agent_take_packet(struct agent *a, const struct braid_fleet_packet *
 		return;
 	}
 	if (!strcmp(p->subject, BRAID_FLEET_ALARMS))
-		return agent_join(a, &m);
+		return agent_take_alarm(a, &m);
 	for (k = 0; k < BRAID_FLEET_ENDPOINTS && strcmp(word + 1, braid_fleet_endpoints[k]); k++)
 		;
 	if (k == BRAID_FLEET_ENDPOINTS) {
@@ -452,11 +427,28 @@ static void agent_take_packet(struct agent *a, const struct braid_fleet_packet *
 static void agent_publish_alarm(struct agent *a, const struct braid_fleet_answer *answer)
 {
 	agent_begin(a, "alarm");
-	braid_fleet_message_put(&a->out, "guest", answer->guest);
-	braid_fleet_message_put(&a->out, "why", answer->line);
-	braid_fleet_message_put(&a->out, "name", answer->name);
-	braid_fleet_message_end(&a->out);
+	braid_fleet_alarm_put(&a->out, answer);
 	agent_send(a, BRAID_FLEET_ALARMS);
+}
+
+/* Hosts that wait for it see it once, so it can be repeated; the server keeps nothing. */
+static void agent_take_own_alarm(struct agent *a, const struct braid_fleet_answer *answer)
+{
+	agent_publish_alarm(a, answer);
+	if (answer->watch)
+		a->triggers[a->last_trigger++ % TRIGGERS] =
+			(struct agent_trigger){ *answer, REPEATS };
+}
+
+static void agent_repeat(struct agent *a)
+{
+	struct agent_trigger *t;
+
+	for (t = a->triggers; t < a->triggers + TRIGGERS; t++)
+		if (t->left) {
+			t->left--;
+			agent_publish_alarm(a, &t->alarm);
+		}
 }
 
 static void agent_listen(struct agent *a)
@@ -475,7 +467,7 @@ static void agent_listen(struct agent *a)
 	if (answer.kind == BRAID_FLEET_STATE)
 		a->state = answer;
 	else if (answer.kind == BRAID_FLEET_ALARM)
-		agent_publish_alarm(a, &answer);
+		agent_take_own_alarm(a, &answer);
 	for (k = 0; k < BRAID_FLEET_ASKS && answer.kind == BRAID_FLEET_ENDED; k++) {
 		struct agent_request *r = &a->requests[k];
 
@@ -501,6 +493,8 @@ static void agent_look(struct agent *a)
 	a->look_ns = now_ns + LOOK_NS;
 	connected = braid_fleet_is_connected(a->link, why);
 	a->absent = connected ? 0 : a->absent + 1;
+	if (connected)
+		agent_repeat(a);
 	if (connected && !a->connected)
 		snprintf(line, sizeof(line), "connected to the fleet's server %s as %s",
 			 a->o->conf->server, a->service.host);
@@ -557,7 +551,7 @@ static int agent_subscribe(struct agent *a)
 	snprintf(subject, sizeof(subject), BRAID_FLEET_SUBJECTS "%s.*", a->service.host);
 	if (!err)
 		err = braid_fleet_subscribe(a->link, subject);
-	return err || !*a->o->conf->join ? err : braid_fleet_subscribe(a->link, BRAID_FLEET_ALARMS);
+	return err ? err : braid_fleet_subscribe(a->link, BRAID_FLEET_ALARMS);
 }
 
 int braid_fleet_agent_run(const struct braid_fleet_agent_options *o)

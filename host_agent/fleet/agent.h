@@ -27,7 +27,4 @@ struct braid_fleet_agent_options {
  */
 int braid_fleet_agent_run(const struct braid_fleet_agent_options *o);
 
-/** braid_fleet_host_name - this host's name in the fleet. Return: 0, or -EINVAL */
-int braid_fleet_host_name(const struct braid_fleet_conf *conf, char name[BRAID_FLEET_NAME]);
-
 #endif /* BRAID_FLEET_AGENT_H */

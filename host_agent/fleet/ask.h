@@ -13,12 +13,15 @@
 #define BRAID_FLEET_LINE	512u
 #define BRAID_FLEET_ASKS	8u	/* at a time; further ones are refused */
 
+#define BRAID_FLEET_WATCH_SECONDS	86400u	/* that a host waits for a condition */
 #define BRAID_FLEET_NO_FILE	"no such file, or it cannot be read"
 
 enum braid_fleet_kind {
 	BRAID_FLEET_SQL,	/* ->text: the statement */
 	BRAID_FLEET_ANALYZE,	/* ->text: the analysis */
 	BRAID_FLEET_SNAPSHOT,	/* ->text: why */
+	BRAID_FLEET_WATCH,	/* ->text: GUESTS CONDITION, or "": for ->seconds wait for it */
+	BRAID_FLEET_TRIGGER,	/* ->text: why: another host has seen what ->name waits for */
 	BRAID_FLEET_RECORD,	/* store what is recorded in ->record_s seconds */
 	BRAID_FLEET_FILES,	/* of all snapshots */
 	BRAID_FLEET_READ,	/* ->text: SNAPSHOT/FILE */
@@ -33,7 +36,7 @@ struct braid_fleet_ask {
 	u64 top;		/* rows of an analysis; 0: its usual number */
 	u64 from;		/* READ: the first byte */
 	u64 record_s;
-	char name[BRAID_FLEET_NAME];	/* SNAPSHOT, RECORD: in the store; "": one is made */
+	char name[BRAID_FLEET_NAME];	/* of the snapshot, in the store; "": one is made */
 	char since[32];		/* "-SECONDS", from now; "": all of the window */
 	char text[BRAID_FLEET_TEXT];
 };
@@ -49,6 +52,7 @@ struct braid_fleet_answer {
 	char line[BRAID_FLEET_LINE];	/* why it failed; of an ALARM, what was measured */
 	char guest[BRAID_FLEET_NAME];	/* ALARM */
 	char name[BRAID_FLEET_NAME];	/* likewise: of the snapshot in the store */
+	bool watch;		/* likewise: hosts that wait for this name are meant */
 };
 
 #endif /* BRAID_FLEET_ASK_H */

@@ -9,8 +9,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "host_agent/fleet/agent.h"
 #include "host_agent/fleet/feed_item.h"
+#include "host_agent/fleet/service.h"
 #include "host_agent/util/error.h"
 #include "host_agent/util/monotonic.h"
 

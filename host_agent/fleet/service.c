@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* NATS' service convention, which libnats 3.4 does not have. */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "host_agent/fleet/service.h"
+#include "host_agent/util/error.h"
 #include "shared/version.h"
 
 #define SERVICE		"tracebraid"
@@ -17,8 +20,29 @@ static const char *const types[NR_VERBS] = {
 };
 
 const char *const braid_fleet_endpoints[BRAID_FLEET_ENDPOINTS] = {
-	"status", "sql", "analyze", "snapshot", "record", "files", "pull", "flow",
+	"status", "sql", "analyze", "snapshot", "watch", "record", "files", "pull", "flow",
 };
+
+int braid_fleet_host_name(const struct braid_fleet_conf *conf, char name[BRAID_FLEET_NAME])
+{
+	char *c;
+
+	if (*conf->name) {
+		if (!braid_fleet_name_is_valid(conf->name))
+			return braid_fail(-EINVAL, "'%s' is not a valid name of a host: expected letters, digits, '-' and '_'",
+					  conf->name);
+		strcpy(name, conf->name);
+		return 0;
+	}
+	if (gethostname(name, BRAID_FLEET_NAME))
+		return braid_fail(-errno, "the hostname is longer than %u characters; set 'name' in [fleet]",
+				  BRAID_FLEET_NAME - 1);
+	for (c = name; *c; c++)
+		if (*c == '.')	/* separates the words of a subject */
+			*c = '_';
+	return braid_fleet_name_is_valid(name) ? 0 :
+	       braid_fail(-EINVAL, "the hostname '%s' cannot be used; set 'name' in [fleet]", name);
+}
 
 int braid_fleet_service_subscribe(struct braid_fleet_service *s, struct braid_fleet_link *link)
 {

@@ -5,12 +5,13 @@
 
 #include "host_agent/fleet/link.h"
 
-#define BRAID_FLEET_ENDPOINTS	8u
+#define BRAID_FLEET_ENDPOINTS	9u
 
 /* The requests that a host answers: the last word of their subject, in this order. */
 enum braid_fleet_endpoint {
 	BRAID_FLEET_OF_STATUS, BRAID_FLEET_OF_SQL, BRAID_FLEET_OF_ANALYZE, BRAID_FLEET_OF_SNAPSHOT,
-	BRAID_FLEET_OF_RECORD, BRAID_FLEET_OF_FILES, BRAID_FLEET_OF_PULL, BRAID_FLEET_OF_FLOW,
+	BRAID_FLEET_OF_WATCH, BRAID_FLEET_OF_RECORD, BRAID_FLEET_OF_FILES, BRAID_FLEET_OF_PULL,
+	BRAID_FLEET_OF_FLOW,
 };
 
 extern const char *const braid_fleet_endpoints[BRAID_FLEET_ENDPOINTS];
@@ -20,6 +21,9 @@ struct braid_fleet_service {
 	char started[32];
 	u64 requests[BRAID_FLEET_ENDPOINTS], errors[BRAID_FLEET_ENDPOINTS];
 };
+
+/** braid_fleet_host_name - this host's name in the fleet. Return: 0, or -EINVAL */
+int braid_fleet_host_name(const struct braid_fleet_conf *conf, char name[BRAID_FLEET_NAME]);
 
 /** braid_fleet_service_subscribe - announce it. Return: 0, or -errno with braid_fail() */
 int braid_fleet_service_subscribe(struct braid_fleet_service *s, struct braid_fleet_link *link);

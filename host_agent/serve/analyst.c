@@ -20,11 +20,18 @@
 #define NR_PROCESSES	4u	/* of ours, in the metrics */
 #define AT_ONCE		64u	/* turns of one file, before requests are answered */
 
+struct analyst_watch {
+	u32 number;		/* 0: none */
+	struct braid_rules rules;	/* one */
+};
+
 struct analyst {
 	const struct braid_analyst_options *o;
 	struct braid_online *online;
 	u32 number;		/* of the file that is followed, or was last; 0: none yet */
 	bool follows;
+	struct analyst_watch watches[BRAID_ANALYST_MOST_WATCHES];
+	u32 watch;		/* whose rules are checked now; 0: the configuration's */
 	u64 skipped;		/* files that were removed before they were read */
 	u64 fired;		/* times that a rule began to hold */
 	u64 snapshots;		/* as the service says */
@@ -88,6 +95,16 @@ static void analyst_follow(struct analyst *a)
 		a->follows = false;
 }
 
+void braid_analyst_clean(struct braid_analyst_message *m)
+{
+	m->guest[sizeof(m->guest) - 1] = m->rule[sizeof(m->rule) - 1] = 0;
+	m->what[sizeof(m->what) - 1] = m->line[sizeof(m->line) - 1] = 0;
+	braid_text_clean(m->guest);
+	braid_text_clean(m->rule);
+	braid_text_clean(m->what);
+	braid_text_clean(m->line);
+}
+
 /* The service ------------------------------------------------------------------------------- */
 
 static void analyst_send(const struct analyst *a, const struct braid_analyst_message *m)
@@ -104,19 +121,19 @@ static void analyst_fire(void *arg, const struct braid_rule *rule,
 		.kind = BRAID_ANALYST_FIRED, .host_ns = braid_online_totals(a->online)->now_ns,
 	};
 
+	m.watch = a->watch;
 	snprintf(m.guest, sizeof(m.guest), "%s", guest->name);
 	snprintf(m.rule, sizeof(m.rule), "%s", rule->text);
 	snprintf(m.what, sizeof(m.what), "%s", braid_rule_name(rule->what));
 	snprintf(m.line, sizeof(m.line), "%s", line);
-	a->fired++;
+	a->fired += !a->watch;
 	analyst_send(a, &m);
 }
 
 /* Return: 0, or -ENOMEM with braid_fail(). */
-static int analyst_check(struct analyst *a)
+static int analyst_check_rules(struct analyst *a, struct braid_rules *rules)
 {
 	const struct braid_online_guest *const *guests;
-	struct braid_rules *rules = &a->o->conf->rules;
 	struct braid_rule_guest g = { .now_ns = braid_online_totals(a->online)->now_ns };
 	size_t nr, k;
 	int err = 0;
@@ -130,6 +147,43 @@ static int analyst_check(struct analyst *a)
 	}
 	braid_rules_forget(rules);
 	return err;
+}
+
+/* Likewise. */
+static int analyst_check(struct analyst *a)
+{
+	int err = analyst_check_rules(a, &a->o->conf->rules);
+	size_t k;
+
+	for (k = 0; k < BRAID_ANALYST_MOST_WATCHES && !err; k++) {
+		a->watch = a->watches[k].number;
+		err = a->watch ? analyst_check_rules(a, &a->watches[k].rules) : 0;
+	}
+	a->watch = 0;
+	return err;
+}
+
+/* The service has as many of them at most. */
+static void analyst_take_watch(struct analyst *a, const struct braid_analyst_watch *from)
+{
+	const struct braid_analyst_message m = {
+		.kind = BRAID_ANALYST_WATCHES, .watch = from->number,
+	};
+	struct analyst_watch *w = a->watches, *end = w + BRAID_ANALYST_MOST_WATCHES;
+	u32 number = from->over ? from->number : 0;
+	struct braid_rule rule;
+
+	while (w < end && w->number != number)
+		w++;
+	if (w == end)
+		return;
+	braid_rules_clear(&w->rules);
+	w->number = 0;
+	if (from->over || braid_rule_parse(&rule, from->text, from->guests) ||
+	    braid_rules_add(&w->rules, &rule))
+		return;
+	w->number = from->number;
+	analyst_send(a, &m);
 }
 
 /* The rules of another configuration; it was found valid already. */
@@ -147,6 +201,7 @@ static void analyst_listen(struct analyst *a)
 {
 	static union {
 		struct braid_analyst_news news;
+		struct braid_analyst_watch watch;
 		char text[BRAID_CONF_BYTES];
 	} from;
 	ssize_t n = recv(a->o->fd, &from, sizeof(from) - 1, MSG_DONTWAIT);
@@ -158,6 +213,8 @@ static void analyst_listen(struct analyst *a)
 		a->recorder = from.news.recorder;
 		a->fleet = from.news.fleet;
 		a->snapshots = from.news.snapshots;
+	} else if (n == sizeof(from.watch) && from.watch.magic == BRAID_ANALYST_WATCH) {
+		analyst_take_watch(a, &from.watch);
 	} else if (n > 0) {
 		from.text[n] = 0;
 		analyst_take_conf(a, from.text);
@@ -278,6 +335,7 @@ int braid_analyst_run(const struct braid_analyst_options *o)
 	const struct braid_online_options options = { .max_culprits = o->conf->culprits };
 	struct analyst a = { .o = o, .service = getppid() };
 	int err = braid_online_begin(&a.online, &options);
+	size_t k;
 
 	if (!err)
 		err = o->confine();
@@ -285,6 +343,8 @@ int braid_analyst_run(const struct braid_analyst_options *o)
 		err = braid_exporter_start(o->exporter, analyst_write, &a);
 	while (!err && !a.over)
 		err = analyst_turn(&a);
+	for (k = 0; k < BRAID_ANALYST_MOST_WATCHES; k++)
+		braid_rules_clear(&a.watches[k].rules);
 	braid_exporter_close(o->exporter);
 	braid_online_end(a.online);
 	return err;

@@ -19,9 +19,10 @@
 
 /* A message to the service. */
 struct braid_analyst_message {
-	enum { BRAID_ANALYST_ALIVE, BRAID_ANALYST_FIRED } kind;
+	enum { BRAID_ANALYST_ALIVE, BRAID_ANALYST_FIRED, BRAID_ANALYST_WATCHES } kind;
 	bool records;			/* it has found a file of the recording */
 	u32 guests;			/* in it */
+	u32 watch;			/* WATCHES, FIRED: its number; 0: none */
 	/* FIRED: */
 	char guest[64];
 	char rule[BRAID_RULE_TEXT];
@@ -40,13 +41,25 @@ struct braid_analyst_news {
 
 #define BRAID_ANALYST_NEWS	0xff7377656e2d62ffULL
 
+/* A condition that the fleet waits for. */
+struct braid_analyst_watch {
+	u64 magic;			/* BRAID_ANALYST_WATCH: it is no text */
+	u32 number;			/* not 0 */
+	bool over;
+	char text[BRAID_RULE_TEXT];	/* it is valid */
+	char guests[64];
+};
+
+#define BRAID_ANALYST_WATCH	0xff68637461772dffULL
+#define BRAID_ANALYST_MOST_WATCHES	4u
+
 struct braid_analyst_options {
 	const char *directory;		/* of the recording's files: window-1.braid, ... */
 	struct braid_conf *conf;
 	struct braid_exporter *exporter;	/* listens */
 	int fd;				/* of a SOCK_SEQPACKET; its end ends this process. From it
-					   come struct braid_analyst_news, and the text of another
-					   configuration, of which the rules count */
+					   come struct braid_analyst_news and _watch, and the text
+					   of another configuration, of which the rules count */
 	int (*confine)(void);		/* 0 or -errno with braid_fail() */
 };
 
@@ -56,6 +69,9 @@ struct braid_analyst_options {
  * Return: 0 or -errno with braid_fail().
  */
 int braid_analyst_run(const struct braid_analyst_options *o);
+
+/** braid_analyst_clean - make a message plain texts: a confined process is not trusted */
+void braid_analyst_clean(struct braid_analyst_message *m);
 
 /** braid_analyst_number - parse the number in a file's name. Return: 0: another kind of file */
 u32 braid_analyst_number(const char *name);

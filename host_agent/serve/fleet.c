@@ -16,7 +16,6 @@
 #include <unistd.h>
 
 #include "host_agent/fleet/agent.h"
-#include "host_agent/serve/analyst.h"
 #include "host_agent/serve/child.h"
 #include "host_agent/serve/expose.h"
 #include "host_agent/serve/fleet.h"
@@ -223,8 +222,7 @@ static void fleet_ask(struct braid_serve_fleet *f, struct braid_fleet_ask *ask, 
 	struct braid_serve_question *q = f->questions, *end = q + BRAID_FLEET_ASKS;
 	int err;
 
-	ask->text[sizeof(ask->text) - 1] = ask->since[sizeof(ask->since) - 1] = 0;
-	ask->name[sizeof(ask->name) - 1] = 0;
+	ask->since[sizeof(ask->since) - 1] = 0;
 	if (ask->seconds > MOST_SECONDS)
 		ask->seconds = MOST_SECONDS;
 	while (q < end && q->used)
@@ -257,20 +255,34 @@ static void fleet_take(struct braid_serve_fleet *f, struct braid_fleet_ask *ask,
 {
 	struct braid_serve_question *q = fleet_question(f, ask->number);
 	char why[BRAID_FLEET_LINE];
+	int err = 0;
 
-	if (ask->kind == BRAID_FLEET_CANCEL) {
+	ask->text[sizeof(ask->text) - 1] = ask->name[sizeof(ask->name) - 1] = 0;
+	switch (ask->kind) {
+	case BRAID_FLEET_CANCEL:
 		if (q)
 			fleet_forget(f, q);
+		else
+			f->watch(f->arg, ask, out);
 		return;
+	case BRAID_FLEET_SAY:
+		braid_text_clean(ask->text);
+		snprintf(why, sizeof(why), "%.*s", (int)sizeof(why) - 1, ask->text);
+		braid_journal_say(LOG_NOTICE, why, NULL);
+		return;
+	case BRAID_FLEET_SNAPSHOT:
+		braid_text_clean(ask->text);
+		err = f->snapshot(f->arg, ask, out);
+		break;
+	case BRAID_FLEET_WATCH:
+	case BRAID_FLEET_TRIGGER:
+		braid_text_clean(ask->text);
+		err = f->watch(f->arg, ask, out);
+		break;
+	default:
+		fleet_ask(f, ask, out);
 	}
-	if (ask->kind != BRAID_FLEET_SNAPSHOT && ask->kind != BRAID_FLEET_SAY)
-		return fleet_ask(f, ask, out);
-	ask->text[sizeof(ask->text) - 1] = ask->name[sizeof(ask->name) - 1] = 0;
-	braid_text_clean(ask->text);
-	snprintf(why, sizeof(why), "%.*s", (int)sizeof(why) - 1, ask->text);
-	if (ask->kind == BRAID_FLEET_SAY)
-		return braid_journal_say(LOG_NOTICE, why, NULL);
-	if (f->snapshot(f->arg, ask, out))
+	if (err)
 		braid_serve_fleet_ended(f, ask->number, braid_failure());
 }
 
@@ -332,16 +344,16 @@ void braid_serve_fleet_state(struct braid_serve_fleet *f, bool records, u32 gues
 	send(f->fd, &answer, sizeof(answer), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-void braid_serve_fleet_alarm(struct braid_serve_fleet *f, const char *guest, const char *line,
+void braid_serve_fleet_alarm(struct braid_serve_fleet *f, const struct braid_analyst_message *m,
 			     const char *name)
 {
-	struct braid_fleet_answer answer = { .kind = BRAID_FLEET_ALARM };
+	struct braid_fleet_answer answer = { .kind = BRAID_FLEET_ALARM, .watch = m->watch };
 
 	if (f->fd < 0)
 		return;
-	snprintf(answer.guest, sizeof(answer.guest), "%s", guest);
+	snprintf(answer.guest, sizeof(answer.guest), "%s", m->guest);
 	snprintf(answer.name, sizeof(answer.name), "%s", name);
-	snprintf(answer.line, sizeof(answer.line), "%.*s", (int)sizeof(answer.line) - 1, line);
+	snprintf(answer.line, sizeof(answer.line), "%.*s", (int)sizeof(answer.line) - 1, m->line);
 	send(f->fd, &answer, sizeof(answer), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 

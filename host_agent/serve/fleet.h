@@ -13,7 +13,7 @@
 
 #include "host_agent/fleet/ask.h"
 #include "host_agent/library/program.h"
-#include "host_agent/serve/conf.h"
+#include "host_agent/serve/analyst.h"
 
 struct braid_serve_question {
 	bool used;
@@ -35,6 +35,8 @@ struct braid_serve_fleet {
 	int (*snapshot)(void *arg, const struct braid_fleet_ask *ask, int out);
 	/* Store what is recorded for some time, in its own process; its name is written to @out. */
 	int (*record)(void *arg, const struct braid_fleet_ask *ask, int out);
+	/* Wait for a condition, end that, or see what another host has seen. */
+	int (*watch)(void *arg, const struct braid_fleet_ask *ask, int out);
 	void *arg;
 	pid_t pid;			/* 0: none */
 	int fd;				/* to it; -1 */
@@ -55,7 +57,7 @@ void braid_serve_fleet_turn(struct braid_serve_fleet *f);
 void braid_serve_fleet_state(struct braid_serve_fleet *f, bool records, u32 guests);
 
 /** braid_serve_fleet_alarm - a threshold was passed; @name: of the snapshot in the store */
-void braid_serve_fleet_alarm(struct braid_serve_fleet *f, const char *guest, const char *line,
+void braid_serve_fleet_alarm(struct braid_serve_fleet *f, const struct braid_analyst_message *m,
 			     const char *name);
 
 /** braid_serve_fleet_ended - a question is over; @failure: why it failed; NULL: it did not */

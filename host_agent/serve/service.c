@@ -19,17 +19,16 @@
 #include "host_agent/serve/expose.h"
 #include "host_agent/serve/fleet.h"
 #include "host_agent/serve/journal.h"
+#include "host_agent/serve/recorder.h"
 #include "host_agent/serve/service.h"
 #include "host_agent/serve/shots.h"
 #include "host_agent/serve/stream.h"
+#include "host_agent/serve/watches.h"
 #include "host_agent/serve/window.h"
 #include "host_agent/util/cleanup.h"
 #include "host_agent/util/error.h"
 #include "host_agent/util/monotonic.h"
 
-#define KEPT_FILES	"3"	/* two of half a window each, and the one that is written */
-#define WORDS		2048u	/* of the recorder's command ... */
-#define OTHER_WORDS	(16 + BRAID_CONF_WORDS)	/* ... that name no guest */
 #define TICK_MS		250
 #define END_TICK_MS	20		/* while processes end */
 #define RESTART_NS	1000000000ULL	/* the first wait; the next ones are longer ... */
@@ -56,6 +55,7 @@ struct service {
 	int fd;			/* the socket to it; or -1 */
 	u64 alive_ns;		/* when it was last alive */
 	struct braid_shots shots;
+	struct braid_watches watches;
 	u64 told_ns;		/* when the analyst was last told about these */
 	int signal_fd;
 	u64 end_ns;		/* 0: not limited */
@@ -95,60 +95,10 @@ static void service_began(struct service_child *c, pid_t pid)
 	c->began_ns = braid_monotonic_ns();
 }
 
-/* Appends the words of one setting, "web1 web2", each after an option. 0 or -E2BIG with braid_fail(). */
-static int service_add_words(const char **words, size_t *nr, const char *option, char *list)
-{
-	char *word, *rest = NULL;
-
-	for (word = strtok_r(list, " \t", &rest); word; word = strtok_r(NULL, " \t", &rest)) {
-		if (*nr + 2 >= WORDS)
-			return braid_fail(-E2BIG, "more than %u guests and peers are named; without "
-					  "'guests' all are recorded",
-					  (WORDS - OTHER_WORDS) / 2);
-		words[(*nr)++] = option;
-		words[(*nr)++] = word;
-	}
-	return 0;
-}
-
 static int service_start_recorder(struct service *s)
 {
-	const struct braid_conf *conf = s->o->conf;
-	char file[PATH_MAX], rotate[64], host[BRAID_CONF_PATH + 16] = "--host";
-	static char guests[BRAID_CONF_GUESTS], peers[BRAID_CONF_GUESTS];
-	char listen[BRAID_CONF_PATH + 16], rate[32];
-	const char *words[WORDS] = {
-		"tracebraid", "record", "-q", "--keep=" KEPT_FILES, rotate, "-o", file,
-	};
-	size_t nr = 7, k;
-	int err = 0;
+	int err = braid_recorder_start(&s->recorder, s->o->conf, s->o->directory, s->o->program);
 
-	snprintf(file, sizeof(file), "%s/window.braid", s->o->directory);
-	snprintf(rotate, sizeof(rotate), "--rotate=%lluK,%.3fs",
-		 (unsigned long long)(conf->window_bytes / 2 >> 10), conf->window_ns / 2e9);
-	if (*conf->host_events)
-		snprintf(host, sizeof(host), "--host=%s", conf->host_events);
-	if (strcmp(conf->host_events, BRAID_CONF_NONE))
-		words[nr++] = host;
-	snprintf(guests, sizeof(guests), "%s", conf->guests);
-	snprintf(peers, sizeof(peers), "%s", conf->peers);
-	snprintf(listen, sizeof(listen), "--peer-listen=%s", conf->peer_listen);
-	snprintf(rate, sizeof(rate), "--peer-rate=%llu", (unsigned long long)conf->peer_rate);
-	if (*conf->peer_listen)
-		words[nr++] = listen;
-	if (conf->peer_rate)
-		words[nr++] = rate;
-	for (k = 0; k < conf->chosen.nr; k++)
-		words[nr++] = conf->chosen.words[k];
-	if (*guests)
-		err = service_add_words(words, &nr, "-r", guests);
-	else
-		words[nr++] = "--all";
-	if (!err)
-		err = service_add_words(words, &nr, "--peer", peers);
-	words[nr] = NULL;
-	if (!err)
-		err = braid_program_start(&s->recorder, s->o->program, words, -1, -1);
 	if (!err)
 		service_began(&s->of_recorder, s->recorder.pid);
 	return err;
@@ -182,11 +132,13 @@ static int service_start_analyst(struct service *s)
 		return ret;
 	service_began(&s->of_analyst, s->analyst);
 	s->alive_ns = braid_monotonic_ns();
+	braid_watches_tell(&s->watches, s->fd);
 	return 0;
 }
 
 static void service_stop_analyst(struct service *s)
 {
+	braid_watches_tell(&s->watches, -1);
 	if (s->fd >= 0)
 		close(s->fd);
 	s->fd = -1;
@@ -213,17 +165,20 @@ static int service_fleet_snapshot(void *arg, const struct braid_fleet_ask *ask, 
 	return braid_shots_ask(&s->shots, ask, out, s->recorder.pid);
 }
 
+static int service_fleet_watch(void *arg, const struct braid_fleet_ask *ask, int out)
+{
+	struct service *s = arg;
+
+	return braid_watches_ask(&s->watches, ask, out);
+}
+
 static void service_fire(struct service *s, struct braid_analyst_message *m)
 {
 	char fields[512], name[BRAID_FLEET_NAME];
 
-	/* What a confined process says is not trusted. */
-	m->guest[sizeof(m->guest) - 1] = m->rule[sizeof(m->rule) - 1] = 0;
-	m->what[sizeof(m->what) - 1] = m->line[sizeof(m->line) - 1] = 0;
-	braid_text_clean(m->guest);
-	braid_text_clean(m->rule);
-	braid_text_clean(m->what);
-	braid_text_clean(m->line);
+	braid_analyst_clean(m);
+	if (m->watch)
+		return braid_watches_fire(&s->watches, m);
 	snprintf(fields, sizeof(fields), "TRACEBRAID_GUEST=%s\nTRACEBRAID_RULE=%s\nTRACEBRAID_WHAT=%s\n",
 		 m->guest, m->rule, m->what);
 	if (s->o->fired)
@@ -231,7 +186,7 @@ static void service_fire(struct service *s, struct braid_analyst_message *m)
 	else
 		braid_journal_say(LOG_WARNING, m->line, fields);
 	braid_shots_name("", name);
-	braid_serve_fleet_alarm(&s->fleet, m->guest, m->line, name);
+	braid_serve_fleet_alarm(&s->fleet, m, name);
 	braid_shots_alarm(&s->shots, m, name, s->recorder.pid);
 }
 
@@ -245,7 +200,9 @@ static void service_listen(struct service *s)
 		s->records |= m.records;
 		if (m.kind == BRAID_ANALYST_ALIVE)
 			s->guests = m.guests;
-		if (m.kind == BRAID_ANALYST_FIRED)
+		else if (m.kind == BRAID_ANALYST_WATCHES)
+			braid_watches_confirm(&s->watches, m.watch);
+		else
 			service_fire(s, &m);
 	}
 }
@@ -280,7 +237,8 @@ static void service_open_fleet(struct service *s)
 	s->fleet = (struct braid_serve_fleet){
 		.conf = s->o->conf, .directory = s->o->directory, .program = s->o->program,
 		.confine = s->o->confine_fleet, .confine_reader = s->o->confine,
-		.snapshot = service_fleet_snapshot, .record = service_fleet_record, .arg = s,
+		.snapshot = service_fleet_snapshot, .record = service_fleet_record,
+		.watch = service_fleet_watch, .arg = s,
 		.fd = -1,
 	};
 	if (*s->o->conf->fleet.server)
@@ -397,6 +355,7 @@ static void service_reap(struct service *s)
 	}
 	if (s->fleet.pid && waitpid(s->fleet.pid, &status, WNOHANG) == s->fleet.pid) {
 		s->fleet.pid = 0;
+		braid_watches_clear(&s->watches);
 		braid_serve_fleet_stop(&s->fleet);
 		service_ended(&s->of_fleet, "process for the fleet");
 	}
@@ -488,6 +447,7 @@ static void service_turn(struct service *s)
 	braid_stream_turn(&s->stream);
 	braid_serve_fleet_state(&s->fleet, s->records && s->recorder.pid, s->guests);
 	service_keep_up(s);
+	braid_watches_turn(&s->watches, s->recorder.pid);
 	service_tell(s);
 	if (s->end_ns && braid_monotonic_ns() >= s->end_ns)
 		s->over = true;
@@ -519,6 +479,7 @@ static int service_open_stream(struct service *s)
 		.conf = s->o->conf, .window = s->o->directory, .program = s->o->program,
 		.stream = &s->stream,
 	};
+	s->watches = (struct braid_watches){ .shots = &s->shots, .fleet = &s->fleet, .fd = -1 };
 	return service_streams(s) ? braid_stream_open(&s->stream) : 0;
 }
 

@@ -40,16 +40,19 @@ static void shots_become(const struct braid_shots *s, const struct braid_analyst
 	_exit(EXIT_SUCCESS);
 }
 
-static void shots_take(struct braid_shots *s, const struct braid_analyst_message *m,
-		       const char *name, int out, pid_t recorder)
+/* Return: 0, or -errno with braid_fail(). */
+static int shots_take(struct braid_shots *s, const struct braid_analyst_message *m,
+		      const char *name, int out, pid_t recorder)
 {
 	s->began_ns = braid_monotonic_ns();
 	fflush(NULL);
 	s->pid = fork();
 	if (!s->pid)
 		shots_become(s, m, name, out, recorder);
-	if (s->pid < 0)
-		s->pid = 0;
+	if (s->pid > 0)
+		return 0;
+	s->pid = 0;
+	return braid_fail(-errno, "no snapshot is taken: no process can be made: %s", strerror(errno));
 }
 
 void braid_shots_name(const char *asked, char name[BRAID_FLEET_NAME])
@@ -88,7 +91,28 @@ void braid_shots_alarm(struct braid_shots *s, const struct braid_analyst_message
 		braid_journal_say(LOG_NOTICE, line, NULL);
 	}
 	s->suppressed = 0;
-	shots_take(s, m, name, -1, recorder);
+	if (shots_take(s, m, name, -1, recorder))
+		braid_journal_say(LOG_ERR, braid_failure(), NULL);
+}
+
+int braid_shots_can(const struct braid_shots *s)
+{
+	return *s->conf->directory || shots_stores(s) ? 0 :
+	       braid_fail(-ENOENT, "no directory for snapshots is configured");
+}
+
+int braid_shots_watch(struct braid_shots *s, const struct braid_analyst_message *m,
+		      const char *name, u32 number, int out, pid_t recorder)
+{
+	int err = braid_shots_can(s);
+
+	if (!err && s->pid)
+		err = braid_fail(-EBUSY, "a snapshot is being taken; try again");
+	if (!err)
+		err = shots_take(s, m, name, out, recorder);
+	if (!err)
+		s->asked = number;
+	return err;
 }
 
 int braid_shots_ask(struct braid_shots *s, const struct braid_fleet_ask *ask, int out,
@@ -104,13 +128,7 @@ int braid_shots_ask(struct braid_shots *s, const struct braid_fleet_ask *ask, in
 		braid_shots_alarm(s, &m, name, recorder);
 		return 0;
 	}
-	if (s->pid)
-		return braid_fail(-EBUSY, "a snapshot is being taken; try again");
-	if (!*s->conf->directory && !shots_stores(s))
-		return braid_fail(-ENOENT, "no directory for snapshots is configured");
-	shots_take(s, &m, name, out, recorder);
-	s->asked = s->pid ? ask->number : 0;
-	return s->pid ? 0 : braid_fail(-EAGAIN, "no process can be made");
+	return braid_shots_watch(s, &m, name, ask->number, out, recorder);
 }
 
 int braid_shots_record(const struct braid_shots *s, const struct braid_fleet_ask *ask, int out,

@@ -36,6 +36,19 @@ void braid_shots_alarm(struct braid_shots *s, const struct braid_analyst_message
 int braid_shots_ask(struct braid_shots *s, const struct braid_fleet_ask *ask, int out,
 		    pid_t recorder);
 
+/** braid_shots_can - whether one is kept or stored. Return: 0, or -ENOENT with braid_fail() */
+int braid_shots_can(const struct braid_shots *s);
+
+/**
+ * braid_shots_watch - take one for a question of the fleet
+ * @m: why
+ * @number: of the question
+ *
+ * Return: 0; -EBUSY: one is being taken; or -errno, with braid_fail().
+ */
+int braid_shots_watch(struct braid_shots *s, const struct braid_analyst_message *m,
+		      const char *name, u32 number, int out, pid_t recorder);
+
 /** braid_shots_record - store what is recorded for some time; in a process of its own */
 int braid_shots_record(const struct braid_shots *s, const struct braid_fleet_ask *ask, int out,
 		       pid_t recorder);

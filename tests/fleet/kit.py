@@ -5,7 +5,9 @@ import base64
 import json
 import os
 import pathlib
+import re
 import signal
+import socket
 import subprocess
 import time
 
@@ -163,6 +165,7 @@ class Host:
         self.conf = self.folder / "tracebraid.conf"
         self.conf.write_text(
             f"[record]\nhost-events = none\nguests = {region}\nwindow = 4M\nwindow-time = {window_s}s\n"
+            f"[metrics]\nlisten = unix:{self.folder}/metrics\n"
             f"[snapshots]\ndirectory = {self.folder}/snapshots\napart = 0\n"
             f"[fleet]\nserver = {server.url()}\nname = {name}\ninbox = _INBOX_agent\n"
             f"credentials = {server.credentials['agent']}\nca = {server.folder}/ca.pem\n{more}")
@@ -173,6 +176,15 @@ class Host:
         with open(self.folder / "log", "ab") as log:
             self.process = subprocess.Popen([AGENT, "serve", "--config", self.conf], stdout=log, stderr=log,
                                             env={**os.environ, "RUNTIME_DIRECTORY": str(self.folder / "run")})
+
+    def metric(self, name):
+        """The sum of a metric's samples; None: there is none."""
+        with socket.socket(socket.AF_UNIX) as one:
+            one.connect(str(self.folder / "metrics"))
+            one.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
+            text = b"".join(iter(lambda: one.recv(1 << 16), b"")).decode()
+        found = re.findall(rf"^{name}(?:{{[^}}]*}})? (\S+)", text, re.M)
+        return sum(map(float, found)) if found else None
 
     def kill(self):
         """Ends it and what it has started at once, as its service manager does when it was killed."""

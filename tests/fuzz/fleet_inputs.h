@@ -8,6 +8,7 @@
 static const struct { u8 which; const char *text; } fleet_inputs[] = {
 	{ 0, "tracebraid 1\nkind rows\nhost a\ninstance 0123\nid x-1\nseq 0\n\n'ns','x'\n1,NULL\n" },
 	{ 0, "tracebraid 1\nkind end\nseq 18446744073709551615\nerror none\n\n" },
+	{ 0, "tracebraid 1\nhost rack2-c\nguest web1\nwhy stolen\nname 20261128T120000Z-1f2e3d4c\nwatch 1\n\n" },
 	{ 1, "NULL,-1,1.5e-300,9e999,X'00ff','it''s',9223372036854775807" },
 	{ 2, "web1/vCPU 0,\"a, \"\"b\"\"\",,-5,1.5" },
 	{ 3, "{\"name\":\"tracebraid\",\"id\":\"rack1-a\",\"version\":\"1.0.0\"}" },

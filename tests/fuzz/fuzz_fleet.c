@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What a peer of the fleet can send: a payload, its rows as literals and as CSV, the answer of a
- * service; a message of the store, and its answers; and any statement is taken apart or refused.
- * Input: a byte that chooses, then the message.
+ * What a peer of the fleet can send: a payload, an alarm, its rows as literals and as CSV, the
+ * answer of a service; a message of the store, and its answers; and any statement is taken apart or
+ * refused. Input: a byte that chooses, then the message.
  */
+#include "host_agent/fleet/alarm.h"
 #include "host_agent/fleet/combine.h"
 #include "host_agent/fleet/literal.h"
 #include "host_agent/fleet/message.h"
@@ -29,6 +30,7 @@ static void fuzz_rows(const char *line, size_t bytes, bool csv)
 static void fuzz_message(const char *data, size_t bytes)
 {
 	static struct braid_fleet_message m;
+	static struct braid_fleet_ask ask;
 	const char *at, *end, *feed;
 	size_t k;
 
@@ -38,6 +40,11 @@ static void fuzz_message(const char *data, size_t bytes)
 	for (k = 0; k < m.nr; k++) {
 		MUST(!strpbrk(m.fields[k].value, "\n\x1b"));
 		braid_fleet_message_number(&m, m.fields[k].key, UINT64_MAX, 0);
+	}
+	if (braid_fleet_alarm_take(&m, "rack1-a", "rack*", &ask)) {
+		MUST(!*ask.name || braid_fleet_name_is_valid(ask.name));
+		MUST(*ask.name || ask.kind == BRAID_FLEET_SNAPSHOT);
+		MUST(!strpbrk(ask.text, "\n\x1b"));
 	}
 	for (at = m.body, end = at + m.bytes; at < end; at = feed + (feed < end)) {
 		feed = memchr(at, '\n', end - at) ?: end;

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* What one host publishes to all others. */
+#include <fnmatch.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "host_agent/fleet/alarm.h"
+
+void braid_fleet_alarm_put(struct braid_text *out, const struct braid_fleet_answer *answer)
+{
+	braid_fleet_message_put(out, "guest", answer->guest);
+	braid_fleet_message_put(out, "why", answer->line);
+	braid_fleet_message_put(out, "name", answer->name);
+	braid_fleet_message_put(out, "watch", answer->watch ? "1" : "");
+	braid_fleet_message_end(out);
+}
+
+void braid_fleet_alarm_name(const struct braid_fleet_message *m, struct braid_fleet_ask *ask)
+{
+	const char *name = braid_fleet_message_text(m, "name");
+
+	if (braid_fleet_name_is_valid(name))
+		strcpy(ask->name, name);
+}
+
+bool braid_fleet_alarm_take(const struct braid_fleet_message *m, const char *host, const char *join,
+			    struct braid_fleet_ask *ask)
+{
+	const char *from = braid_fleet_message_text(m, "host");
+	bool watch = *braid_fleet_message_text(m, "watch");
+
+	if (!braid_fleet_name_is_valid(from) || !strcmp(from, host))
+		return false;
+	if (!watch && (!*join || fnmatch(join, from, 0)))
+		return false;
+	*ask = (struct braid_fleet_ask){
+		.kind = watch ? BRAID_FLEET_TRIGGER : BRAID_FLEET_SNAPSHOT,
+	};
+	braid_fleet_alarm_name(m, ask);
+	snprintf(ask->text, sizeof(ask->text), "%s: %s", from, braid_fleet_message_text(m, "why"));
+	return !watch || *ask->name;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What one host publishes to all others: a threshold was passed. */
+#ifndef BRAID_FLEET_ALARM_H
+#define BRAID_FLEET_ALARM_H
+
+#include "host_agent/fleet/ask.h"
+
+/** braid_fleet_alarm_put - add what an alarm says to a payload, and end its head */
+void braid_fleet_alarm_put(struct braid_text *out, const struct braid_fleet_answer *answer);
+
+/**
+ * braid_fleet_alarm_take - what this host is to do because of an alarm
+ * @m: the alarm, not trusted
+ * @host: this host
+ * @join: a glob of hosts that it follows; "": none
+ * @ask: set to the request for the service
+ *
+ * Return: false: nothing.
+ */
+bool braid_fleet_alarm_take(const struct braid_fleet_message *m, const char *host, const char *join,
+			    struct braid_fleet_ask *ask);
+
+/** braid_fleet_alarm_name - take the name of a snapshot in the store, if it is valid */
+void braid_fleet_alarm_name(const struct braid_fleet_message *m, struct braid_fleet_ask *ask);
+
+#endif /* BRAID_FLEET_ALARM_H */
