@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Counts instructions in a guest: guest_count.py KERNEL...
 
-Those of a tracefs event without and with the driver's export; and by how much programs are slowed down by the driver's
-events, beside the same ones of tracefs. The guest runs with QEMU's -icount, where a nanosecond of the guest's clock is one instruction, even on a busy host.
+Those of a tracefs event without and with the driver's export; and by how much programs are slowed
+down by the driver's events, beside the same ones of tracefs. The guest runs with QEMU's -icount, where a nanosecond of the guest's clock is one instruction, even on a busy host.
 """
 
 import sys
@@ -30,8 +30,8 @@ FORMAT = f"/sys/kernel/debug/tracebraid/ftrace/events/{EVENT}/format"
 EXPORTS = {"off": "overwrite=1 ftrace_size_kb=0", "on": "overwrite=1"}
 
 
-# Programs, with the events that they are slowed down by. The default events concern no system call. Pipes that are soon
-# full make hackbench's tasks switch.
+# Programs, with the events that slow them down. The default events concern no system call. Pipes
+# that are soon full make hackbench's tasks switch.
 PROGRAMS = {
     "hackbench": ("hackbench -p -g 1 -f 4 -s 4096 -l {} >/dev/null", 1000, ("sched", "irq")),
     "syscall_storm": ("dd if=/dev/zero of=/dev/null bs=1 count={} 2>/dev/null", 20000, ("raw_syscalls",)),
@@ -88,7 +88,10 @@ def slow_downs(guest, share):
 
 
 def measure(kernel, share):
-    """The instructions of one event, with and without the export; and the slow-downs. `share`: of the work, in percent."""
+    """The instructions of an event, with and without the export; and the slow-downs.
+
+    share: of the usual work, in percent.
+    """
     krel = host.kernel_release(host.find_kernel(kernel))
     initrd = host.make_initrd(DIR / f"count-{kernel}.cpio", krel,
                               [host.BUILD / f"guest-{krel}" / "tracebraid.ko", "/usr/bin/hackbench"])
