@@ -3,7 +3,8 @@
 """Counts instructions in a guest: guest_count.py KERNEL...
 
 Those of a tracefs event without and with the driver's export; and by how much programs are slowed
-down by the driver's events, beside the same ones of tracefs. The guest runs with QEMU's -icount, where a nanosecond of the guest's clock is one instruction, even on a busy host.
+down by the driver's events, beside the same ones of tracefs. The guest runs with QEMU's -icount,
+where a nanosecond of the guest's clock is one instruction, even on a busy host.
 """
 
 import sys
