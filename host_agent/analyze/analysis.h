@@ -127,6 +127,9 @@ void braid_folded_end(struct braid_text *out, size_t from, const struct braid_su
 int braid_speedscope_write(const struct braid_text *folded, const char *name, bool by_count,
 			   struct braid_text *out);
 
+/** braid_profile_samples - that the analysis 'profile' has taken, of guests and of the host */
+u64 braid_profile_samples(const void *state);
+
 /* longest.c: the longest of many -------------------------------------------------------------- */
 
 /* A heap of at most @max items of @bytes each, the shortest on top. */

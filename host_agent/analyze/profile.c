@@ -17,8 +17,9 @@ static int profile_take_span(void *arg, const struct braid_state_span *span)
 {
 	struct braid_profile *x = arg;
 	struct braid_sum_key key = {
-		.vcpu = span->vcpu, .task = span->task, .level = span->state,
-		.culprit = span->culprit,
+		.vcpu = span->vcpu, .task = span->task, .culprit = span->culprit,
+		/* Whether the host's events tell its modes or not, the same samples divide it. */
+		.level = braid_profile_executes(span->state) ? BRAID_VCPU_GUEST : span->state,
 	};
 
 	if (span->state == BRAID_VCPU_STOLEN)
@@ -210,12 +211,9 @@ static int profile_add_row(struct braid_profile *x, const struct part *part, voi
 	key.task = BRAID_PID_UNKNOWN;
 	if (key.vcpu != BRAID_NO_VCPU)
 		key.vcpu = x->s->guests[x->s->vcpus[key.vcpu].guest->number].first_vcpu;
-	if (braid_profile_executes(key.level)) {
-		key.level = BRAID_VCPU_GUEST;
-		if (part->stack != BRAID_PROFILE_NO_STACK) {
-			key.detail = x->stacks[part->stack].functions[0];
-			key.reason = x->stacks[part->stack].late;
-		}
+	if (braid_profile_executes(key.level) && part->stack != BRAID_PROFILE_NO_STACK) {
+		key.detail = x->stacks[part->stack].functions[0];
+		key.reason = x->stacks[part->stack].late;
 	}
 	return braid_sums_add(rows, &key, part->ns, 0, NULL);
 }
@@ -307,6 +305,13 @@ static void profile_write(void *state, struct braid_text *out)
 	braid_table_write(&table, x->o.form, out);
 	braid_table_free(&table);
 	braid_sums_free(&rows);
+}
+
+u64 braid_profile_samples(const void *state)
+{
+	const struct braid_profile *x = state;
+
+	return x->nr_samples + x->nr_host_samples;
 }
 
 /* Life --------------------------------------------------------------------------------------- */

@@ -23,6 +23,7 @@ static const struct braid_option export_options[] = {
 	OUTPUT("the output file or folder; -: standard output, for forms of one file"),
 	BRAID_TRACE_OPTION("states", braid_trace_take),
 	BRAID_TRACE_OPTION("cpus", braid_trace_take),
+	BRAID_TRACE_OPTION("symbols", braid_trace_take),
 	{ 0 },
 };
 
@@ -43,6 +44,7 @@ static const struct braid_option merge_options[] = {
 	OUTPUT("write to OUT instead of standard output"),
 	BRAID_TRACE_OPTION("states", braid_trace_take),
 	BRAID_TRACE_OPTION("cpus", braid_trace_take),
+	BRAID_TRACE_OPTION("symbols", braid_trace_take),
 	{ 0 },
 };
 

@@ -158,8 +158,8 @@ static int analysis_run(FILE *to, struct tracebraid_trace *trace, struct tracebr
 		err = braid_select_check(&s->options, against->source);
 	s->options.stop = trace->stop;
 	braid_library_report_progress(&s->options);
-	if (!err && s->symbols)
-		err = braid_binaries_open(&wants->binaries, s->symbols);
+	if (!err && s->options.symbols)
+		err = braid_binaries_open(&wants->binaries, s->options.symbols);
 	if (!err && !against)
 		err = braid_analysis_write(to, trace->source, &s->options, analysis, wants);
 	braid_binaries_free(wants->binaries);

@@ -54,7 +54,6 @@ struct braid_library_select {
 	u64 task;
 	unsigned int by, weight;	/* which of the options' words: */
 	bool json, csv, folded, speedscope;
-	const char *symbols;		/* a folder; NULL: none */
 	struct braid_walk_moment against[2];	/* from, to, of the trace that is compared with; NONE: as
 						   ->options has it */
 };

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "host_agent/analyze/compare.h"
+#include "host_agent/trace/binaries.h"
 #include "host_agent/util/error.h"
 #include "host_agent/walk/analysis.h"
 #include "host_agent/walk/moment.h"
@@ -26,12 +27,22 @@ struct run {
 static int analysis_place(const struct run *r, const struct braid_walk_moment *m, s64 first_ns,
 			  bool last, s64 *ns)
 {
+	s64 from_ns, to_ns;
+	int err;
+
 	if (m->kind == BRAID_MOMENT_NONE)
 		return 0;
-	if (m->kind != BRAID_MOMENT_SINCE)
-		return braid_moment_place(m, r->walk.source, false, last, ns);
-	if (__builtin_add_overflow(first_ns, m->ns, ns))
-		*ns = INT64_MAX;
+	if (m->kind == BRAID_MOMENT_SINCE) {
+		if (__builtin_add_overflow(first_ns, m->ns, ns))
+			*ns = INT64_MAX;
+		return 0;
+	}
+	err = braid_moment_place(m, r->walk.source, r->options->realtime, last, ns);
+	if (err || !r->options->realtime)
+		return err;
+	from_ns = to_ns = *ns;
+	braid_moment_cover(r->walk.source, &from_ns, &to_ns);
+	*ns = last ? to_ns : from_ns;
 	return 0;
 }
 
@@ -230,6 +241,73 @@ int braid_analysis_write(FILE *to, struct braid_source *source,
 	return err;
 }
 
+/* Whether it has samples of what guests' vCPUs, or CPUs of the host, executed. */
+static bool has_samples(const struct braid_source *source)
+{
+	size_t k;
+
+	for (k = 0; k < source->nr_streams; k++)
+		if (braid_stream_has_event(source->streams[k],
+					   source->streams[k]->kind == BRAID_STREAM_HOST ?
+					   "kernel_stack" : "cpu"))
+			return true;
+	return false;
+}
+
+/* Without the faults, which a later walk reports. @r: end_run() it in any case. */
+static int run_quietly(struct run *r, struct braid_source *source,
+		       const struct braid_walk_options *options,
+		       const struct braid_analysis *analysis,
+		       const struct braid_analysis_options *wants)
+{
+	void (*fault)(void *, const struct braid_stream *, const char *) = source->fault;
+	u64 faults = source->faults;
+	int err;
+
+	source->fault = NULL;
+	err = analysis_run(r, source, options, analysis, wants);
+	source->fault = fault;
+	source->faults = faults;
+	braid_source_rewind(source);
+	return err;
+}
+
+static int run_flame(struct braid_source *source, const struct braid_walk_options *options,
+		     const struct braid_analysis_options *wants, u32 most, struct braid_flame *out)
+{
+	struct braid_text folded = { 0 };
+	struct run r;
+	int err = run_quietly(&r, source, options, &braid_analysis_profile, wants);
+
+	if (!err && braid_profile_samples(r.state)) {
+		braid_analysis_profile.write(r.state, &folded);
+		err = folded.failed ? braid_out_of_memory() :
+				      braid_flame_make(out, &folded, most);
+		out->begin_ns = r.states.begin_ns == INT64_MAX ? r.begin_ns : r.states.begin_ns;
+	}
+	braid_text_free(&folded);
+	end_run(&r);
+	return err == -ENOENT ? 0 : err;	/* nothing is selected of a guest */
+}
+
+int braid_analysis_flame(struct braid_source *source, const struct braid_walk_options *options,
+			 u32 most, struct braid_flame *out)
+{
+	struct braid_analysis_options wants = {
+		.stream = options->stream, .one_cpu = options->one_cpu, .cpu = options->cpu,
+		.folded = true,
+	};
+	int err;
+
+	if (!has_samples(source))
+		return 0;
+	err = options->symbols ? braid_binaries_open(&wants.binaries, options->symbols) : 0;
+	if (!err)
+		err = run_flame(source, options, &wants, most, out);
+	braid_binaries_free(wants.binaries);
+	return err;
+}
+
 static bool has_entries(const struct braid_source *source)
 {
 	size_t k;
@@ -245,21 +323,15 @@ int braid_analysis_judge(struct braid_source *source, const struct braid_walk_op
 			 int (*take)(void *arg, struct braid_stream *stream,
 				     const struct braid_windows_found *found), void *arg)
 {
-	void (*fault)(void *, const struct braid_stream *, const char *) = source->fault;
 	const struct braid_analysis_options wants = { 0 };
 	const struct braid_windows *found;
-	u64 faults = source->faults;
 	struct run r;
 	size_t k;
 	int err;
 
 	if (!has_entries(source))
 		return 0;
-	source->fault = NULL;	/* a later walk reports them */
-	err = analysis_run(&r, source, options, &braid_analysis_windows, &wants);
-	source->fault = fault;
-	source->faults = faults;
-	braid_source_rewind(source);
+	err = run_quietly(&r, source, options, &braid_analysis_windows, &wants);
 	found = r.state;
 	for (k = 0; k < source->nr_streams && !err; k++)
 		if (source->streams[k]->kind == BRAID_STREAM_GUEST &&

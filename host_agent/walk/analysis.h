@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "host_agent/analyze/analysis.h"
+#include "host_agent/analyze/flame.h"
 #include "host_agent/analyze/windows.h"
 #include "host_agent/walk/options.h"
 
@@ -25,6 +26,18 @@ int braid_analysis_write(FILE *to, struct braid_source *source,
 			 const struct braid_walk_options *options,
 			 const struct braid_analysis *analysis,
 			 const struct braid_analysis_options *wants);
+
+/**
+ * braid_analysis_flame - the stacks of the analysis 'profile' as a tree
+ * @source: complete; rewound afterwards
+ * @options: as for braid_analysis_write(); also the guest, the CPU, and where symbols are
+ * @most: frames; the narrowest of further ones are combined
+ * @out: zeroed; no frames: nothing that is selected has samples. braid_flame_free() it in any case
+ *
+ * Does not report faults of the source. Return: 0, or -errno with braid_fail().
+ */
+int braid_analysis_flame(struct braid_source *source, const struct braid_walk_options *options,
+			 u32 most, struct braid_flame *out);
 
 /**
  * braid_analysis_diff - compare two traces, and write the differences

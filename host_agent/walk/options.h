@@ -51,6 +51,7 @@ struct braid_walk_options {
 	const struct braid_select_times *times;	/* with ->around: of braid_around_find() */
 	char *const *inputs;		/* input files, which must not be overwritten */
 	size_t nr_inputs;
+	const char *symbols;		/* a folder with the guests' programs; NULL: none */
 	u32 cpus;			/* use so many, where the form can; 0: one */
 	/* With cpus: opens the source once more, for itself. Called by several threads at once. */
 	int (*reopen)(void *arg, struct braid_source **source);

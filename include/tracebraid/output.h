@@ -74,8 +74,9 @@ int tracebraid_analysis_takes(const char *name, const char *option);
  *	program's stdout, for forms of one file
  * @select: as for tracebraid_walk_new(), and "cpus=N": use N threads, where the form can; the
  *	functions for progress and warnings may then be called from another thread, never from two at
- *	once. "states" adds vCPUs' states as events to trace.dat and ctf. "uncertain" and "no-header"
- *	are those of `tracebraid report`; forms other than text and json ignore them
+ *	once. "symbols=FOLDER": where the guests' programs are, whose functions the profile in html and
+ *	perfetto names. "states" adds vCPUs' states as events to trace.dat and ctf. "uncertain" and
+ *	"no-header" are those of `tracebraid report`; forms other than text and json ignore them
  *
  * The header of "text" has the number of faults found so far: those of the whole trace if it was opened
  * with "read=all".
