@@ -7,6 +7,7 @@ const { execFileSync } = require('node:child_process');
 const path = require('node:path');
 const { checkAddress, checkFollow, checkSizes } = require('./address.js');
 const { launch, open } = require('./browser.js');
+const { checkFlame, checkNoFlame } = require('./flame.js');
 const {
 	checkDates,
 	checkEnd,
@@ -558,6 +559,10 @@ async function main() {
 		await checkEmpty(browser);
 		console.log('ok   html: no events');
 		for (const trace of TRACES) await checkTables(browser, run, FOLDER, trace.split(','));
+		await checkNoFlame(browser, path.join(FOLDER, 'page.html'));
+		const sampled = TRACES.find((trace) => trace.includes('samples'));
+		await checkFlame(browser, run, FOLDER, sampled);
+		console.log('ok   html: a profile as a flame graph');
 		console.log(`ok   html: states, stolen time and verdict of ${TRACES.length} traces`);
 	} finally {
 		await browser.close();

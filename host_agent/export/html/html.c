@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "host_agent/export/export.h"
+#include "host_agent/export/html/flame.h"
 #include "host_agent/export/html/form.h"
 #include "host_agent/export/html/spans.h"
 #include "host_agent/export/html/states.h"
@@ -316,6 +317,8 @@ static int put_all(struct html_export *h, FILE *to)
 	};
 	int err = html_begin(h, to);
 
+	if (!err)
+		err = braid_html_flame_put(&h->page, h->x.walk.source, h->x.walk.options);
 	if (!err)
 		err = braid_walk_run(&h->x.walk, &ops, h);
 	if (!err)

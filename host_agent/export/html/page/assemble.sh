@@ -16,7 +16,7 @@ trap 'rm -rf "$folder"' EXIT
 	echo "(() => {"
 	echo "'use strict';"
 	cat dom.js data.js model.js states.js waits.js query.js colors.js viewport.js lanes.js view.js ruler.js \
-		table.js panels.js longest.js verdict.js fragment.js input.js main.js
+		table.js panels.js longest.js verdict.js flame.js fragment.js input.js main.js
 	echo "})();"
 } > "$folder/script"
 cat style.css small.css > "$folder/style"

@@ -74,7 +74,7 @@ function columnsOf(bytes, nr) {
 async function takeChunks(progress) {
 	const elements = [...document.querySelectorAll(CHUNKS)];
 	const chunks = { names: [], rows: [], spans: [], states: [], waits: [], texts: [], meta: [],
-		verdict: [] };
+		verdict: [], flame: [] };
 	let done = 0;
 	for (const element of elements) {
 		const kind = element.dataset.kind,

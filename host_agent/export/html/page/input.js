@@ -178,9 +178,11 @@ class Controls {
 			['headbutton', 'head'],
 			['kindsbutton', 'kinds'],
 			['longestbutton', 'longest'],
+			['profilebutton', 'profile'],
 		])
 			$(button).addEventListener('click', () => this.toggle(button, section));
 		$('longestbutton').addEventListener('click', () => app.longest.fill(), { once: true });
+		$('profilebutton').addEventListener('click', () => app.flame.draw());
 		for (const name of ['help', 'legend'])
 			$(`${name}button`).addEventListener('click', () => $(name).showModal());
 		$('next').addEventListener('click', () => app.step(1));
@@ -243,6 +245,7 @@ class Controls {
 
 	escape() {
 		const { app } = this;
+		if (!$('profile').hidden) return this.toggle('profilebutton', 'profile');
 		if (!$('longest').hidden) return this.toggle('longestbutton', 'longest');
 		if (!$('kinds').hidden) return this.toggle('kindsbutton', 'kinds');
 		app.state.range = null;

@@ -39,6 +39,7 @@ class App {
 		this.view.scroller.addEventListener('scroll', () => this.draw());
 		this.longest = new Longest(this);
 		this.verdict = new Verdict(this);
+		this.flame = new FlameGraph(this);
 		this.fragment = new Fragment(this);
 		new Pointer(this);
 		new Controls(this);
@@ -55,6 +56,7 @@ class App {
 		this.table.draw();
 		this.fillLabels();
 		this.draw();
+		if (this.flame) this.flame.draw();
 	}
 
 	resize() {
@@ -262,7 +264,7 @@ class App {
 
 	/* Panels leave the lanes too little of a small window: what was chosen there is to be seen. */
 	makeRoom() {
-		for (const section of ['longest', 'head', 'verdict'])
+		for (const section of ['longest', 'profile', 'head', 'verdict'])
 			if (this.view.scroller.clientHeight < LEAST_LANES && !$(section).hidden)
 				$(`${section}button`).click();
 		this.resize();

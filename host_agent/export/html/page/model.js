@@ -139,6 +139,7 @@ class Track {
 class Trace {
 	constructor(chunks) {
 		this.readMeta(UTF8.decode(chunks.meta[0]));
+		this.profile = chunks.flame.length ? new Profile(chunks.flame[0]) : null;
 		this.verdict = chunks.verdict.length
 			? JSON.parse(UTF8.decode(chunks.verdict[0]))
 			: null;

@@ -32,6 +32,10 @@ const KEYS = [
 	['wheel', 'over the names of the lanes: scroll the lanes'],
 	['click', 'select the item and scroll the table to it; double click: zoom to the span'],
 	['click', 'on stolen time: also mark the culprit, and bring its lane into view'],
+	[
+		'profile',
+		'the button, if CPUs were sampled: a flame graph; a click on a frame zooms, and so do arrows and Enter',
+	],
 	['address', 'holds the time and the selection: reload, Back and links lead there again'],
 	['Esc', 'clear the selection, close panels'],
 ];
