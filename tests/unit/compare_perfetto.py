@@ -54,10 +54,14 @@ Annotation: uint64 name_iid=1 bool bool_value=2 uint64 uint_value=3 int64 int_va
   string name=10 uint64 string_value_iid=17
 TrackEvent: *uint64 category_iids=3 *Annotation debug_annotations=4 uint32 type=9
   uint64 name_iid=10 uint64 track_uuid=11 *fixed64 flow_ids=47
-  *string categories=22 string name=23 string correlation_id_str=53
+  *string categories=22 string name=23 string correlation_id_str=53 uint64 callstack_iid=56
+  double callstack_weight=57
 Interned: uint64 iid=1 bytes str=2
+Frame: uint64 iid=1 uint64 function_name_id=2 uint64 mapping_id=3
+Callstack: uint64 iid=1 *uint64 frame_ids=2
 InternedData: *Interned event_categories=1 *Interned event_names=2
-  *Interned debug_annotation_names=3 *Interned kernel_symbols=26
+  *Interned debug_annotation_names=3 *Interned function_names=5 *Frame frames=6
+  *Callstack callstacks=7 *Interned kernel_symbols=26
   *Interned debug_annotation_string_values=29
 OwnEvent: int32 field_id=1 bytes event_descriptor=2 string group_name=3
 FtraceEventBundle: uint32 cpu=1 *FtraceEvent event=2 bool lost_events=3 uint32 ftrace_clock=5
@@ -160,6 +164,7 @@ class Trace:
         self.synced, self.snapshots = set(), []
         self.functions = {}  # names, by machine and address
         self.tracks, self.on_track = {}, collections.defaultdict(list)
+        self.profile = collections.Counter()  # ns, by the names of a stack's functions
         self.strings, self.clocks = {}, {}  # by sequence: interned, by field; and the default
         for packet in trace.packet:
             assert not packet.UnknownFields(), packet
@@ -181,6 +186,8 @@ class Trace:
         if packet.HasField("trace_packet_defaults"):
             assert packet.sequence_flags == CLEARED
             self.clocks[sequence] = packet.trace_packet_defaults.timestamp_clock_id
+        if packet.HasField("interned_data"):  # also of the packet's own event
+            self.intern(machine, sequence, packet.interned_data)
         if packet.HasField("ftrace_events"):
             self.take_bundle(machine, packet.ftrace_events)
         elif packet.HasField("system_info"):
@@ -202,14 +209,6 @@ class Trace:
                 assert [c.clock_id for c in r.host_clocks.clocks] == [MONO_RAW]
             assert len(rounds) == 2
             self.synced.add(machine)
-        elif packet.HasField("interned_data"):
-            for field, entries in packet.interned_data.ListFields():
-                for entry in entries if field.name != "kernel_symbols" else []:
-                    assert entry.iid and (sequence, field.name, entry.iid) not in self.strings
-                    self.strings[sequence, field.name, entry.iid] = entry.str.decode()
-            for symbol in packet.interned_data.kernel_symbols:  # perhaps again, in another part
-                name = symbol.str.decode()
-                assert self.functions.setdefault((machine, symbol.iid), name) == name
         elif packet.HasField("track_descriptor"):
             self.tracks[packet.track_descriptor.uuid] = (machine, packet.track_descriptor.name)
         elif packet.HasField("track_event"):
@@ -220,6 +219,23 @@ class Trace:
                 (packet.timestamp, packet.track_event)
             )
 
+    def intern(self, machine, sequence, data):
+        """Strings, and of callstacks the names of their functions: each is defined once."""
+        for field, entries in data.ListFields():
+            for entry in entries if field.name != "kernel_symbols" else []:
+                assert entry.iid and (sequence, field.name, entry.iid) not in self.strings
+                if field.name == "frames":
+                    assert not entry.mapping_id
+                    value = self.strings[sequence, "function_names", entry.function_name_id]
+                elif field.name == "callstacks":
+                    value = tuple(self.strings[sequence, "frames", iid] for iid in entry.frame_ids)
+                else:
+                    value = entry.str.decode()
+                self.strings[sequence, field.name, entry.iid] = value
+        for symbol in data.kernel_symbols:  # perhaps again, in another part
+            name = symbol.str.decode()
+            assert self.functions.setdefault((machine, symbol.iid), name) == name
+
     def spell_out(self, flags, sequence, event):
         """Replaces numbers of interned strings, which precede the event."""
         def text(field, iid):
@@ -229,6 +245,14 @@ class Trace:
         if event.name_iid:
             event.name = text("event_names", event.name_iid)
         event.categories.extend(text("event_categories", iid) for iid in event.category_iids)
+        if event.callstack_iid:
+            assert event.type == INSTANT and flags & NEEDS_STATE
+            assert event.callstack_weight.is_integer()
+            stack = self.strings[sequence, "callstacks", event.callstack_iid]
+            self.profile[stack] += int(event.callstack_weight)
+            assert event.name == stack[-1]
+            (arg,) = event.debug_annotations
+            assert (arg.name, arg.uint_value) == ("ns", event.callstack_weight)
         for a in event.debug_annotations:
             if a.name_iid:
                 a.name = text("debug_annotation_names", a.name_iid)

@@ -337,6 +337,8 @@ int braid_export_perfetto(FILE *to, struct braid_source *source,
 	if (!err)
 		err = braid_perfetto_head(&x.out, x.machines, &x.map);
 	if (!err)
+		err = braid_perfetto_profile(&x.out);
+	if (!err)
 		err = put_timeline(&x);
 	if (!err)
 		err = braid_perfetto_tail(&x.out, x.machines);

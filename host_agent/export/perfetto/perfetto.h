@@ -155,6 +155,7 @@ enum braid_perfetto_tracks {
 	BRAID_PERFETTO_STATE,		/* of one of the states' vCPUs */
 	BRAID_PERFETTO_THREAD,		/* of the host: of a span of the vCPU map */
 	BRAID_PERFETTO_GUEST_MODE,	/* likewise, of the guest's machine */
+	BRAID_PERFETTO_PROFILE,		/* 0: above those of vCPUs; else a frame + 1 */
 };
 
 /** braid_perfetto_track_of - the number of a track */
@@ -287,6 +288,11 @@ int braid_perfetto_states_end(struct braid_perfetto_states *x);
 
 /** braid_perfetto_states_free - free all; NULL is fine */
 void braid_perfetto_states_free(struct braid_perfetto_states *x);
+
+/* Where the time went: profile.c ----------------------------------------------------- */
+
+/** braid_perfetto_profile - if the trace has samples: stacks, and their time. Return: likewise */
+int braid_perfetto_profile(struct braid_perfetto_out *o);
 
 /* Their sequence of packets: intern.c ------------------------------------------------ */
 
