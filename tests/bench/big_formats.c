@@ -154,6 +154,28 @@ const struct big_format big_formats[BIG_FORMATS] = {
 		FIELD_("unsigned int cpu", 8, 4, 0) FIELD_("unsigned int online", 12, 4, 0),
 		"\"cpu=%u online=%u\", REC->cpu, REC->online",
 	},
+	[BIG_SAMPLE] = {
+		"sample", "cpu",
+		FIELD_("unsigned long ip", 8, 8, 0) FIELD_("unsigned int missed", 16, 4, 0)
+		FIELD_("unsigned short user", 20, 2, 0) FIELD_("unsigned short ends", 22, 2, 0)
+		FIELD_("__data_loc unsigned long[] stack", 24, 4, 0)
+		FIELD_("__data_loc unsigned long[] user_stack", 28, 4, 0)
+		FIELD_("unsigned long space", 32, 8, 0) FIELD_("unsigned int late_ns", 40, 4, 0),
+		"\"ip=%pS user=%u\", (void *)REC->ip, REC->user",
+	},
+	[BIG_MAPPING] = {
+		"sample", "mapping",
+		FIELD_("unsigned long space", 8, 8, 0) FIELD_("unsigned long start", 16, 8, 0)
+		FIELD_("unsigned long end", 24, 8, 0) FIELD_("unsigned long offset", 32, 8, 0)
+		FIELD_("__data_loc char[] path", 44, 4, 0) FIELD_("unsigned int id_bytes", 48, 4, 0)
+		FIELD_("unsigned char build_id[20]", 52, 20, 0),
+		"\"path=%s\", __get_str(path)",
+	},
+	[BIG_STACK] = {
+		"ftrace", "kernel_stack",
+		FIELD_("int size", 8, 4, 1) FIELD_("unsigned long caller[8]", 16, 64, 0),
+		"\"%pS\", (void *)REC->caller[0]",
+	},
 };
 
 size_t big_format_text(enum big_event event, u16 id, char *to, size_t room)

@@ -11,8 +11,10 @@ enum big_event {
 	BIG_SWITCH = 1, BIG_WAKEUP, BIG_RUNTIME, BIG_IRQ_ENTRY, BIG_IRQ_EXIT, BIG_SOFTIRQ,
 	BIG_SYS_ENTER, BIG_SYS_EXIT, BIG_TIMER_START, BIG_TIMER_EXPIRE, BIG_KVM_ENTRY, BIG_KVM_EXIT,
 	BIG_EVENTS,		/* the others are in captures that ask for them */
-	BIG_MIGRATE = BIG_EVENTS, BIG_ONLINE, BIG_FORMATS
+	BIG_MIGRATE = BIG_EVENTS, BIG_ONLINE, BIG_SAMPLE, BIG_MAPPING, BIG_STACK, BIG_FORMATS
 };
+
+#define BIG_FRAMES	3u	/* at most, of a sample's stacks */
 
 struct big_switch {
 	struct braid_record r;
@@ -38,6 +40,31 @@ struct big_migrate {
 struct big_online {
 	struct braid_record r;
 	u32 cpu, online;
+};
+
+struct big_sample {
+	struct braid_record r;
+	u64 ip;
+	u32 missed;
+	u16 user, ends;
+	u32 stack_location, user_location;
+	u64 space;
+	u32 late_ns, reserved;
+	u64 frames[2 * BIG_FRAMES];	/* as many as there are */
+};
+
+struct big_mapping {
+	struct braid_record r;
+	u64 space, start, end, offset;
+	u32 reserved, path_location, id_bytes;
+	u8 id[20];
+	char path[16];
+};
+
+struct big_stack {
+	struct braid_record r;
+	s32 size, reserved;
+	u64 callers[8];
 };
 
 struct big_runtime {

@@ -154,6 +154,8 @@ static bool is_recorded(enum big_event event, bool host)
 {
 	bool migrations = scene[MIGRATE] || scene[RARE] || scene[BURSTS];
 
+	if (event == BIG_SAMPLE || event == BIG_MAPPING || event == BIG_STACK)
+		return scene[SAMPLES] && host == (event == BIG_STACK);
 	return event < BIG_EVENTS || (event == BIG_MIGRATE && migrations) ||
 	       (event == BIG_ONLINE && scene[OFFLINE] && !host);
 }

@@ -26,6 +26,7 @@ enum scene {
 	QUOTAS,		/* guests' vCPUs are in cgroups, whose cpu.stat counts now and then */
 	FIRST,		/* it is of a host that has an id */
 	SECOND,		/* of another one, whose clock differs, and that exchanges times with FIRST */
+	SAMPLES,	/* CPUs are sampled, in user space, too */
 	SCENES
 };
 

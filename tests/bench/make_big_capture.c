@@ -33,7 +33,7 @@ int main(int argc, char **argv);
 
 static const char *const scenes[SCENES] = {
 	"window", "later", "losses", "reset", "offline", "migrate", "rare", "bursts", "driverless",
-	"quotas", "first", "second",
+	"quotas", "first", "second", "samples",
 };
 
 static struct stream streams[NR_STREAMS] = {
@@ -296,11 +296,73 @@ static void put_kvm(struct stream *s, struct cpu *c)
 	c->in_guest = !c->in_guest;
 }
 
+/* Of a task's program, whose mapping is recorded after some samples; its path is markup. */
+static void put_mapping(struct stream *s, struct cpu *c)
+{
+	struct big_mapping e = {
+		.space = 1 + c->task, .start = 0x400000, .end = 0x500000, .id_bytes = 0,
+	};
+	char path[sizeof(e.path)];
+
+	snprintf(path, sizeof(path), "/<i>/%.8s", names[c->task]);
+	e.path_location = location(offsetof(struct big_mapping, path), path);
+	strcpy(e.path, path);
+	put_event(s, c, BIG_MAPPING, &e, sizeof(e));
+}
+
+static void put_sample(struct stream *s, struct cpu *c)
+{
+	u32 user = c->task && pick(2), nr = pick(BIG_FRAMES + 1), k;
+	const u32 at = offsetof(struct big_sample, frames);
+	u32 nr_user = c->task ? 1 + pick(BIG_FRAMES) : 0;
+	struct big_sample e = {
+		.user = user, .missed = pick(9) ? 0 : pick(3), .space = 1 + c->task,
+		.ends = pick(4) ? 0 : 2,
+	};
+
+	nr = user ? 0 : nr;
+	e.stack_location = at | nr * 8 << 16;
+	e.user_location = (at + nr * 8) | nr_user * 8 << 16;
+	for (k = 0; k < nr; k++)
+		e.frames[k] = function_address(pick(NR_FUNCTIONS)) + 0x10;
+	for (k = 0; k < nr_user; k++)
+		e.frames[nr + k] = 0x400000 + pick(16) * 0x1000;
+	e.ip = user ? e.frames[0] : function_address(pick(NR_FUNCTIONS)) + 4;
+	put_event(s, c, BIG_SAMPLE, &e, at + (nr + nr_user) * 8);
+}
+
+static void put_stack(struct stream *s, struct cpu *c)
+{
+	struct big_stack e = { .size = 2 };
+
+	e.callers[0] = KERNEL_TEXT + 0x100000 + pick(16) * 0x80 + 9;
+	e.callers[1] = KERNEL_TEXT + 0x100000 + pick(4) * 0x80 + 9;
+	e.callers[2] = ~0ULL;
+	put_event(s, c, BIG_STACK, &e, sizeof(e));
+}
+
+/* Whether it was one of those. */
+static bool put_sampled(struct stream *s, struct cpu *c)
+{
+	if (!scene[SAMPLES] || pick(10))
+		return false;
+	if (s == &streams[HOST])
+		put_stack(s, c);
+	else if (pick(8))
+		put_sample(s, c);
+	else
+		put_mapping(s, c);
+	return true;
+}
+
 /* The next event on a CPU, as likely as on a busy machine. */
 static void put_any(struct stream *s, struct cpu *c)
 {
-	u32 choice = pick(100);
+	u32 choice;
 
+	if (put_sampled(s, c))
+		return;
+	choice = pick(100);
 	if (c->in_guest)
 		put_kvm(s, c);
 	else if (c->irq)

@@ -25,16 +25,10 @@ sys.path.insert(0, str(TOP / "tests/unit"))
 
 import tracebraid
 import compare_perfetto
+import profiles
+from made import make
 
-# What each capture has: the words of make_big_capture. Two are one trace, 10 s apart.
-MADE = {
-    "usual": [("window",)], "hole": [("window",), ("window", "later")], "reset": [("window", "reset", "migrate")],
-    "offline": [("window", "offline", "migrate")], "losses": [("window", "losses", "migrate")],
-    "losses, moves unseen": [("window", "losses", "offline", "reset")], "without a start": [("migrate",)],
-    "driverless": [("window", "driverless", "migrate")],
-    "quotas": [("window", "quotas", "migrate", "reset")], "quotas, moves unseen": [("window", "quotas")], "hosts": [("window", "migrate", "quotas", "first"), ("window", "losses", "reset", "quotas", "second")],
-}
-EVENTS, TOP_ROWS = "20000", "1000"
+TOP_ROWS = "1000"
 
 BY = {"states": ("", "task"), "steal": ("", "task", "guest"), "exits": ("", "task", "syscall"), "wake": ("", "task")}
 # Tables and columns of an analysis that nothing else has.
@@ -46,6 +40,8 @@ ALONE = {
     ("states", "tasks", "blocked_ns"): "a task that sleeps has no row in task_state",
     ("states", "tasks", "queued_ns"): "a wait that is not over has no row",
     ("states", "tasks", "unknown_ns"): "likewise", ("states", "tasks", "observed_ns"): "likewise",
+    ("profile", "samples"): "a sample counts by what its vCPU executed before it",
+    ("profile", "periods_off"): "likewise",
     ("stalls", "stalls", "tid"): "tables have vCPUs, not their threads",
     ("exits", "", "near_change_ns"): "it is about the bounds of single events",
     ("*", "*", "p50_ns"): "the lower edge of a slot", ("*", "*", "p99_ns"): "likewise",
@@ -101,6 +97,7 @@ class Facts:
             self.exits, self.wakeups = self.rows(database, "exits"), self.rows(database, "wakeups")
             self.stalls, self.recordings = self.rows(database, "stalls"), self.rows(database, "recordings")
             self.lost = dict(database.execute("SELECT stream_id, sum(lost) FROM losses GROUP BY stream_id"))
+            self.sampled = "cpu" in kinds
             self.left = list(database.execute("SELECT guest, vcpu, ns FROM kvm_exit WHERE guest IS NOT NULL")
                              ) if "kvm_exit" in kinds else []
         self.spans = [dict(row) for row in self.states]
@@ -359,14 +356,15 @@ def summary(facts, _):
 
 
 def profile(facts, _):
-    """The captures have no samples: what a vCPU executed is not divided."""
+    """What a vCPU executed as a whole: undivided() adds up what samples divide."""
 
     def what(state, reason, culprit):
         detail = {"hypervisor": reason, "VMM": reason, "throttled": culprit, "stolen": group(culprit or "")}.get(state, "")
         return "[no sample]" if state in ("guest", "running") else f"[{state}] {detail}".rstrip()
     cells = add_up(facts.states, lambda row: (facts.guest(row), what(row["state"], row["reason"], row["culprit"])), lambda row: (row["duration_ns"], 0, {}))
     whole = sum(row["duration_ns"] for row in facts.states)
-    return {"samples": 0, "periods_off": 0, "samples_of_others": 0}, {
+    figures = {} if facts.sampled else {"samples": 0, "periods_off": 0}
+    return {"samples_of_others": 0, **figures}, {
         "profile": (("guest", "what"), {key: {**cell, "share_ppm": int(cell["total_ns"] * 1e6 / whole)} for key, cell in cells.items()})}
 
 
@@ -432,6 +430,9 @@ def compare_analysis(name, facts, captures, by):
     whole = {"vcpus": len({facts.vcpu(row) for row in facts.states}),
              "observed_ns": sum(row["duration_ns"] for row in facts.states),
              "unknown_ns": sum(row["duration_ns"] for row in facts.states if row["state"] == "unknown"), **scalars}
+    if name == "profile" and facts.sampled:
+        rows = profiles.undivided(result["profile"], STATES, whole["observed_ns"])
+        result["profile"] = rows
     for key, value in result.items():
         where = f"{name} {'by ' + by + ' ' if by else ''}{key}"
         if key in tables:
@@ -559,6 +560,7 @@ def compare(captures, folder):
     compare_stats(captures, facts)
     compare_python(captures, facts)
     compare_perfetto_states(captures, facts, folder)
+    profiles.compare(captures, facts, folder)
     return facts
 
 
@@ -567,17 +569,6 @@ def check_options():
     for name, text in analyses().items():
         for word in set(re.findall(r"--by (\w+)", text)) - set(BY.get(name, ())):
             equal(alone(name, f"by {word}"), True, f"{name} --by {word} is compared, or listed")
-
-
-def make(folder):
-    """Creates all captures. Returns those of each trace."""
-    traces = []
-    for name, parts in MADE.items():
-        traces.append([])
-        for number, words in enumerate(parts):
-            traces[-1].append(f"{folder}/{name.replace(',', '').replace(' ', '-')}{number}.braid")
-            subprocess.run([TOP / "build/make_big_capture", traces[-1][-1], EVENTS, *words], check=True)
-    return traces
 
 
 def main():
