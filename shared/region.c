@@ -3,6 +3,7 @@
 #include "shared/clock.h"
 #include "shared/region.h"
 #include "shared/ring.h"
+#include "shared/stack.h"
 
 static u64 braid_region_align(u64 bytes, u32 page_bytes)
 {
@@ -22,6 +23,7 @@ int braid_region_layout(struct braid_superblock *sb, const struct braid_region_p
 		[BRAID_SECTION_DIRECTORY] = sizeof(struct braid_directory) +
 					    params->directory_bytes,
 	};
+	struct braid_section *stacks = &sb->sections[BRAID_SECTION_STACKS];
 	u32 page_bytes = params->page_bytes ? params->page_bytes : BRAID_PAGE_BYTES;
 	u64 at = braid_region_align(sizeof(*sb), BRAID_PAGE_BYTES);
 	int k;
@@ -30,6 +32,12 @@ int braid_region_layout(struct braid_superblock *sb, const struct braid_region_p
 		sb->sections[k].offset = at;
 		sb->sections[k].bytes = bytes[k];
 		at += braid_region_align(bytes[k], BRAID_PAGE_BYTES);
+	}
+	stacks->offset = stacks->bytes = 0;
+	if (params->nr_stacks) {
+		stacks->offset = at;
+		stacks->bytes = braid_stack_bytes(params->nr_stacks, params->stack_frames);
+		at += braid_region_align(stacks->bytes, BRAID_PAGE_BYTES);
 	}
 	at = braid_region_align(at, page_bytes);
 	*needed_bytes = at;
@@ -219,6 +227,23 @@ static bool braid_region_is_inside(u64 offset, u64 bytes, u64 total)
 	return bytes <= total && offset <= total - bytes;
 }
 
+/* The section that not every minor has. RINGS has been checked to lie inside the region. */
+static const char *braid_region_check_stacks(const struct braid_superblock *sb)
+{
+	const struct braid_section *s = &sb->sections[BRAID_SECTION_STACKS];
+	const struct braid_section *before = &sb->sections[BRAID_SECTION_DIRECTORY];
+	u64 end = sb->sections[BRAID_SECTION_RINGS].offset;
+
+	if (!s->bytes)
+		return NULL;
+	if (s->bytes < sizeof(struct braid_stack_table))
+		return "a section is missing or too small";
+	if (s->offset < before->offset + before->bytes || s->offset & (BRAID_PAGE_BYTES - 1) ||
+	    !braid_region_is_inside(s->offset, s->bytes, end))
+		return "two sections overlap";
+	return NULL;
+}
+
 static const char *braid_region_check_sections(const struct braid_superblock *sb, u64 bytes)
 {
 	static const u64 least[BRAID_NR_SECTIONS] = {
@@ -244,7 +269,7 @@ static const char *braid_region_check_sections(const struct braid_superblock *sb
 			return "two sections overlap";
 		end = s->offset + s->bytes;
 	}
-	return NULL;
+	return braid_region_check_stacks(sb);
 }
 
 static bool braid_region_overlap(const struct braid_buffer_desc *a,

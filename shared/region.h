@@ -31,6 +31,8 @@ struct braid_region_params {
 	u32 nr_comms;
 	u32 nr_symbols;
 	u32 directory_bytes;	/* of entries */
+	u32 nr_stacks;		/* 0: no table of stacks */
+	u32 stack_frames;	/* room of each */
 	u32 page_bytes;		/* of the guest's page; 0: BRAID_PAGE_BYTES */
 };
 

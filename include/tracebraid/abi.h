@@ -24,6 +24,8 @@
  *          +------------------------------+
  *          | event directory            G |  ids, names, format texts
  *          +------------------------------+
+ *          | stack table                G |  stacks that events refer to: see stack.h
+ *          +------------------------------+
  *          | buffer 0, vCPU 0             |  private_bytes, in whole pages:
  *          |   struct braid_ring_private  |
  *          |   u64 slot[nr_slots]       C |    the slot table
@@ -56,9 +58,9 @@
  * readers of 3 refuse: meta pages and private parts are multiples of the guest's page size, if that
  * is larger than BRAID_PAGE_BYTES. 5: poll_marker, poll_flags, vm_* in the clock cells; off_* of a
  * ring; BRAID_TEXT_ID. 6: filters. 7: probes, reasons. 8: triggers, RESHAPE. 9: CHOOSE, cgroups.
- * 10: SAMPLE.
+ * 10: SAMPLE. 11: STACKS, the table of stacks.
  */
-#define BRAID_VERSION_MINOR	10
+#define BRAID_VERSION_MINOR	11
 
 #define BRAID_PAGE_BYTES	4096u
 #define BRAID_MAX_PAGE_BYTES	65536u	/* of a guest's page */
@@ -95,6 +97,7 @@ enum braid_section_id {
 	BRAID_SECTION_SYMBOLS = 3,
 	BRAID_SECTION_DIRECTORY = 4,
 	BRAID_SECTION_RINGS = 5,
+	BRAID_SECTION_STACKS = 6,	/* since minor 11, between DIRECTORY and RINGS */
 	BRAID_NR_SECTIONS = 8,
 };
 

@@ -22,6 +22,7 @@ enum braid_command {
 	BRAID_CMD_RESHAPE = 10,		/* buffer[arg0] gets new, empty rings */
 	BRAID_CMD_CHOOSE = 11,		/* task arg0, and what it forks later */
 	BRAID_CMD_SAMPLE = 12,		/* matching events sample as arg0 says: see stack.h */
+	BRAID_CMD_STACKS = 13,		/* matching events have stacks, as arg0 says: likewise */
 };
 
 #define BRAID_PATTERN_BYTES	64

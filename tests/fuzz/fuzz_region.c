@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * The region's validator over an arbitrary superblock: the parts of a region that it accepts
- * do not overlap. And the layout: the validator accepts the result of any operations.
+ * do not overlap. And the layout: the validator accepts the result of any operations. And any
+ * bytes as a table of stacks.
  */
 #include "shared/clock.h"
 #include "shared/region.h"
 #include "shared/ring.h"
+#include "shared/stack.h"
 #include "tests/fuzz/fuzz.h"
 
 #define BASE		((u64)BRAID_PAGE_BYTES)	/* of no memory: NULL has no offsets */
@@ -53,6 +55,8 @@ static void own_all(const struct braid_superblock *sb, u64 bytes)
 	own(owned, bytes, 0, sizeof(*sb));
 	for (k = 0; k < BRAID_SECTION_RINGS; k++)
 		own(owned, bytes, sb->sections[k].offset, sb->sections[k].bytes);
+	own(owned, bytes, sb->sections[BRAID_SECTION_STACKS].offset,
+	    sb->sections[BRAID_SECTION_STACKS].bytes);
 	MUST(sb->nr_buffers <= BRAID_MAX_BUFFERS);
 	for (k = 0; k < sb->nr_buffers; k++) {
 		const struct braid_buffer_desc *desc = &sb->buffers[k];
@@ -77,6 +81,24 @@ static void check(struct fuzz_input *in)
 	free(sb);
 }
 
+/* Slots that the reader accepts are within the table. */
+static void stacks(struct fuzz_input *in)
+{
+	size_t bytes = in->left;
+	void *table = malloc(bytes + !bytes);
+	struct braid_stack_shape shape;
+	struct braid_stack_copy copy;
+	u32 k;
+
+	memcpy(table, in->at, bytes);
+	shape = braid_stack_load_shape(table, bytes);
+	MUST(shape.nr_used <= shape.nr_slots);
+	for (k = 0; k < shape.nr_slots; k++)
+		if (braid_stack_load(&copy, table, &shape, k))
+			MUST(copy.id && copy.nr && copy.nr <= shape.nr_frames);
+	free(table);
+}
+
 /* Return: the size of the guest's pages. */
 static u32 begin_layout(struct fuzz_input *in, struct braid_superblock *sb)
 {
@@ -86,6 +108,7 @@ static u32 begin_layout(struct fuzz_input *in, struct braid_superblock *sb)
 		.nr_symbols = fuzz_take(in, 1),
 		.directory_bytes = fuzz_take(in, 2),
 		.page_bytes = BRAID_PAGE_BYTES << shape / 8 % 5,
+		.nr_stacks = shape / 64, .stack_frames = 4,
 	};
 	u64 needed = 0;
 
@@ -153,7 +176,7 @@ static void edit(struct fuzz_input *in)
 {
 	const struct braid_region_params params = {
 		.region_bytes = 1 << 20, .nr_vcpus = 2, .nr_comms = 4, .nr_symbols = 4,
-		.directory_bytes = 512,
+		.directory_bytes = 512, .nr_stacks = 2, .stack_frames = 4,
 	};
 	struct braid_buffer_params buffer = { .name = "a", .subbuf_bytes = 256, .nr_slots = 4 };
 	struct braid_superblock *sb = calloc(1, sizeof(*sb));
@@ -190,6 +213,8 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t bytes)
 		layout(&in);
 	else if (mode & 2)
 		edit(&in);
+	else if (mode & 4)
+		stacks(&in);
 	else
 		check(&in);
 	return 0;
