@@ -87,7 +87,7 @@ bool braid_set_place(struct braid_compiler *c, struct braid_step *p, const struc
 		where = where->right;
 	p->dynamic = where->op != BRAID_NODE_FIELD;
 	if ((p->dynamic && where->op != BRAID_NODE_DYNAMIC && where->op != BRAID_NODE_MASK &&
-	     where->op != BRAID_NODE_CPUS) ||
+	     where->op != BRAID_NODE_CPUS && where->op != BRAID_NODE_FRAMES) ||
 	    (!p->dynamic && where->field->flags & BRAID_FIELD_DYNAMIC))
 		return braid_compile_fail(c, "its print format reads an array that is not a field");
 	p->offset = where->offset;

@@ -117,6 +117,7 @@ static noinline void prepare_now(struct braid_format *f, struct braid_stream_typ
 	if (type->info.format)
 		type->info.why = parse(f, type);
 	type->info.printable = type->steps || type->bprint;
+	type->info.frames = type->steps && type->steps->frames;
 }
 
 static struct braid_stream_type *format_prepare(struct braid_format *f,

@@ -24,6 +24,7 @@
 #include "host_agent/util/text.h"
 
 #define BRAID_COMM_UNKNOWN	"<...>"
+#define BRAID_FRAME_BEFORE	" => "	/* in front of each frame of a stack */
 #define BRAID_PID_UNKNOWN	(-1)
 
 struct braid_format;
@@ -40,6 +41,7 @@ struct braid_event_type_info {
 	bool known;		/* its format is known */
 	bool parsed;		/* and its fields are valid */
 	bool printable;		/* and so is its print format */
+	bool frames;		/* which prints stacks */
 	const char *why;	/* not printable because */
 	const struct braid_layout *layout;	/* its fields; NULL: not parsed */
 };

@@ -30,6 +30,7 @@ enum braid_node_op {
 	BRAID_NODE_TEXT,	/* a constant string */
 	BRAID_NODE_STRING,	/* of a dynamic field */
 	BRAID_NODE_DYNAMIC,	/* a dynamic field's data */
+	BRAID_NODE_FRAMES,	/* the same as addresses of code */
 	BRAID_NODE_MASK,	/* the same as bits */
 	BRAID_NODE_CPUS,	/* the same as a list of bits */
 	BRAID_NODE_FLAGS,	/* names of right's bits, with text between */

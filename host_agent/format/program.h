@@ -26,6 +26,7 @@ enum braid_step_op {
 	BRAID_STEP_FLAGS,	/* names of bits: __print_flags() */
 	BRAID_STEP_BYTES,	/* __print_hex(), __print_hex_str() */
 	BRAID_STEP_ARRAY,	/* __print_array() */
+	BRAID_STEP_FRAMES,	/* __get_stacktrace(): symbols, " => " before each */
 	BRAID_STEP_DUMP,	/* %*ph: as BYTES, as many as there are */
 	BRAID_STEP_MASK,	/* __get_bitmask(), %*pb */
 	BRAID_STEP_CPUS,	/* __get_cpumask(), %*pbl */
@@ -110,6 +111,7 @@ struct braid_format_program {
 	u64 most;		/* bytes that all steps write at most, a block included ... */
 	u64 most_each;		/* ... and for each byte of the payload, beside functions */
 	bool arrays;		/* some must be checked for each payload */
+	bool frames;		/* it prints stacks */
 	bool portable;		/* libtraceevent may print it too */
 	struct braid_symbols *symbols;
 	const struct braid_constants *constants;

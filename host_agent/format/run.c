@@ -4,10 +4,13 @@
 #include <string.h>
 
 #include "host_agent/format/constants.h"
+#include "host_agent/format/format.h"
 #include "host_agent/format/program.h"
 #include "host_agent/trace/symbols.h"
 #include "host_agent/util/address.h"
 #include "host_agent/util/array.h"
+
+#define FRAME_BYTES	18u		/* of an address, with 0x */
 
 /* What the steps of one event work on. */
 struct run {
@@ -386,6 +389,22 @@ static void put_array(struct run *r, const struct braid_step *p)
 	*r->at++ = '}';
 }
 
+/* One line, unlike the kernel's. */
+static bool put_frames(struct run *r, const struct braid_step *p)
+{
+	u32 length, at;
+	const u8 *from = run_place(p, r->data, r->bytes, &length);
+
+	for (at = 0; at + sizeof(u64) <= length; at += sizeof(u64)) {
+		if (!run_reserve(r, strlen(BRAID_FRAME_BEFORE) + FRAME_BYTES))
+			return false;
+		run_put(r, BRAID_FRAME_BEFORE, strlen(BRAID_FRAME_BEFORE));
+		if (!put_function(r, p, braid_node_load(from + at, sizeof(u64))))
+			return false;
+	}
+	return true;
+}
+
 /* One step that writes. Return: whether there was memory. */
 static bool step(struct run *r, const struct braid_step *p)
 {
@@ -429,6 +448,8 @@ static bool step(struct run *r, const struct braid_step *p)
 	case BRAID_STEP_ARRAY:
 		put_array(r, p);
 		return true;
+	case BRAID_STEP_FRAMES:
+		return put_frames(r, p);
 	case BRAID_STEP_MASK:
 	case BRAID_STEP_CPUS:
 		put_mask(r, p);

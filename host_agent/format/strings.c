@@ -162,6 +162,16 @@ static bool add_symbolic(struct braid_compiler *c, const struct braid_conversion
 	return braid_add_step(c, &p, most, 0);
 }
 
+/* libtraceevent prints nothing. */
+static bool add_frames(struct braid_compiler *c, const struct braid_node *arg)
+{
+	struct braid_step p = { .op = BRAID_STEP_FRAMES };
+
+	c->steps->frames = true;
+	c->steps->portable = false;
+	return braid_set_place(c, &p, arg) && braid_add_step(c, &p, 0, 0);
+}
+
 /* Others compute these lengths alike: they read as much without a check. */
 static bool plain_count(const struct braid_node *n)
 {
@@ -233,6 +243,8 @@ bool braid_add_string(struct braid_compiler *c, const struct braid_conversion *v
 	case BRAID_NODE_DYNAMIC:
 		c->steps->portable &= arg->op == BRAID_NODE_STRING;
 		return add_dynamic(c, v, arg, count);
+	case BRAID_NODE_FRAMES:
+		return add_frames(c, arg);
 	case BRAID_NODE_MASK:
 	case BRAID_NODE_CPUS:
 		return add_mask(c, v, arg);

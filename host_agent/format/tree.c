@@ -284,6 +284,8 @@ static struct braid_node *take_call(struct braid_parser *p, const char *name, si
 		{ "__get_rel_sockaddr", BRAID_NODE_DYNAMIC },
 		{ "__get_dynamic_array_len", BRAID_NODE_LENGTH },
 		{ "__get_rel_dynamic_array_len", BRAID_NODE_LENGTH },
+		{ "__get_stacktrace", BRAID_NODE_FRAMES },
+		{ "__get_rel_stacktrace", BRAID_NODE_FRAMES },
 		{ "__get_bitmask", BRAID_NODE_MASK }, { "__get_rel_bitmask", BRAID_NODE_MASK },
 		{ "__get_cpumask", BRAID_NODE_CPUS }, { "__get_rel_cpumask", BRAID_NODE_CPUS },
 		{ "__print_flags", BRAID_NODE_FLAGS },

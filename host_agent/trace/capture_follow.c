@@ -58,6 +58,8 @@ static void note_news(struct braid_capture_source *cs, const struct braid_chunk_
 	case BRAID_CHUNK_WINDOW:
 		news->window = true;
 		return;
+	case BRAID_CHUNK_STACKS:	/* no type or name changes */
+		return;
 	case BRAID_CHUNK_CGROUPS:
 	case BRAID_CHUNK_THROTTLED:
 		if (s)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "host_agent/trace/capture_private.h"
+#include "host_agent/trace/stacks.h"
 #include "host_agent/util/array.h"
 #include "host_agent/util/error.h"
 #include "shared/page.h"
@@ -38,6 +39,7 @@ struct guest_ring {
 	bool adrift;			/* the counter jumped back: a later epoch holds, not known which */
 	bool leaves_out;		/* some of the page, after its first event */
 	bool passed;			/* the last event was, and its time was not converted */
+	u64 stack[BRAID_STACK_RECORD / sizeof(u64)];	/* a record with its frames */
 };
 
 static struct guest_ring *guest_ring(struct braid_ring *ring)
@@ -379,6 +381,31 @@ static bool pass_over(struct guest_ring *g, u64 counter)
 	return true;
 }
 
+/* Whether a record refers to the stream's stacks. */
+static bool has_stack(const struct guest_ring *g, const struct braid_event_view *view)
+{
+	const struct braid_ring *ring = &g->base.ring;
+	const struct braid_stream *s = ring->stream;
+	u16 id;
+
+	if (!s->stack_id || g->page_flags & BRAID_BUFFER_RAW || view->payload_bytes < sizeof(id))
+		return false;
+	memcpy(&id, view->payload, sizeof(id));
+	return id == s->stack_id && ring->buffer < s->nr_buffers &&
+	       s->buffers[ring->buffer].events_of == s->stack_buffer;
+}
+
+static void put_payload(struct guest_ring *g, const struct braid_event_view *view)
+{
+	struct braid_item *item = &g->base.ring.item;
+	u32 bytes = has_stack(g, view) ?
+		    braid_stacks_fill(g->base.ring.stream->stacks, (u8 *)g->stack, view->payload,
+				      view->payload_bytes) : 0;
+
+	item->payload = bytes ? (const u8 *)g->stack : view->payload;
+	item->payload_bytes = bytes ? bytes : view->payload_bytes;
+}
+
 static void capture_guest_deliver(struct guest_ring *g, const struct braid_event_view *view)
 {
 	struct braid_ring *ring = &g->base.ring;
@@ -394,8 +421,7 @@ static void capture_guest_deliver(struct guest_ring *g, const struct braid_event
 		       (unsigned long long)ring->walk.next_seq);
 	fill_item(g, BRAID_ITEM_EVENT, view->time);
 	item->raw = g->page_flags & BRAID_BUFFER_RAW;
-	item->payload = view->payload;
-	item->payload_bytes = view->payload_bytes;
+	put_payload(g, view);
 	ring->walk.events++;
 	ring->walk.next_seq = item->seq + 1;
 	braid_capture_find_part(&g->base, &g->part, item->seq);

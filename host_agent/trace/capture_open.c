@@ -66,9 +66,9 @@ int braid_capture_take_chunk(struct braid_capture_source *cs, const struct braid
 	case BRAID_CHUNK_EVENTS:
 		return braid_capture_take_events(s, v);
 	case BRAID_CHUNK_COMMS:
-		return braid_capture_take_comms(s, v);
 	case BRAID_CHUNK_SYMBOLS:
-		return braid_capture_take_symbols(s, v);
+	case BRAID_CHUNK_STACKS:
+		return braid_capture_take_table(s, v);
 	case BRAID_CHUNK_CLOCK:
 	case BRAID_CHUNK_CLOCK_VCPU:
 	case BRAID_CHUNK_CLOCK_OFFSET:

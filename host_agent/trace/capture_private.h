@@ -297,8 +297,7 @@ int braid_capture_join_hosts(struct braid_capture_source *cs, char *const *paths
 int braid_capture_take_stream(struct braid_capture_source *cs, const struct braid_chunk_view *v);
 int braid_capture_take_buffer(struct braid_capture_stream *s, const struct braid_chunk_view *v);
 int braid_capture_take_events(struct braid_capture_stream *s, const struct braid_chunk_view *v);
-int braid_capture_take_comms(struct braid_capture_stream *s, const struct braid_chunk_view *v);
-int braid_capture_take_symbols(struct braid_capture_stream *s, const struct braid_chunk_view *v);
+int braid_capture_take_table(struct braid_capture_stream *s, const struct braid_chunk_view *v);
 int braid_capture_keep_printk(struct braid_capture_stream *s, const void *text, u32 bytes);
 int braid_capture_take_text(struct braid_capture_stream *s, const struct braid_chunk_view *v);
 /* symbols.c: a host's kernel symbols, as they are stored. Return: 0 or -ENOMEM. */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "host_agent/trace/capture_private.h"
+#include "host_agent/trace/stacks.h"
 #include "host_agent/util/array.h"
 #include "host_agent/util/text.h"
 #include "shared/region.h"
@@ -361,6 +362,15 @@ static void take_guest_text(struct braid_capture_stream *s, const struct braid_s
 		s->stream.printk_formats = entry->format;
 }
 
+static void note_stack_event(struct braid_stream *s, const struct braid_event_format *format)
+{
+	if (format->sub || strcmp(format->name, BRAID_STACK_EVENT) ||
+	    strcmp(format->system, BRAID_STACK_SYSTEM))
+		return;
+	s->stack_id = format->id;
+	s->stack_buffer = format->buffer;
+}
+
 int braid_capture_take_events(struct braid_capture_stream *s, const struct braid_chunk_view *v)
 {
 	struct braid_schema_event event;
@@ -394,6 +404,7 @@ int braid_capture_take_events(struct braid_capture_stream *s, const struct braid
 		/* Within our copy: sanitized what will be printed. */
 		braid_text_clean((char *)event.system);
 		braid_text_clean((char *)event.name);
+		note_stack_event(&s->stream, &format);
 		if (braid_array_push(s->stream.formats, s->stream.nr_formats, s->formats_capacity,
 				     format))
 			return -ENOMEM;
@@ -405,7 +416,7 @@ int braid_capture_take_events(struct braid_capture_stream *s, const struct braid
 	return 0;
 }
 
-int braid_capture_take_comms(struct braid_capture_stream *s, const struct braid_chunk_view *v)
+static int take_comms(struct braid_capture_stream *s, const struct braid_chunk_view *v)
 {
 	struct braid_comm comm;
 	u32 at = 0;
@@ -420,7 +431,7 @@ int braid_capture_take_comms(struct braid_capture_stream *s, const struct braid_
 	return 0;
 }
 
-int braid_capture_take_symbols(struct braid_capture_stream *s, const struct braid_chunk_view *v)
+static int take_symbols(struct braid_capture_stream *s, const struct braid_chunk_view *v)
 {
 	struct braid_symbol symbol;
 	u32 at = 0;
@@ -434,6 +445,13 @@ int braid_capture_take_symbols(struct braid_capture_stream *s, const struct brai
 			return -ENOMEM;
 	}
 	return 0;
+}
+
+int braid_capture_take_table(struct braid_capture_stream *s, const struct braid_chunk_view *v)
+{
+	return v->type == BRAID_CHUNK_COMMS ? take_comms(s, v) :
+	       v->type == BRAID_CHUNK_SYMBOLS ? take_symbols(s, v) :
+	       braid_stacks_take(&s->stream.stacks, v);
 }
 
 /* Finds "name: X" and "ID: N" in a tracefs format text. */
@@ -574,6 +592,7 @@ void braid_capture_free_stream(struct braid_capture_stream *s)
 	free(s->stream.ids_with_pid);
 	free(s->stream.comms);
 	free(s->stream.symbols);
+	braid_stacks_free(s->stream.stacks);
 	free(s->stream.kallsyms);
 	free(s->blocks);
 	free(s->notes);

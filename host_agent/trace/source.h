@@ -209,6 +209,9 @@ struct braid_stream {
 	size_t nr_comms;
 	struct braid_symbol *symbols;		/* by address */
 	size_t nr_symbols;
+	struct braid_stacks *stacks;		/* that its records refer to; NULL: none */
+	u16 stack_id;				/* of the event tracebraid:stack; 0: none */
+	u16 stack_buffer;			/* which defines that id */
 	const char *printk_formats;		/* as tracefs has them, or NULL */
 	char *kallsyms;				/* a host's, or NULL; see braid_stream_kallsyms() */
 	size_t kallsyms_bytes;			/* of the text */

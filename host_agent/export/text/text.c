@@ -5,11 +5,33 @@
 #include "host_agent/export/text/form.h"
 #include "host_agent/export/text/line.h"
 
+/* Each frame of a stack has a line. */
+static void text_put_frames(struct braid_line_export *x, const struct braid_item *item,
+			    const struct braid_event_type_info *info)
+{
+	struct braid_text text = { 0 };
+	const char *at, *next;
+
+	braid_format_text_of(item, info, &text);
+	braid_text_putc(&text, 0);
+	x->out.failed |= text.failed;
+	for (at = text.data; !text.failed && at; at = next) {
+		next = strstr(at + 1, BRAID_FRAME_BEFORE);
+		if (!strncmp(at, BRAID_FRAME_BEFORE, strlen(BRAID_FRAME_BEFORE)))
+			braid_text_putc(&x->out, '\n');
+		braid_text_put(&x->out, at, next ? (size_t)(next - at) : strlen(at));
+	}
+	braid_text_free(&text);
+}
+
 static void text_put_event(struct braid_line_export *x, const struct braid_item *item,
 			   const struct braid_event_type_info *info)
 {
 	braid_columns_put_event(x->columns, &x->walk, item, info, &x->out);
-	braid_format_text_of(item, info, &x->out);
+	if (info->frames)
+		text_put_frames(x, item, info);
+	else
+		braid_format_text_of(item, info, &x->out);
 	braid_text_putc(&x->out, '\n');
 }
 
