@@ -11,10 +11,12 @@
 
 #include "guest_driver/attach.h"
 #include "guest_driver/core/comm.h"
+#include "guest_driver/core/stack.h"
 #include "guest_driver/core/symbol.h"
 #include "guest_driver/event/debugfs.h"
 #include "guest_driver/event/poll.h"
 #include "guest_driver/event/probe.h"
+#include "guest_driver/event/stacks.h"
 #include "guest_driver/event/trigger.h"
 #include "guest_driver/event/who.h"
 #include "guest_driver/source/export.h"
@@ -197,11 +199,11 @@ static int braid_attach_go_live(const char *texts)
 		return err;
 	}
 	err = braid_symbol_start(&region);
-	if (err) {
-		braid_comm_stop();
-		braid_attach_give_up();
-		return err;
-	}
+	if (err)
+		goto err_comm;
+	err = braid_stack_start(&region);
+	if (err)
+		goto err_symbol;
 	braid_registry_attach(&region);
 	braid_attach_put_texts(texts);
 	braid_region_go_live(&region);
@@ -211,17 +213,27 @@ static int braid_attach_go_live(const char *texts)
 		    !braid_buffer_place(buffer, &region))
 			braid_registry_list_buffer(buffer);
 	return 0;
+
+err_symbol:
+	braid_symbol_stop();
+err_comm:
+	braid_comm_stop();
+	braid_attach_give_up();
+	return err;
 }
 
 static void braid_attach_stop(void)
 {
 	braid_comm_stop();
+	braid_stacks_clear();
 	braid_trigger_clear();
 	braid_trigger_publish(region.mailbox);
 	braid_buffers_lock();
 	braid_registry_detach();
 	braid_symbol_flush();
 	braid_symbol_stop();
+	braid_stack_flush();
+	braid_stack_stop();
 	braid_attach_give_up();
 	braid_buffers_unlock();
 	in_use = false;

@@ -4,12 +4,13 @@
 
 #include "guest_driver/attach.h"
 #include "guest_driver/event/debugfs.h"
+#include "guest_driver/event/mapping.h"
 #include "guest_driver/event/online.h"
+#include "guest_driver/event/stacks.h"
 #include "guest_driver/event/trigger.h"
 #include "guest_driver/marker/marker.h"
 #include "guest_driver/source/export.h"
 #include "guest_driver/source/native.h"
-#include "guest_driver/source/mapping.h"
 #include "guest_driver/source/sample.h"
 #include "shared/version.h"
 
@@ -33,9 +34,12 @@ static int __init braid_module_init(void)
 	err = braid_mapping_init();
 	if (err)
 		goto err_trigger;
-	err = braid_sample_init();
+	err = braid_stacks_init();
 	if (err)
 		goto err_mapping;
+	err = braid_sample_init();
+	if (err)
+		goto err_stacks;
 	err = braid_marker_init();
 	if (err)
 		goto err_sample;
@@ -48,6 +52,8 @@ err_marker:
 	braid_marker_exit();
 err_sample:
 	braid_sample_exit();
+err_stacks:
+	braid_stacks_exit();
 err_mapping:
 	braid_mapping_exit();
 err_trigger:
@@ -69,6 +75,7 @@ static void __exit braid_module_exit(void)
 	braid_export_exit();
 	braid_marker_exit();
 	braid_sample_exit();
+	braid_stacks_exit();
 	braid_mapping_exit();
 	braid_trigger_exit();
 	braid_online_exit();

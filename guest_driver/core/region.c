@@ -22,6 +22,8 @@
 #define NR_COMMS		4096
 #define MIN_SYMBOLS		16
 #define MAX_SYMBOLS		(1u << 18)	/* an agent needs no longer */
+#define MIN_STACKS		16
+#define MIN_STACK_DEPTH		4
 #define DIRECTORY_BYTES		(1536u << 10)
 #define DRAIN_WAIT_MS		1000
 #define DRAIN_STILL_MS		400	/* longer than the pauses of a running agent */
@@ -34,6 +36,14 @@ MODULE_PARM_DESC(force, "1: overwrite shared memory that contains other data");
 static unsigned int symbols = 2048;
 module_param(symbols, uint, 0444);
 MODULE_PARM_DESC(symbols, "capacity of the table of symbols for kernel addresses in events, 64 bytes each, 16 to 262144 (default 2048)");
+
+static unsigned int stacks = 1024;
+module_param(stacks, uint, 0444);
+MODULE_PARM_DESC(stacks, "room of the table of stacks of events, 16 to 65536 (default 1024)");
+
+static unsigned int stack_depth = 16;
+module_param(stack_depth, uint, 0444);
+MODULE_PARM_DESC(stack_depth, "frames of each of them, 4 to 64 (default 16); 8 bytes each");
 
 static bool braid_region_page_is_zero(const void *page)
 {
@@ -207,6 +217,15 @@ static int braid_region_check_invitation(const struct braid_range *range)
 	return -ENODEV;
 }
 
+static bool braid_region_takes(const struct braid_range *range, const char *name, u32 value,
+			       u32 least, u32 most)
+{
+	if (value >= least && value <= most)
+		return true;
+	pr_err("%s: %s=%u must be from %u to %u\n", range->name, name, value, least, most);
+	return false;
+}
+
 int braid_region_plan(struct braid_guest_region *region, const struct braid_range *range)
 {
 	const struct braid_region_params params = {
@@ -215,6 +234,8 @@ int braid_region_plan(struct braid_guest_region *region, const struct braid_rang
 		.nr_comms = NR_COMMS,
 		.nr_symbols = symbols,
 		.directory_bytes = DIRECTORY_BYTES,
+		.nr_stacks = stacks,
+		.stack_frames = stack_depth,
 		.page_bytes = PAGE_SIZE,
 	};
 	u64 needed;
@@ -225,11 +246,11 @@ int braid_region_plan(struct braid_guest_region *region, const struct braid_rang
 	err = braid_region_check_invitation(range);
 	if (err)
 		return err;
-	if (symbols < MIN_SYMBOLS || symbols > MAX_SYMBOLS) {
-		pr_err("%s: symbols=%u must be from %u to %u\n", range->name, symbols, MIN_SYMBOLS,
-		       MAX_SYMBOLS);
+	if (!braid_region_takes(range, "symbols", symbols, MIN_SYMBOLS, MAX_SYMBOLS) ||
+	    !braid_region_takes(range, "stacks", stacks, MIN_STACKS, BRAID_STACK_SLOTS) ||
+	    !braid_region_takes(range, "stack_depth", stack_depth, MIN_STACK_DEPTH,
+				BRAID_STACK_FRAMES))
 		return -EINVAL;
-	}
 	if (braid_region_layout(&region->layout, &params, &needed)) {
 		pr_err("%s: %llu KiB of shared memory is too small: the driver needs %llu KiB plus its rings; use 16M\n",
 		       range->name, range->bytes >> 10, needed >> 10);
@@ -246,9 +267,12 @@ int braid_region_plan(struct braid_guest_region *region, const struct braid_rang
 	region->comms = braid_region_find_section(region, BRAID_SECTION_COMMS);
 	region->symbols = braid_region_find_section(region, BRAID_SECTION_SYMBOLS);
 	region->directory = braid_region_find_section(region, BRAID_SECTION_DIRECTORY);
+	region->stacks = braid_region_find_section(region, BRAID_SECTION_STACKS);
 	region->directory_room = DIRECTORY_BYTES;
 	region->nr_comms = NR_COMMS;
 	region->nr_symbols = symbols;
+	region->nr_stacks = stacks;
+	region->stack_frames = stack_depth;
 	region->bell.wake.mailbox = region->mailbox;
 	region->bell.wake.call = braid_region_ring_later;
 	init_irq_work(&region->bell.work, braid_region_ring_now);
@@ -261,6 +285,9 @@ void braid_region_start(struct braid_guest_region *region)
 	braid_region_enter_init(region);
 	region->comms->nr_entries = NR_COMMS;
 	region->symbols->nr_entries = region->nr_symbols;
+	region->stacks->nr_slots = region->nr_stacks;
+	region->stacks->nr_frames = region->stack_frames;
+	region->stacks->first = 1;
 	memcpy(region->shared, &region->layout, sizeof(region->layout));
 }
 

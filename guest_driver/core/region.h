@@ -55,9 +55,11 @@ struct braid_guest_region {
 	struct braid_clock_cells *clock;
 	struct braid_comm_table *comms;
 	struct braid_symbol_table *symbols;
+	struct braid_stack_table *stacks;
 	struct braid_directory *directory;
 	u32 directory_room;		/* bytes of entries */
 	u32 nr_comms;
+	u32 nr_stacks, stack_frames;
 	u32 nr_symbols;
 	u64 agent_beat;			/* agent_heartbeat as last seen ... */
 	unsigned long agent_moved_at;	/* ... and when it moved: jiffies */

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Records of events with filters or triggers: set aside, judged, written, tested. */
+/* Records of events with filters, triggers or stacks: set aside, judged, written, tested. */
 #include <linux/percpu.h>
 
+#include "guest_driver/core/stack.h"
 #include "guest_driver/event/filter.h"
+#include "guest_driver/event/stacks.h"
 #include "guest_driver/event/trigger.h"
 #include "guest_driver/event/who.h"
 
@@ -42,9 +44,10 @@ notrace void *braid_event_set_aside(struct braid_event *ev, struct braid_buffer 
 	const struct braid_trigger_test *tests = READ_ONCE(ev->tests);
 	struct braid_filter_record seen;
 	struct braid_record head;
+	u8 stacks = READ_ONCE(ev->stacks);
 	struct braid_aside *aside;
 
-	if (!filter && !tests)
+	if (!filter && !tests && !stacks)
 		return braid_record_reserve(buffer, ev->id, bytes, pc, held, slot);
 	slot->writer = NULL;
 	if (!braid_buffer_is_open(buffer))
@@ -56,7 +59,7 @@ notrace void *braid_event_set_aside(struct braid_event *ev, struct braid_buffer 
 		seen = braid_filter_see(&head, sizeof(head));
 		if (!braid_filter_judge(filter, &seen))
 			return NULL;
-		if (!tests)
+		if (!tests && !stacks)
 			return braid_filter_reserve(filter, ev, buffer, slot, bytes, pc, held);
 		passed = filter;
 		filter = NULL;
@@ -66,6 +69,8 @@ notrace void *braid_event_set_aside(struct braid_event *ev, struct braid_buffer 
 		if (filter)
 			this_cpu_inc(filter->account->unjudged);
 		braid_trigger_pass(tests);
+		if (stacks)
+			braid_stack_miss();
 		return braid_filter_reserve(filter ?: passed, ev, buffer, slot, bytes, pc, held);
 	}
 	aside->filter = filter;
@@ -73,6 +78,8 @@ notrace void *braid_event_set_aside(struct braid_event *ev, struct braid_buffer 
 	aside->tests = tests;
 	aside->buffer = buffer;
 	aside->bytes = bytes;
+	aside->id = ev->id;
+	aside->stacks = stacks;
 	braid_record_head((struct braid_record *)aside->record, ev->id, pc, held);
 	slot->aside = aside;
 	return aside->record;
@@ -99,9 +106,13 @@ notrace void braid_event_judge(struct braid_slot *slot)
 {
 	const struct braid_aside *aside = slot->aside;
 	const struct braid_filter_record seen = braid_filter_see(aside->record, aside->bytes);
+	bool written;
 
 	if (!aside->filter || braid_filter_judge(aside->filter, &seen)) {
-		braid_filter_count(aside->filter ?: aside->passed, braid_filter_write(aside));
+		written = braid_filter_write(aside);
+		braid_filter_count(aside->filter ?: aside->passed, written);
+		if (written && aside->stacks)	/* before a trigger stops all writing */
+			braid_stacks_write(aside->id, aside->stacks, _RET_IP_);
 		braid_trigger_test(aside->tests, &seen);
 	}
 	braid_filter_give_aside();

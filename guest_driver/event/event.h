@@ -66,10 +66,11 @@ struct braid_event {
 	struct braid_buffer *buffer;	/* the buffer that owns the event, and that it writes to */
 	u16 id;
 	u32 flags;			/* BRAID_EVENT_* */
-	bool diverted;			/* it has a filter in effect, or tests */
+	bool diverted;			/* it has a filter in effect, tests, or stacks */
 	struct braid_event_filter *filter;	/* in effect; NULL: none */
 	struct braid_event_filter *host_filter;	/* the host's, in effect or not */
 	struct braid_trigger_test *tests;	/* of triggers; NULL: none */
+	u8 stacks;			/* BRAID_STACKS_*: which its records have */
 	bool again;			/* the guest's user had it on when the region went */
 	u32 dir_offset;			/* of its entry in the region's directory, ... */
 	u32 dir_bytes;			/* ... and how long that is */
@@ -83,7 +84,7 @@ struct braid_event {
 	struct dentry *dir;
 };
 
-/* aside.c: what braid_event_reserve() and _commit() do for an event with a filter or tests. */
+/* aside.c: what braid_event_reserve() and _commit() do for such an event. */
 void *braid_event_set_aside(struct braid_event *ev, struct braid_buffer *buffer,
 			    struct braid_slot *slot, u32 bytes, unsigned long pc, bool held);
 void braid_event_judge(struct braid_slot *slot);

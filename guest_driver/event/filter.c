@@ -105,7 +105,7 @@ static struct braid_event_filter *braid_filter_make(const struct braid_filter_pr
 void braid_event_divert(struct braid_event *ev)
 {
 	/* A writer that sees the flag sees the pointers, and one that sees those sees programs. */
-	smp_store_release(&ev->diverted, ev->filter || ev->tests);
+	smp_store_release(&ev->diverted, ev->filter || ev->tests || ev->stacks);
 }
 
 void braid_filter_follow(struct braid_event *ev, u32 flags)

@@ -80,6 +80,8 @@ struct braid_aside {
 	const struct braid_trigger_test *tests;		/* or NULL */
 	struct braid_buffer *buffer;
 	u32 bytes;
+	u16 id;
+	u8 stacks;					/* BRAID_STACKS_* */
 	u8 record[BRAID_FILTER_RECORD] __aligned(8);
 };
 

@@ -9,6 +9,7 @@
 #include "guest_driver/event/online.h"
 #include "guest_driver/event/policy.h"
 #include "guest_driver/event/probe.h"
+#include "guest_driver/event/stacks.h"
 #include "guest_driver/event/trigger.h"
 #include "guest_driver/event/who.h"
 
@@ -140,6 +141,19 @@ static int braid_mailbox_trigger(const struct braid_mailbox *mailbox, const stru
 	return err;
 }
 
+static int braid_mailbox_stacks(const struct command *cmd, u32 *matched,
+				struct braid_refusal *refusal)
+{
+	u32 flags = cmd->arg0 >> BRAID_STACKS_FLAGS_SHIFT & BRAID_STACKS_FLAGS_MASK;
+
+	if (cmd->arg0 >> BRAID_STACKS_VERSION_SHIFT != BRAID_STACKS_VERSION)
+		return -EOPNOTSUPP;
+	if (flags & ~(BRAID_STACKS_KERNEL | BRAID_STACKS_USER))
+		return -EINVAL;
+	return (flags ? braid_policy_check("stack", refusal) : 0) ?:
+	       braid_stacks_set_matching(cmd->system, cmd->event, flags, matched);
+}
+
 static int braid_mailbox_reshape(const struct braid_mailbox *mailbox, u64 index,
 				 struct braid_refusal *refusal)
 {
@@ -150,11 +164,12 @@ static int braid_mailbox_reshape(const struct braid_mailbox *mailbox, u64 index,
 	return braid_policy_check("buffer", refusal) ?: braid_buffer_reshape_at(index, &copy);
 }
 
-/* When all events are disabled, what triggers did is undone. */
+/* When all events are disabled, what triggers did is undone, and none has stacks. */
 static void braid_mailbox_disabled(struct braid_mailbox *mailbox, const struct command *cmd)
 {
 	if (*cmd->system || *cmd->event)
 		return;
+	braid_stacks_clear();
 	braid_trigger_clear();
 	braid_trigger_publish(mailbox);
 }
@@ -173,6 +188,8 @@ static int braid_mailbox_carry_out(struct braid_mailbox *mailbox, const struct c
 		err = cmd->arg0 & BRAID_KEEP_FILTERS ? 0 :
 		      braid_filter_set_matching(BRAID_ANY_BUFFER, cmd->system, cmd->event, NULL,
 						matched);
+		if (!err && !(cmd->arg0 & BRAID_KEEP_STACKS))
+			err = braid_stacks_set_matching(cmd->system, cmd->event, 0, matched);
 		if (err)
 			return err;
 		return braid_mailbox_switch(cmd, matched, refusal);
@@ -186,6 +203,8 @@ static int braid_mailbox_carry_out(struct braid_mailbox *mailbox, const struct c
 		       braid_mailbox_switch_buffer(cmd->arg0, cmd->code == BRAID_CMD_RECORD_ON);
 	case BRAID_CMD_FILTER:
 		return braid_mailbox_filter(mailbox, cmd, matched, refusal);
+	case BRAID_CMD_STACKS:
+		return braid_mailbox_stacks(cmd, matched, refusal);
 	case BRAID_CMD_SAMPLE:
 		return braid_event_sample_matching(cmd->system, cmd->event, cmd->arg0, matched);
 	case BRAID_CMD_ACCOUNT:

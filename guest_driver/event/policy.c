@@ -8,7 +8,7 @@
 
 static char *allow = "all";
 module_param(allow, charp, 0444);
-MODULE_PARM_DESC(allow, "what a host may ask: all (default), none, or system[:event],... (* and ? are wildcards) and of the words +filter, +kprobe, +uprobe, +trigger, +buffer");
+MODULE_PARM_DESC(allow, "what a host may ask: all (default), none, or system[:event],... (* and ? are wildcards) and of the words +filter, +kprobe, +uprobe, +trigger, +stack, +buffer");
 
 #define WORD_BYTES	(2 * BRAID_PATTERN_BYTES)
 

@@ -9,6 +9,7 @@
 #include "guest_driver/clock/exchange.h"
 #include "guest_driver/core/buffer.h"
 #include "guest_driver/core/reader.h"
+#include "guest_driver/core/stack.h"
 #include "guest_driver/core/symbol.h"
 #include "guest_driver/event/mailbox.h"
 #include "guest_driver/event/online.h"
@@ -42,6 +43,7 @@ static void braid_poll_set_urgent(bool urgent)
 static bool braid_poll_settle(bool first)
 {
 	braid_symbol_flush();
+	braid_stack_flush();
 	return settle_events(first);
 }
 
@@ -77,6 +79,7 @@ static int braid_poll_loop(void *arg)
 			active = true;
 		braid_exchange_poll(region);
 		braid_symbol_flush();
+		braid_stack_flush();
 		more();
 		set_current_state(TASK_INTERRUPTIBLE);
 		if (!kthread_should_stop() && !READ_ONCE(poll_wanted))
@@ -85,6 +88,7 @@ static int braid_poll_loop(void *arg)
 		__set_current_state(TASK_RUNNING);
 	}
 	braid_symbol_flush();
+	braid_stack_flush();
 	return 0;
 }
 

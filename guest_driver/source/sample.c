@@ -10,9 +10,9 @@
 
 #include "guest_driver/compat.h"
 #include "guest_driver/event/event.h"
-#include "guest_driver/source/mapping.h"
+#include "guest_driver/event/mapping.h"
+#include "guest_driver/event/user_stack.h"
 #include "guest_driver/source/sample.h"
-#include "guest_driver/source/user_stack.h"
 
 #define MOST_FRAMES	32u	/* recorded */
 #define OWN_FRAMES	16u	/* of the interrupt, at most */

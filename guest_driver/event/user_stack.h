@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /* User stacks of the current task, by frame pointers. */
-#ifndef BRAID_SOURCE_USER_STACK_H
-#define BRAID_SOURCE_USER_STACK_H
+#ifndef BRAID_EVENT_USER_STACK_H
+#define BRAID_EVENT_USER_STACK_H
 
 #include "tracebraid/stack.h"
 
@@ -22,9 +22,9 @@ struct pt_regs *braid_user_regs(struct pt_regs *interrupted);
  * @most: of them, at least 1
  * @end: set: how it ends. An address may be any value where code has no frame pointers
  *
- * Context: hard interrupt. Return: their number.
+ * Context: any but NMI. Return: their number.
  */
 u32 braid_user_stack(struct pt_regs *regs, unsigned long *frames, u32 most,
 		     enum braid_stack_end *end);
 
-#endif /* BRAID_SOURCE_USER_STACK_H */
+#endif /* BRAID_EVENT_USER_STACK_H */

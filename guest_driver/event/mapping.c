@@ -5,6 +5,7 @@
 #include <linux/file.h>
 #include <linux/fs.h>
 #include <linux/hash.h>
+#include <linux/irq_work.h>
 #include <linux/mm.h>
 #include <linux/pid.h>
 #include <linux/random.h>
@@ -14,7 +15,7 @@
 
 #include "guest_driver/compat.h"
 #include "guest_driver/event/event.h"
-#include "guest_driver/source/mapping.h"
+#include "guest_driver/event/mapping.h"
 
 #define PAGES_BITS	12	/* pages known to be handled: of the latest in each cell */
 #define NR_NOTED	64	/* addresses that the worker has not looked at */
@@ -61,6 +62,14 @@ u64 braid_mapping_space(const struct mm_struct *mm)
 static void braid_mapping_work(struct work_struct *work);
 static DECLARE_WORK(work, braid_mapping_work);
 
+/* The context of an event may hold any lock, as that of the run queue: queue no work there. */
+static void braid_mapping_queue(struct irq_work *unused)
+{
+	queue_work(braid_unbound_wq, &work);
+}
+
+static DEFINE_IRQ_WORK(later, braid_mapping_queue);
+
 void braid_mapping_note(struct mm_struct *mm, unsigned long address)
 {
 	unsigned long key = hash_long((unsigned long)mm ^ address >> PAGE_SHIFT, BITS_PER_LONG) | 1;
@@ -81,7 +90,7 @@ void braid_mapping_note(struct mm_struct *mm, unsigned long address)
 	noted[k].address = address;
 	atomic_set_release(&noted[k].state, FILLED);
 	WRITE_ONCE(*cell, key);
-	queue_work(braid_unbound_wq, &work);
+	irq_work_queue(&later);
 }
 
 /* Build ids ------------------------------------------------------------------------------- */
@@ -241,6 +250,7 @@ static void braid_mapping_work(struct work_struct *unused)
 
 static int braid_mapping_enable(struct braid_event *ev)
 {
+	irq_work_sync(&later);
 	flush_work(&work);
 	memset(pages, 0, sizeof(pages));
 	memset(written, 0, sizeof(written));
@@ -256,6 +266,7 @@ static void braid_mapping_disable(struct braid_event *ev)
 /* An address that an interrupt notes at present is looked at, but not written. */
 static void braid_mapping_synchronize(void)
 {
+	irq_work_sync(&later);
 	flush_work(&work);
 }
 
@@ -301,5 +312,6 @@ int braid_mapping_init(void)
 void braid_mapping_exit(void)
 {
 	braid_event_remove_all(&event, 1);
+	irq_work_sync(&later);
 	flush_work(&work);	/* what was noted is dropped */
 }

@@ -7,7 +7,7 @@
 #include <linux/sched/task_stack.h>
 #include <linux/uaccess.h>
 
-#include "guest_driver/source/user_stack.h"
+#include "guest_driver/event/user_stack.h"
 
 /* Frames of 32-bit tasks have another layout; user-mode Linux has no frame pointer here. */
 static bool braid_user_stack_is_known(struct pt_regs *regs)

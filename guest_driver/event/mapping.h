@@ -3,15 +3,15 @@
  * The event sample:mapping: which file is mapped where user code was sampled.
  *
  * Invariants:
- * - An interrupt only notes an address, in bounded time. A worker looks at the address space later,
- *   reads the file's build id, and writes the record.
+ * - An interrupt or an event only notes an address, in bounded time. A worker looks at the address
+ *   space later, reads the file's build id, and writes the record.
  * - Each mapping is written when the first address in it is noted, while the event is on. One that
  *   is written again says the same.
  * - An address that could not be noted, because the worker is behind, is noted when it is sampled
  *   again.
  */
-#ifndef BRAID_SOURCE_MAPPING_H
-#define BRAID_SOURCE_MAPPING_H
+#ifndef BRAID_EVENT_MAPPING_H
+#define BRAID_EVENT_MAPPING_H
 
 #include <linux/types.h>
 
@@ -22,7 +22,7 @@ struct mm_struct;
  * @mm: the current task's
  * @address: of user space
  *
- * Context: hard interrupt; braid_mapping_exit() only after the last call.
+ * Context: any but NMI, with preemption off; braid_mapping_exit() only after the last call.
  */
 void braid_mapping_note(struct mm_struct *mm, unsigned long address);
 
@@ -35,4 +35,4 @@ int braid_mapping_init(void);
 /** braid_mapping_exit - remove it; no worker is left */
 void braid_mapping_exit(void);
 
-#endif /* BRAID_SOURCE_MAPPING_H */
+#endif /* BRAID_EVENT_MAPPING_H */
