@@ -252,8 +252,11 @@ static const struct braid_option options[] = {
 	{ 0, "sample", "HZ", BRAID_COUNT(RECORD, o.sample_hz),
 	  "also sample what the guests' vCPUs execute, HZ times a second each, for `tracebraid analyze profile`; "
 	  "99 is usual", .least = 1, .most = BRAID_SAMPLE_MAX_HZ },
+	{ 'T', "stacks", NULL, BRAID_FLAG(RECORD, o.stacks),
+	  "also record the guests' kernel stack with each of their events (docs/stacks.md)" },
 	{ 0, "user-stacks", NULL, BRAID_FLAG(RECORD, o.user_stacks),
-	  "with --sample: also record the user stacks of the guests' tasks, by frame pointers" },
+	  "with --sample or -T: also record the user stacks of the guests' tasks, by frame "
+	  "pointers" },
 	{ 0, "guest-agent", NULL, BRAID_FLAG(RECORD, o.domains.agents),
 	  "where a domain of -d is only read, have its QEMU guest agent enable the events of -e, and "
 	  "disable them at the end. Each command is printed before it is sent to the guest (also with "
@@ -424,8 +427,8 @@ static int check_options(const struct braid_record_options *r)
 
 	if (err)
 		return err;
-	if (r->user_stacks && !r->sample_hz)
-		return braid_fail(-EINVAL, "--user-stacks needs --sample");
+	if (r->user_stacks && !r->sample_hz && !r->stacks)
+		return braid_fail(-EINVAL, "--user-stacks needs --sample or -T");
 	if (!r->flight.wanted)
 		return r->flight.on.nr ? braid_fail(-EINVAL, "--on needs --snapshot") : 0;
 	if (r->host_clock)

@@ -22,6 +22,7 @@ struct stat_walk {
 	bool moving;
 	u32 nr_rings;
 	u64 unnamed;		/* addresses that did not fit the guest's symbol table */
+	u64 lost_stacks;	/* likewise, stacks and the table of stacks */
 };
 
 /* How long recording was off: the guest counts from when the buffer was made. */
@@ -131,11 +132,16 @@ static void stat_ring(struct stat_walk *w, u32 buffer, u32 vcpu)
 static int stat_rings(void *arg)
 {
 	const struct braid_symbol_table *symbols;
+	const struct braid_stack_table *stacks;
 	struct stat_walk *w = arg;
 	u32 buffer, vcpu;
 
 	symbols = braid_mapping_section(w->m, &w->sb, BRAID_SECTION_SYMBOLS);
 	w->unnamed = braid_load(&symbols->missed);
+	if (w->sb.sections[BRAID_SECTION_STACKS].bytes) {
+		stacks = braid_mapping_section(w->m, &w->sb, BRAID_SECTION_STACKS);
+		w->lost_stacks = braid_load(&stacks->missed);
+	}
 	for (buffer = 0; buffer < w->sb.nr_buffers; buffer++) {
 		/* Added or removed meanwhile: show the present state. */
 		if (braid_mapping_buffers_seq(w->m) != w->sb.buffers_seq)
@@ -156,10 +162,11 @@ static void put_total(struct stat_walk *w)
 
 	if (w->json) {
 		braid_text_printf(&w->out,
-				  "\n],\"written\":%llu,\"read\":%llu,\"lost\":%llu,\"left\":%llu,\"unnamed_symbols\":%llu,\"ok\":%s}\n",
+				  "\n],\"written\":%llu,\"read\":%llu,\"lost\":%llu,\"left\":%llu,\"unnamed_symbols\":%llu,\"lost_stacks\":%llu,\"ok\":%s}\n",
 				  (unsigned long long)t->written, (unsigned long long)t->read,
 				  (unsigned long long)t->lost, (unsigned long long)t->left,
-				  (unsigned long long)w->unnamed, w->failed ? "false" : "true");
+				  (unsigned long long)w->unnamed,
+				  (unsigned long long)w->lost_stacks, w->failed ? "false" : "true");
 		return;
 	}
 	braid_text_printf(&w->out, "%-16s %4s %14llu %14llu %12llu %12llu\n", "all", "",
@@ -169,6 +176,10 @@ static void put_total(struct stat_walk *w)
 		braid_text_printf(&w->out,
 				  "Unnamed kernel addresses in events: at least %llu. The guest's symbol table is full; load its driver with a larger symbols=.\n",
 				  (unsigned long long)w->unnamed);
+	if (w->lost_stacks)
+		braid_text_printf(&w->out,
+				  "Stacks of events that are not known: %llu. The guest's table of stacks is full; load its driver with a larger stacks=.\n",
+				  (unsigned long long)w->lost_stacks);
 	if (w->failed)
 		braid_text_puts(&w->out, "The accounting does not add up.\n");
 	else if (w->moving)

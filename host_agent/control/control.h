@@ -27,6 +27,7 @@ struct braid_pattern {
 	char event[BRAID_PATTERN_BYTES];
 	const char *filter;	/* records that pass it alone; NULL: all */
 	const struct braid_probe *probe;	/* the event is to be made of it; NULL: it exists */
+	bool stacks;		/* its records are to have stacks */
 };
 
 /**

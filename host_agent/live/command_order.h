@@ -10,11 +10,11 @@
  * it is dead). Then one for each probe makes its event, and one for each buffer gives it another
  * shape; and where children of tasks are wanted, one removes what a former agent chose, and one
  * chooses each task. With filters, one removes those of a dead agent, and one for each filter sets
- * it; then one for each test of a trigger; one says how to sample, if that is asked for. Then
- * nr_patterns enable our events, and others those of triggers alone. The last one, sent when
- * disarming, disables all, and waits for the tables; after it, one for each event with a filter of
- * its own reads its account, and one that of all; then probes are removed, and no task is chosen
- * any more.
+ * it; then one for each test of a trigger; one says how to sample, if that is asked for, and one
+ * for each pattern that wants them says which events have stacks. Then nr_patterns enable our
+ * events, and others those of triggers alone. The last one, sent when disarming, disables all, and
+ * waits for the tables; after it, one for each event with a filter of its own reads its account,
+ * and one that of all; then probes are removed, and no task is chosen any more.
  */
 static inline u32 after_probes(const struct braid_live_control *c)
 {
@@ -46,9 +46,14 @@ static inline u32 end_test(const struct braid_live_control *c)
 	return first_test(c) + c->triggers.nr;
 }
 
-static inline u32 first_enable(const struct braid_live_control *c)
+static inline u32 after_samples(const struct braid_live_control *c)
 {
 	return end_test(c) + c->samples;
+}
+
+static inline u32 first_enable(const struct braid_live_control *c)
+{
+	return after_samples(c) + c->nr_stacks;
 }
 
 static inline u32 last_command(const struct braid_live_control *c,

@@ -32,6 +32,7 @@ struct braid_live_control {
 	u32 nr_probes;			/* of the patterns */
 	u32 nr_choices;			/* commands that choose tasks */
 	bool samples;			/* how it is to sample is asked for */
+	u32 nr_stacks;			/* patterns whose events have stacks */
 	bool probes_made;		/* their events are in the directory, unless refused */
 	bool stale_events;		/* a former agent left events on */
 	bool reported_timeout;

@@ -37,6 +37,18 @@ static const struct braid_pattern *probe_of(const struct braid_live_control *c,
 	return pattern;
 }
 
+/* The pattern whose events a command gives stacks. */
+static const struct braid_pattern *stacks_of(const struct braid_live_control *c,
+					     const struct braid_live_stream *s, u32 command)
+{
+	const struct braid_pattern *pattern = s->o.patterns;
+	u32 before = command - after_samples(c);
+
+	for (; !pattern->stacks || before--; pattern++)
+		;
+	return pattern;
+}
+
 /* Whether a former agent left events on. */
 static bool find_stale_events(const struct braid_live_stream *s)
 {
@@ -56,7 +68,11 @@ static bool find_stale_events(const struct braid_live_stream *s)
 
 int braid_live_control_open(struct braid_live_control *c, const struct braid_live_stream *s)
 {
+	size_t k;
+
 	c->samples = s->o.sampling;
+	for (k = 0; k < s->o.nr_patterns; k++)
+		c->nr_stacks += s->o.patterns[k].stacks;
 	c->matched = calloc(s->o.nr_patterns + 1, sizeof(*c->matched));
 	return c->matched ? 0 : braid_out_of_memory();
 }
@@ -207,9 +223,13 @@ static u32 arming_command(const struct braid_live_control *c, const struct braid
 		*pattern = filter ? &filter->event : &test->event;
 		return filter ? BRAID_CMD_FILTER : BRAID_CMD_TRIGGER;
 	}
-	if (c->next_command < first_enable(c)) {
+	if (c->next_command < after_samples(c)) {
 		*pattern = &sampled;
 		return BRAID_CMD_SAMPLE;
+	}
+	if (c->next_command < first_enable(c)) {
+		*pattern = stacks_of(c, s, c->next_command);
+		return BRAID_CMD_STACKS;
 	}
 	*pattern = enable < s->o.nr_patterns ? &s->o.patterns[enable] :
 		   &c->triggers.items[enable - s->o.nr_patterns].event;
@@ -244,8 +264,9 @@ static void region_control_begin(struct braid_live_control *c, struct braid_live
 					     test_of(c, c->next_command) : NULL;
 	u64 arg0 = c->disarming ? BRAID_CONFIRM_TABLES : 0;
 
-	if (command == BRAID_CMD_ENABLE && c->filters.nr)
-		arg0 = BRAID_KEEP_FILTERS;
+	if (command == BRAID_CMD_ENABLE)
+		arg0 = (c->filters.nr ? BRAID_KEEP_FILTERS : 0) |
+		       (c->nr_stacks ? BRAID_KEEP_STACKS : 0);
 	if (command == BRAID_CMD_CHOOSE)
 		arg0 = c->disarming || c->next_command == first_choice(c) ? BRAID_CHOOSE_NONE :
 		       (u64)s->o.who.pids[c->next_command - first_choice(c) - 1];
@@ -255,6 +276,9 @@ static void region_control_begin(struct braid_live_control *c, struct braid_live
 		arg0 = test->buffer;
 	if (command == BRAID_CMD_SAMPLE)
 		arg0 = s->o.sampling;
+	if (command == BRAID_CMD_STACKS)
+		arg0 = braid_stacks_request(BRAID_STACKS_KERNEL |
+					    (s->o.user_stacks ? BRAID_STACKS_USER : 0));
 	if (command == BRAID_CMD_RESHAPE)
 		arg0 = c->reshapes[c->next_command - after_probes(c)];
 	braid_control_begin(&c->control, s->mapping, &s->sb, command, arg0, pattern,
@@ -365,6 +389,18 @@ static int choice_answered(struct braid_live_control *c, struct braid_live_strea
 	return braid_live_note(s, "tasks and their children are not chosen: %s", answer->reason);
 }
 
+static int stacks_answered(struct braid_live_control *c, struct braid_live_stream *s,
+			   const struct braid_control_answer *answer)
+{
+	const struct braid_pattern *p = &c->control.pattern;
+
+	if (!answer->result)
+		return 0;
+	c->refused = true;
+	return braid_live_note(s, "%s%s%s: recorded without stacks: %s", p->system,
+			       *p->event ? ":" : "", p->event, answer->reason);
+}
+
 static int enable_answered(struct braid_live_control *c, struct braid_live_stream *s,
 			   const struct braid_control_answer *answer)
 {
@@ -407,6 +443,8 @@ static int answered(struct braid_live_control *c, struct braid_live_stream *s,
 		return probe_answered(c, s, answer);
 	case BRAID_CMD_SAMPLE:
 		return braid_live_sampling_answered(s, answer);
+	case BRAID_CMD_STACKS:
+		return stacks_answered(c, s, answer);
 	case BRAID_CMD_TRIGGER:
 		return test_answered(c, s, test_of(c, c->next_command - 1), answer);
 	case BRAID_CMD_RESHAPE:

@@ -98,6 +98,8 @@ static int take_rest(void *arg)
 	if (!err && !s->end.ending)
 		err = braid_live_drain_rest(&s->rings, &s->stream);
 	if (!err)
+		err = braid_live_tables_note_missed(&s->tables, &s->stream);
+	if (!err)
 		braid_live_wake_not(&s->control, &s->stream);
 	if (!err)
 		err = braid_live_clock_pair(&s->clock, &s->stream, true);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Sends new entries of a guest's event directory, comm table and symbol table. */
+/* Sends new entries of a guest's event directory and tables: comms, symbols, stacks. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,11 +7,14 @@
 #include "host_agent/clock_sync/host.h"
 #include "host_agent/live/tables.h"
 #include "host_agent/util/error.h"
+#include "shared/stack.h"
 
 #define COMMS_NS	100000000ULL	/* a pid's former comm can be lost within this time */
 #define CHUNK_BYTES	(4u << 20)	/* at most this much of a table in one chunk */
 #define BATCH_COMMS	1024u
 #define BATCH_SYMBOLS	1024u
+#define BATCH_STACKS	4096u		/* words */
+#define STACKS_AHEAD	16u		/* slots that other contexts of the guest may be filling */
 #define MAX_ENTRIES	(1u << 18)	/* checked in a table, whatever its guest claims */
 
 /* Entries that fit in a table's section. */
@@ -22,11 +25,38 @@ static u32 most_entries(const struct braid_live_stream *s, u32 section, size_t h
 	return room < MAX_ENTRIES ? room : MAX_ENTRIES;
 }
 
+static const struct braid_stack_table *stacks_of(const struct braid_live_stream *s)
+{
+	return s->sb.sections[BRAID_SECTION_STACKS].bytes ?
+	       braid_mapping_section(s->mapping, &s->sb, BRAID_SECTION_STACKS) : NULL;
+}
+
+static struct braid_stack_shape stacks_shape(const struct braid_live_stream *s)
+{
+	return braid_stack_load_shape(stacks_of(s), s->sb.sections[BRAID_SECTION_STACKS].bytes);
+}
+
+static u64 stacks_missed(const struct braid_live_stream *s)
+{
+	return stacks_of(s) ? braid_load(&stacks_of(s)->missed) : 0;
+}
+
+int braid_live_tables_note_missed(const struct braid_live_tables *t, struct braid_live_stream *s)
+{
+	u64 missed = stacks_missed(s) - t->stacks_missed;
+
+	return !missed ? 0 :
+	       braid_live_note(s, "%llu stacks are not recorded: the guest could not take them, or its table of stacks is full; load its driver with a larger stacks=",
+			       (unsigned long long)missed);
+}
+
 void braid_live_tables_free(struct braid_live_tables *t)
 {
 	braid_directory_free(&t->directory);
 	free(t->comm_seqs);
 	t->comm_seqs = NULL;
+	free(t->stacks_sent);
+	t->stacks_sent = NULL;
 }
 
 int braid_live_tables_reset(struct braid_live_tables *t, struct braid_live_stream *s)
@@ -42,6 +72,11 @@ int braid_live_tables_reset(struct braid_live_tables *t, struct braid_live_strea
 	t->comm_seqs = calloc(t->nr_comms + 1, sizeof(*t->comm_seqs));
 	if (!t->comm_seqs)
 		return s->fatal = braid_fail(-ENOMEM, "no memory for %u comms", t->nr_comms);
+	t->stacks_room = stacks_shape(s).nr_slots;
+	t->stacks_sent = calloc(t->stacks_room + 1, 1);
+	if (!t->stacks_sent)
+		return s->fatal = braid_out_of_memory();
+	t->stacks_missed = stacks_missed(s);
 	t->directory_generation = ~0ULL;
 	t->comm_generation = ~0ULL;
 	return 0;
@@ -170,6 +205,57 @@ static int send_symbols(struct braid_live_tables *t, struct braid_live_stream *s
 	return 0;
 }
 
+static int put_stacks(struct braid_live_stream *s, const u64 *batch, u32 words)
+{
+	if (!braid_mapping_same(s->mapping, s->sb.incarnation))
+		return -ESTALE;
+	return words ? braid_live_emit(s, BRAID_CHUNK_STACKS, NULL, 0, batch, words * sizeof(u64)) :
+		       0;
+}
+
+/* Return: the words that it takes in a chunk. */
+static u32 add_stack(u64 *to, const struct braid_stack_copy *stack)
+{
+	struct braid_chunk_stack head = { .id = stack->id, .nr = stack->nr };
+
+	memcpy(to, &head, sizeof(head));
+	memcpy(to + 1, stack->frames, stack->nr * sizeof(u64));
+	return 1 + stack->nr;
+}
+
+/* A guest that died between two of its steps has slots that are complete beyond nr_used. */
+static int send_stacks(struct braid_live_tables *t, struct braid_live_stream *s)
+{
+	struct braid_stack_shape shape = stacks_shape(s);
+	u32 k, words = 0, end = shape.nr_used + STACKS_AHEAD;
+	u64 batch[BATCH_STACKS];
+	struct braid_stack_copy stack;
+	int err = 0;
+
+	if (shape.nr_slots > t->stacks_room)
+		return 0;		/* no guest changes that */
+	if (shape.first != t->stacks_first) {
+		memset(t->stacks_sent, 0, t->stacks_room);
+		t->stacks_first = shape.first;
+		t->nr_stacks = 0;
+	}
+	for (k = t->nr_stacks; k < shape.nr_slots && k < end && !err; k++) {
+		if (t->stacks_sent[k] || !braid_stack_load(&stack, stacks_of(s), &shape, k))
+			continue;
+		if (k >= shape.nr_used)
+			end = k + 1 + STACKS_AHEAD;
+		if (words + 1 + stack.nr > BATCH_STACKS) {
+			err = put_stacks(s, batch, words);
+			words = 0;
+		}
+		words += add_stack(batch + words, &stack);
+		t->stacks_sent[k] = 1;
+	}
+	while (t->nr_stacks < shape.nr_slots && t->stacks_sent[t->nr_stacks])
+		t->nr_stacks++;
+	return err ? err : put_stacks(s, batch, words);
+}
+
 int braid_live_tables_send(struct braid_live_tables *t, struct braid_live_stream *s, bool now)
 {
 	int err = send_directory(t, s);
@@ -178,5 +264,7 @@ int braid_live_tables_send(struct braid_live_tables *t, struct braid_live_stream
 		err = send_comms(t, s, now);
 	if (!err)
 		err = send_symbols(t, s);
+	if (!err)
+		err = send_stacks(t, s);
 	return err;
 }

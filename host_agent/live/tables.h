@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The guest's tables: its event directory, comms and symbols, as far as they are in the capture.
+ * The guest's tables: its event directory, comms, symbols and stacks, as far as they are in the
+ * capture.
  *
  * - Each entry is sent once, and again when it was changed. Of a comm that changes often, some
  *   states may be missed.
@@ -29,6 +30,11 @@ struct braid_live_tables {
 	u64 comm_generation;
 	u64 comms_due_ns;
 	u32 nr_symbols;		/* sent */
+	u32 stacks_first;	/* the table's, for which the following holds */
+	u32 nr_stacks;		/* slots of which all are sent */
+	u32 stacks_room;	/* slots; 0: there is no table */
+	u8 *stacks_sent;	/* by slot */
+	u64 stacks_missed;	/* by the guest's account, before the stream */
 };
 
 /* Resets the state and prepares for a new stream's tables. */
@@ -36,6 +42,9 @@ int braid_live_tables_reset(struct braid_live_tables *t, struct braid_live_strea
 
 /* Sends new entries. @now: even if checked shortly before. */
 int braid_live_tables_send(struct braid_live_tables *t, struct braid_live_stream *s, bool now);
+
+/* Notes how many stacks the guest could not store since the stream began, if any. */
+int braid_live_tables_note_missed(const struct braid_live_tables *t, struct braid_live_stream *s);
 
 /* Frees their state. */
 void braid_live_tables_free(struct braid_live_tables *t);

@@ -35,6 +35,7 @@
 
 #define BRAID_GUEST_EVENTS	"sched,irq"	/* by default */
 #define BRAID_SAMPLE_EVENTS	"sample:cpu,sample:mapping"
+#define BRAID_MAPPING_EVENTS	"sample:mapping"
 
 /* What is to be recorded ------------------------------------------------------------------- */
 
@@ -129,7 +130,8 @@ struct braid_record_options {
 	size_t nr_triggers, triggers_capacity;
 	struct braid_reshape reshape;	/* of the guests' buffers */
 	u64 sample_hz;		/* 0: not */
-	bool user_stacks;	/* with sample_hz: also those of tasks */
+	bool stacks;		/* of the kernel, with each event of the guests */
+	bool user_stacks;	/* with either: also those of tasks */
 	s32 *pids;		/* who.pids */
 	size_t pids_capacity;
 	const char *host_clock;	/* the trace clock; NULL: the file's */

@@ -86,6 +86,15 @@ static void copy_symbols(const struct copy_call *c)
 	memcpy(to->entries, from->entries, (used < room ? used : room) * sizeof(from->entries[0]));
 }
 
+/* A slot that is being written has another check than its bytes: who reads the copy finds that. */
+static void copy_stacks(const struct copy_call *c)
+{
+	struct pair p = section(c, BRAID_SECTION_STACKS);
+
+	if (p.bytes)
+		memcpy(p.to, p.from, p.bytes);
+}
+
 /* Of entries below bytes_used only the flags change. */
 static void copy_directory(const struct copy_call *c)
 {
@@ -158,6 +167,7 @@ static int copy_all(void *arg)
 		return err;
 	copy_directory(c);
 	copy_symbols(c);
+	copy_stacks(c);
 	copy_comms(c);
 	if (!copy_clock(c) && !c->last)
 		return -EAGAIN;

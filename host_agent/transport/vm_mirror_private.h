@@ -48,6 +48,7 @@ struct braid_vm_mirror {
 	struct {				/* at the second one */
 		struct braid_directory directory;
 		struct braid_symbol_table symbols;
+		struct braid_stack_table stacks;
 		struct braid_comm_table comms;
 	} tables;
 	u64 beat_seen;			/* the heartbeat at the first look */
@@ -60,6 +61,7 @@ struct braid_vm_mirror {
 	u64 beacon_ns;			/* when the first look last included the beacon */
 	u64 absent_ns;			/* since when it can't be read; 0: it can */
 	u64 comms_ns;			/* when the comms were copied last */
+	u32 nr_stacks;			/* slots of the table of stacks, all copied complete */
 	u64 now_ns;			/* before this turn's first look */
 	u64 seek_ns;			/* when the next search for another region is due */
 	u64 other_nonce, other_beat;	/* of the other region that the last one found */

@@ -6,6 +6,7 @@
 
 #include "host_agent/transport/vm_mirror_private.h"
 #include "host_agent/util/cleanup.h"
+#include "shared/stack.h"
 
 #define COMMS_NS	50000000ULL	/* the table of comms is large, and changes often */
 #define CELLS_NS	2000000000ULL	/* at rest; clock cells change oftener: at each poll */
@@ -82,6 +83,35 @@ static void vm_mirror_copy_symbols(struct braid_vm_mirror *m, u64 now_ns)
 				   &to->entries[had], (used - had) * sizeof(*to->entries));
 	if (braid_vm_mirror_read(m, now_ns) && used >= had)
 		*to = m->tables.symbols;
+}
+
+/* A slot that was not complete is copied again; who reads the copy checks each. */
+static void vm_mirror_copy_stacks(struct braid_vm_mirror *m, u64 now_ns)
+{
+	u64 bytes = m->sb.sections[BRAID_SECTION_STACKS].bytes;
+	struct braid_stack_table *to = braid_vm_mirror_section(m, BRAID_SECTION_STACKS);
+	struct braid_stack_shape shape;
+	struct braid_stack_copy stack;
+	u32 slot_bytes;
+	u8 *at;
+
+	if (!bytes)
+		return;
+	if (to->first != m->tables.stacks.first)
+		m->nr_stacks = 0;
+	*to = m->tables.stacks;
+	shape = braid_stack_load_shape(to, bytes);
+	if (shape.nr_used <= m->nr_stacks)
+		return;
+	slot_bytes = braid_stack_slot_bytes(shape.nr_frames);
+	at = (u8 *)to->slots + (u64)m->nr_stacks * slot_bytes;
+	braid_vm_batch_add(&m->batch, vm_mirror_offset(m, at), at,
+			   (u64)(shape.nr_used - m->nr_stacks) * slot_bytes);
+	if (!braid_vm_mirror_read(m, now_ns))
+		return;
+	while (m->nr_stacks < shape.nr_used &&
+	       braid_stack_load(&stack, to, &shape, m->nr_stacks))
+		m->nr_stacks++;
 }
 
 /* An entry is taken if its number was the same, and even, in two readings. */
@@ -171,6 +201,9 @@ void braid_vm_mirror_add_tables(struct braid_vm_mirror *m)
 			   sizeof(m->tables.symbols));
 	braid_vm_batch_add(&m->batch, sections[BRAID_SECTION_COMMS].offset, &m->tables.comms,
 			   sizeof(m->tables.comms));
+	if (sections[BRAID_SECTION_STACKS].bytes)
+		braid_vm_batch_add(&m->batch, sections[BRAID_SECTION_STACKS].offset,
+				   &m->tables.stacks, sizeof(m->tables.stacks));
 }
 
 void braid_vm_mirror_copy_tables(struct braid_vm_mirror *m, u64 now_ns)
@@ -183,5 +216,6 @@ void braid_vm_mirror_copy_tables(struct braid_vm_mirror *m, u64 now_ns)
 		return;
 	vm_mirror_copy_directory(m, now_ns);
 	vm_mirror_copy_symbols(m, now_ns);
+	vm_mirror_copy_stacks(m, now_ns);
 	vm_mirror_copy_comms(m, now_ns);
 }

@@ -176,10 +176,12 @@ static void scribble_mailbox(void)
 	}
 	scribble_trigger(mailbox);
 	put(&mailbox->command, 4,
-	    next_random() & 7 ? next_random() % (BRAID_CMD_CHOOSE + 1) : bad_value());
+	    next_random() & 7 ? next_random() % (BRAID_CMD_STACKS + 1) : bad_value());
 	if (mailbox->command == BRAID_CMD_RESHAPE && next_random() & 7)	/* seldom: the guest waits */
 		put(&mailbox->command, 4, BRAID_CMD_PROBE);
 	put(&mailbox->arg0, 8, next_random() & 1 ? bad_value() : BRAID_ANY_BUFFER);
+	if (mailbox->command == BRAID_CMD_STACKS && next_random() & 7)
+		put(&mailbox->arg0, 8, braid_stacks_request(next_random() % 5));
 	put(&mailbox->agent_heartbeat, 8, bad_value());
 	put(&mailbox->agent_drained, 8, bad_value());
 	put(&mailbox->agent_buffers_seq, 4, bad_value());

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Cases of stacks that are recorded with events."""
+
+import collections
+import itertools
+import json
+import re
+
+import kit
+from harness import case
+from tracefs import INSTANCE, trace_in_guest, without_races
+
+# A task that has a name of its own, computes, sleeps and ends.
+WORK = ("for i in 1 2 3 4 5 6; do sh -c 'echo -n busy > /proc/self/comm; "
+        "k=0; while [ $k -lt 1500 ]; do k=$((k + 1)); done; sleep 0.01; sleep 0.01'; done")
+# In tasks, in a hard interrupt and in softirqs.
+EVENTS = {
+    "sched:sched_switch": 'prev_comm == "busy"',
+    "sched:sched_waking": 'COMM == "busy"',
+    "irq_vectors:local_timer_entry": 'COMM == "busy"',
+    "irq:softirq_entry": 'COMM == "busy"',
+}
+DEPTH = 16  # the driver's default
+TRACING = re.compile(r"(__traceiter_|trace_event_raw_event_|trace_event_buffer_commit|trace_buffer_unlock_commit)")
+
+
+class Pairs:
+    """Events in the order of their CPU's ring, each with the stack that follows it; an interrupt's are between the two."""
+
+    def __init__(self):
+        self.found = collections.defaultdict(list)
+        self.waiting = collections.defaultdict(list)
+
+    def event(self, cpu, name, text):
+        one = [without_races(text.strip()), None]
+        self.found[cpu, name].append(one)
+        self.waiting[cpu].append(one)
+
+    def stack(self, cpu, functions):
+        if self.waiting[cpu]:
+            self.waiting[cpu].pop()[1] = functions
+
+
+def functions_of(names):
+    """A stack without the frames of tracing and without the names of modules."""
+    names = [re.sub(r" \[\w+\]$", "", name.strip()) for name in names]
+    return list(itertools.dropwhile(TRACING.match, names))
+
+
+def traced_in_guest(guest):
+    """What the guest's tracefs has."""
+    pairs, frames, cpu = Pairs(), None, None
+    for line in guest.run(f"cat {INSTANCE}/trace", timeout=120).splitlines():
+        match = re.match(r".{1,16}-\d+\s+\[(\d+)\] \S+\s+[\d.]+: (.*)", line)
+        if frames is not None and line.startswith(" => "):
+            frames.append(line[4:])
+            continue
+        if frames is not None:
+            pairs.stack(cpu, functions_of(frames))
+            frames = None
+        if match and "<stack trace>" in match[2]:
+            cpu, frames = int(match[1]), []
+        elif match:
+            name, _, text = match[2].partition(": ")
+            pairs.event(int(match[1]), name.strip(), text)
+    if frames is not None:
+        pairs.stack(cpu, functions_of(frames))
+    return pairs.found
+
+
+def recorded(ctx, guest, lines):
+    """What a report has."""
+    pairs = Pairs()
+    for line in lines:
+        if line["type"] != "event" or line["stream"] != guest.name:
+            continue
+        if line["event"] == "stack":
+            names = line["text"].split(" => ")[1:]
+            ctx.check(0 < len(names) <= DEPTH, f"{len(names)} frames: {line}")
+            ctx.equal(len(names), len(line["fields"]["stack"]), "functions, and addresses")
+            pairs.stack(line["cpu"], names)
+        else:
+            pairs.event(line["cpu"], line["event"], line["text"])
+    return pairs.found
+
+
+@case("select-stack", usual=("6.1", "6.12", "newest"), needs=kit.NEEDS)
+def select_stack(ctx):
+    """Each event's stack has the functions that the guest's tracefs has for the same event, in tasks and interrupts."""
+    guest = kit.up(ctx, patches_code=True)
+    options = [word for event, text in EVENTS.items() for word in ("-e", event, "-f", text)]
+    trace_in_guest(guest, EVENTS)
+    guest.run(f"echo 1 > {INSTANCE}/options/stacktrace")
+    capture = ctx.dir / "x.braid"
+    agent = kit.start_recorder(ctx, "-r", guest.shm, "-B", "trace", "-T", *options, "-o", capture)
+    guest.run(f"echo > {INSTANCE}/trace; {WORK}; echo 0 > {INSTANCE}/tracing_on", timeout=240)
+    kit.stop_recorder(ctx, agent)
+    theirs = traced_in_guest(guest)
+    ours = recorded(ctx, guest, kit.events_of(ctx, capture))
+    counts = collections.Counter()
+    for key in sorted({*ours, *theirs}):
+        for at, (one, other) in enumerate(itertools.zip_longest(ours[key], theirs[key])):
+            where = f"event {at} of CPU {key[0]}, {key[1]}"
+            ctx.check(one and other, f"{where}: ours {one}, tracefs' {other}")
+            ctx.equal(one[0], other[0], f"{where}: ours, and tracefs'")
+            ctx.check(one[1] and other[1], f"{where}: no stack: ours {one}, tracefs' {other}")
+            own = functions_of(one[1])
+            depth = len(own) if len(one[1]) == DEPTH else len(other[1])
+            ctx.equal(own, other[1][:depth], f"{where}: functions of ours, and of tracefs' stack")
+            counts[key[1]] += 1
+    for event in EVENTS:
+        ctx.check(counts[event.split(":")[1]], f"no {event}")
+    print(f"  {dict(counts)}; {json.dumps(max((one[1] for all in ours.values() for one in all), key=len))}")
+    text = ctx.run_agent("report", capture).stdout
+    ctx.check(re.search(r"^ => \S+\n => \S+$", text, re.MULTILINE), "no lines of a stack in the report")
+    kit.check_accounts(ctx, capture)
+
+
+@case("select-stack-full", usual=("6.12",), needs=kit.NEEDS)
+def select_stack_full(ctx):
+    """What does not fit into the guest's table of stacks is counted, in the recording's output and by `stat`."""
+    guest = kit.up(ctx, parameters="stacks=16 stack_depth=8", patches_code=True)
+    options = [word for event, text in EVENTS.items() for word in ("-e", event, "-f", text)]
+    capture = ctx.dir / "x.braid"
+    agent = kit.start_recorder(ctx, "-r", guest.shm, "-B", "trace", "-T", *options, "-o", capture)
+    guest.run(WORK, timeout=240)
+    kit.stop_recorder(ctx, agent)
+    lines = [line for line in kit.events_of(ctx, capture) if line["type"] == "event" and line["event"] == "stack"]
+    unknown = sum(1 for line in lines if not line["fields"]["stack"])
+    found = re.search(r"(\d+) stacks are not recorded: the guest could not take them, or its table", agent.output())
+    ctx.check(found, f"the output has no account: {agent.output()!r}")
+    ctx.check(unknown, f"all stacks of {len(lines)} have found room")
+    ctx.equal(int(found[1]), unknown, "stacks by the account, and records without one")
+    ctx.equal({line["fields"]["kernel"] == 0 for line in lines if not line["fields"]["stack"]}, {True}, "their number is 0")
+    ctx.equal({line["text"] for line in lines if not line["fields"]["stack"]}, {"unknown"}, "their text")
+    ids = {line["fields"]["kernel"]: tuple(line["fields"]["stack"]) for line in lines if line["fields"]["stack"]}
+    ctx.equal((len(ids), max(map(len, ids.values()))), (16, 8), "distinct stacks, and their depth")
+    ctx.equal(json.loads(ctx.run_agent("stat", "--json", guest.shm).stdout)["lost_stacks"], unknown, "stacks lost, by stat")
+    kit.check_accounts(ctx, capture)
