@@ -255,9 +255,11 @@ static void write_missing(const struct exits *x, struct braid_text *out)
 			braid_text_printf(out, "# %s: its system calls are not known: record with%s%s\n",
 					  stream->name, guest->any_call ? "" : " -e raw_syscalls",
 					  guest->any_switch ? "" : " -e sched:sched_switch");
-		if (x->o.by_function && !stream->nr_symbols && !stream->kallsyms)
-			braid_text_printf(out, "# %s: the capture has no names of its functions, so addresses are shown: record events that print functions, such as timer, workqueue or kmem\n",
-					  stream->name);
+		if (x->o.by_function && !braid_functions_known(&x->functions, stream))
+			braid_text_printf(out, "# %s: the capture has no names of its functions, so addresses are shown: %s\n",
+					  stream->name, stream->kind == BRAID_STREAM_VM ?
+					  "copy its /proc/kallsyms, as its root reads it, to DIRECTORY/kallsyms, and use --symbols DIRECTORY" :
+					  "record events that print functions, such as timer, workqueue or kmem");
 	}
 }
 
@@ -331,7 +333,8 @@ static int exits_begin(void *state, struct braid_states *s,
 		return braid_out_of_memory();
 	for (k = 0; k < s->nr_vcpus; k++)
 		x->vcpus[k].task = BRAID_PID_UNKNOWN;
-	return x->o.by_function ? braid_functions_begin(&x->functions, s->source, false) : 0;
+	return x->o.by_function ?
+	       braid_functions_begin(&x->functions, s->source, false, options->binaries) : 0;
 }
 
 /* Without what is asked for there is nothing to show. */
@@ -370,7 +373,7 @@ const struct braid_analysis braid_analysis_exits = {
 	.name = "exits",
 	.help = "why vCPUs left guest code, how often, and what it cost",
 	.takes = 1u << BRAID_ANALYSIS_BY_TASK | 1u << BRAID_ANALYSIS_BY_CALL | 1u << BRAID_ANALYSIS_FOLDED |
-		 1u << BRAID_ANALYSIS_ONE_TASK,
+		 1u << BRAID_ANALYSIS_ONE_TASK | 1u << BRAID_ANALYSIS_SYMBOLS,
 	.compares = 1u << BRAID_MEASURE_EXITS | 1u << BRAID_MEASURE_REASON,
 	.state_bytes = sizeof(struct exits),
 	.begin = exits_begin,

@@ -6,24 +6,38 @@
 #include "host_agent/analyze/functions.h"
 #include "host_agent/util/error.h"
 
-int braid_functions_begin(struct braid_functions *f, const struct braid_source *source,
-			  bool hosts)
+static int functions_read(struct braid_symbols **to, const struct braid_stream *of,
+			  const struct braid_binaries *binaries)
 {
+	bool none = of->kind != BRAID_STREAM_HOST && !of->nr_symbols && !of->kallsyms;
+	char *text = NULL;
+	int err = none && binaries ? braid_binaries_kallsyms(binaries, of->name, &text) : 0;
+
+	if (err)
+		return err;
+	*to = text ? braid_symbols_from(text) : braid_symbols_new(of);
+	return *to ? 0 : braid_out_of_memory();
+}
+
+int braid_functions_begin(struct braid_functions *f, const struct braid_source *source,
+			  bool hosts, const struct braid_binaries *binaries)
+{
+	int err = 0;
 	size_t k;
 
 	f->symbols = calloc(source->nr_streams + 1, sizeof(*f->symbols));
 	if (!f->symbols)
 		return braid_out_of_memory();
 	f->nr = source->nr_streams;
-	for (k = 0; k < f->nr; k++) {
-		if (source->streams[k]->kind == BRAID_STREAM_VM ||
-		    (source->streams[k]->kind == BRAID_STREAM_HOST && !hosts))
-			continue;
-		f->symbols[k] = braid_symbols_new(source->streams[k]);
-		if (!f->symbols[k])
-			return braid_out_of_memory();
-	}
-	return 0;
+	for (k = 0; k < f->nr && !err; k++)
+		if (source->streams[k]->kind != BRAID_STREAM_HOST || hosts)
+			err = functions_read(&f->symbols[k], source->streams[k], binaries);
+	return err;
+}
+
+bool braid_functions_known(const struct braid_functions *f, const struct braid_stream *of)
+{
+	return braid_symbols_any(f->symbols[of->number]);
 }
 
 u64 braid_function_of(struct braid_functions *f, const struct braid_stream *of, u64 ip)

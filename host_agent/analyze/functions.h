@@ -4,6 +4,7 @@
 #define BRAID_ANALYZE_FUNCTIONS_H
 
 #include "host_agent/analyze/analysis.h"
+#include "host_agent/trace/binaries.h"
 #include "host_agent/trace/symbols.h"
 
 #define BRAID_FUNCTION_USER	1u	/* stands for all of user space */
@@ -11,7 +12,7 @@
 
 /* Zeroed: empty. */
 struct braid_functions {
-	struct braid_symbols **symbols;	/* by stream's number; not of VMs */
+	struct braid_symbols **symbols;	/* by stream's number */
 	size_t nr;
 	bool any;			/* an address was asked for */
 };
@@ -19,11 +20,15 @@ struct braid_functions {
 /**
  * braid_functions_begin - of all guests of a source
  * @hosts: of its hosts, too
+ * @binaries: has symbols of guests whose stream has none; or NULL
  *
- * Return: 0, or -ENOMEM with braid_fail().
+ * Return: 0, or -errno with braid_fail().
  */
 int braid_functions_begin(struct braid_functions *f, const struct braid_source *source,
-			  bool hosts);
+			  bool hosts, const struct braid_binaries *binaries);
+
+/** braid_functions_known - whether any function of a stream's kernel has a name */
+bool braid_functions_known(const struct braid_functions *f, const struct braid_stream *of);
 
 /**
  * braid_function_of - what contains an address, for rows

@@ -327,7 +327,7 @@ static int profile_begin(void *state, struct braid_states *s,
 	x->vcpus = calloc((size_t)s->nr_vcpus + 1, sizeof(*x->vcpus));
 	if (!x->vcpus)
 		return braid_out_of_memory();
-	return braid_functions_begin(&x->functions, s->source, true);
+	return braid_functions_begin(&x->functions, s->source, true, options->binaries);
 }
 
 static void profile_free(void *state)

@@ -144,7 +144,8 @@ static const struct braid_option options[] = {
 	{ 0, "speedscope", NULL, BRAID_FLAG(SELECT, speedscope),
 	  "with --folded: write a file for speedscope", .of = TABLES },
 	{ 0, "symbols", "DIRECTORY", BRAID_STRING(SELECT, options.symbols),
-	  "where the guests' programs and libraries are: as the root of their file system, or by build id",
+	  "where the guests' programs and libraries are: as the root of their file system, or by build id; and "
+	  "GUEST.kallsyms or kallsyms, copies of /proc/kallsyms, of guests without the driver",
 	  .of = ANALYSES | EXPORT },
 	{ 0, "weight", "WHAT", BRAID_WORD(SELECT, weight),
 	  "weight of a folded stack: time in ns (default) or count", .values = "time count", .of = TABLES },

@@ -17,6 +17,7 @@
 #include "host_agent/util/text.h"
 
 #define MOST_PARTS	64u
+#define MOST_KALLSYMS	(64u << 20)
 
 struct function {
 	u64 start, end;		/* addresses */
@@ -256,6 +257,42 @@ const char *braid_binaries_find(const struct braid_binaries *b, int number, u64 
 		return NULL;
 	*start = one->functions[after - 1].start;
 	return one->functions[after - 1].name;
+}
+
+/* Return: 0, also if there is no such file; or -errno with braid_fail(). */
+static int binaries_read_text(const struct braid_binaries *b, const char *path, char **text)
+{
+	braid_auto_fd int fd = openat(b->folder, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	braid_auto_free char *all = NULL;
+	struct stat st;
+	size_t bytes;
+
+	if (fd < 0)
+		return errno == ENOENT ? 0 : braid_fail(-errno, "%s: %s", path, strerror(errno));
+	if (fstat(fd, &st) || !S_ISREG(st.st_mode))
+		return braid_fail(-EINVAL, "%s: not a regular file", path);
+	if (st.st_size > MOST_KALLSYMS)
+		return braid_fail(-EFBIG, "%s: more than %u MiB", path, MOST_KALLSYMS >> 20);
+	bytes = st.st_size;
+	all = malloc(bytes + 1);
+	if (!all)
+		return braid_out_of_memory();
+	if (pread(fd, all, bytes, 0) != (ssize_t)bytes)
+		return braid_fail(-EIO, "%s: cannot be read", path);
+	all[bytes] = 0;
+	*text = braid_take(all);
+	return 0;
+}
+
+int braid_binaries_kallsyms(const struct braid_binaries *b, const char *guest, char **text)
+{
+	char path[NAME_MAX + 1];
+	int n = snprintf(path, sizeof(path), "%s.kallsyms", guest), err = 0;
+
+	*text = NULL;
+	if (n < (int)sizeof(path) && !strchr(guest, '/'))
+		err = binaries_read_text(b, path, text);
+	return err || *text ? err : binaries_read_text(b, "kallsyms", text);
 }
 
 void braid_binaries_free(struct braid_binaries *b)

@@ -47,6 +47,15 @@ int braid_binaries_get(struct braid_binaries *b, const struct braid_binary_name 
  */
 const char *braid_binaries_find(const struct braid_binaries *b, int number, u64 offset, u64 *start);
 
+/**
+ * braid_binaries_kallsyms - a guest kernel's symbols, as in its /proc/kallsyms
+ * @guest: its name; the file GUEST.kallsyms or, of any guest, kallsyms is read
+ * @text: set on success, from malloc(); NULL: there is no such file
+ *
+ * Return: 0, or -errno with braid_fail(): the file cannot be read, or has more than 64 MiB.
+ */
+int braid_binaries_kallsyms(const struct braid_binaries *b, const char *guest, char **text);
+
 /** braid_binaries_free - free; NULL is fine */
 void braid_binaries_free(struct braid_binaries *b);
 

@@ -79,35 +79,21 @@ static int add_kallsyms(struct braid_symbols *s, char *line)
 	return braid_array_push(s->at, s->nr, s->capacity, symbol);
 }
 
-static int read_kallsyms(struct braid_symbols *s, const struct braid_stream *stream)
+static int read_kallsyms(struct braid_symbols *s)
 {
-	char *line, *rest;
+	char *line, *rest = s->text;
 	int err = 0;
 
-	braid_stream_kallsyms(stream, &s->text);	/* damaged: treat as absent */
-	rest = s->text;
 	while (!err && (line = strsep(&rest, "\n")) && *line)
 		err = add_kallsyms(s, line);
 	return err;
 }
 
-struct braid_symbols *braid_symbols_new(const struct braid_stream *stream)
+/* In order; a symbol without an end ends where the next one starts. */
+static struct braid_symbols *symbols_sort(struct braid_symbols *s)
 {
-	struct braid_symbols *s = calloc(1, sizeof(*s));
-	int err = 0;
 	size_t k;
 
-	if (!s)
-		return NULL;
-	s->own_names = !stream->kallsyms;
-	if (stream->kallsyms)
-		err = read_kallsyms(s, stream);
-	for (k = 0; s->own_names && k < stream->nr_symbols && !err; k++)
-		err = symbols_add_guest(s, &stream->symbols[k]);
-	if (err) {
-		braid_symbols_free(s);
-		return NULL;
-	}
 	if (s->nr)
 		qsort(s->at, s->nr, sizeof(*s->at), symbols_by_start);
 	for (k = 0; k < s->nr; k++) {
@@ -118,6 +104,44 @@ struct braid_symbols *braid_symbols_new(const struct braid_stream *stream)
 				       s->at[k].start + LARGEST_BYTES;
 	}
 	return s;
+}
+
+struct braid_symbols *braid_symbols_from(char *text)
+{
+	struct braid_symbols *s = calloc(1, sizeof(*s));
+
+	if (!s) {
+		free(text);
+		return NULL;
+	}
+	s->text = text;
+	if (!read_kallsyms(s))
+		return symbols_sort(s);
+	braid_symbols_free(s);
+	return NULL;
+}
+
+struct braid_symbols *braid_symbols_new(const struct braid_stream *stream)
+{
+	struct braid_symbols *s;
+	char *text = NULL;
+	int err = 0;
+	size_t k;
+
+	if (stream->kallsyms) {
+		braid_stream_kallsyms(stream, &text);	/* damaged: treat as absent */
+		return braid_symbols_from(text);
+	}
+	s = calloc(1, sizeof(*s));
+	if (!s)
+		return NULL;
+	s->own_names = true;
+	for (k = 0; k < stream->nr_symbols && !err; k++)
+		err = symbols_add_guest(s, &stream->symbols[k]);
+	if (!err)
+		return symbols_sort(s);
+	braid_symbols_free(s);
+	return NULL;
 }
 
 void braid_symbols_free(struct braid_symbols *s)
@@ -131,6 +155,11 @@ void braid_symbols_free(struct braid_symbols *s)
 	free(s->text);
 	free(s->at);
 	free(s);
+}
+
+bool braid_symbols_any(const struct braid_symbols *s)
+{
+	return s->nr;
 }
 
 char *braid_symbols_find(struct braid_symbols *s, unsigned long long *address)

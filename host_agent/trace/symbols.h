@@ -11,8 +11,19 @@ struct braid_symbols;
 /** braid_symbols_new - a stream's symbols, sorted; NULL: out of memory */
 struct braid_symbols *braid_symbols_new(const struct braid_stream *stream);
 
+/**
+ * braid_symbols_from - likewise, of lines of /proc/kallsyms
+ * @text: from malloc(); it belongs to the symbols, also on failure
+ *
+ * Return: NULL: out of memory.
+ */
+struct braid_symbols *braid_symbols_from(char *text);
+
 /** braid_symbols_free - free; NULL is fine */
 void braid_symbols_free(struct braid_symbols *s);
+
+/** braid_symbols_any - whether there are any */
+bool braid_symbols_any(const struct braid_symbols *s);
 
 /**
  * braid_symbols_find - the function that contains an address

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Exits by reason, task, system call, function and level are in the right rows, which add up. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #ifdef __x86_64__
 #include <asm/kvm.h>	/* the vectors that svm.h names */
 #include <asm/svm.h>
@@ -11,11 +13,13 @@
 
 #include "host_agent/analyze/analysis.h"
 #include "host_agent/analyze/near.h"
+#include "host_agent/trace/binaries.h"
 #include "host_agent/util/error.h"
 #include "tests/unit/analyze_text.h"
 #include "tests/unit/check.h"
 #include "tests/unit/memory_trace.h"
 #include "tests/unit/need.h"
+#include "tests/unit/scratch.h"
 
 #define IO	30
 #define HLT	12
@@ -264,6 +268,43 @@ static void by_function(void)
 		 "# guest: the capture has no names of its functions, so addresses are shown", NULL);
 }
 
+static struct braid_binaries *with_file(const char *name, const char *text)
+{
+	struct braid_binaries *b = NULL;
+
+	write_file(scratch(name), text, strlen(text));
+	NEED(!braid_binaries_open(&b, scratch(".")));
+	return b;
+}
+
+/* Without driver, functions are those of a copy of the guest's kallsyms: its own, or any guest's. */
+static void by_given_symbols(void)
+{
+	struct braid_binaries *b;
+	int err;
+
+	begin();
+	memory_guest.kind = BRAID_STREAM_VM;
+	leave(1100, IO, KERNEL + 0x100);
+	leave(1200, IO, KERNEL + 0x11f);
+	leave(1300, IO, 0x401000);
+	memory_switch(0, 1700, 70, 1, 0);
+	text_has(of("exits", TEXT(.by_function = true)), "0xffffffff81000100", "/proc/kallsyms", NULL);
+	b = with_file("kallsyms", "ffffffff81000000 T any\nffffffff81000200 T last\n");
+	text_has(of("exits", CSV(.by_function = true, .binaries = b)),
+		 "\nany,guest/vCPU 0,,IO_INSTRUCTION,2,20,", "\nuser space,", NULL);
+	braid_binaries_free(b);
+	b = with_file("guest.kallsyms", "ffffffff81000120 T outb [mod]\nffffffff81000100 T inb\n\nx\n");
+	text_has(of("exits", CSV(.by_function = true, .binaries = b)),
+		 "\ninb,guest/vCPU 0,,IO_INSTRUCTION,2,20,", NULL);
+	NEED(!truncate(scratch("guest.kallsyms"), 65ull << 20));
+	free(analyze_with("exits", CSV(.by_function = true, .binaries = b), &err));
+	CHECK_EQ(err, -EFBIG);
+	CHECK(strstr(braid_failure(), "guest.kallsyms: more than 64 MiB"));
+	braid_binaries_free(b);
+	memory_guest.kind = BRAID_STREAM_GUEST;
+}
+
 /* Levels -------------------------------------------------------------------------------------- */
 
 /* An exit from a guest of the guest is another row; one whose event was lost does not count. */
@@ -405,6 +446,7 @@ int main(void)
 	RUN(close_to_a_change);
 	RUN(many_exits_without_a_change);
 	RUN(by_function);
+	RUN(by_given_symbols);
 	RUN(levels);
 	RUN(folded);
 	RUN(missing);

@@ -357,7 +357,19 @@ def driverless_nested(ctx):
     ctx.equal(observed["beta (no driver)"] + observed["beta"], observed["alpha"], f"time of each: {observed}")
     ctx.check(all(observed.values()), f"each is observed: {observed}")
     check_stacks(ctx, capture)
+    check_given_symbols(ctx, capture, alpha)
     check_own_memory(ctx, rig)
+
+
+def check_given_symbols(ctx, capture, guest):
+    """Checks that a copy of a guest's kallsyms names the functions that it leaves, though it has no driver."""
+    names = "native_safe_halt|pv_native_safe_halt|default_idle|native_write_msr"
+    (ctx.dir / f"{guest.name}.kallsyms").write_text(guest.run(f"grep -wE '{names}' /proc/kallsyms", timeout=120))
+    found = json.loads(ctx.run_agent("analyze", "exits", "--by", "function", "--symbols", ctx.dir, "--stream", guest.name,
+                                     "--json", capture, timeout=120).stdout)["exits"]
+    named = [row for row in found if row["function"] in names.split("|")]
+    print(f"     {guest.name}: {sum(row['count'] for row in named)} of {sum(row['count'] for row in found)} exits in {names}")
+    ctx.check(named, f"no exit has a function: {found[:5]}")
 
 
 def check_stacks(ctx, capture):
