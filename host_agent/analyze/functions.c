@@ -48,7 +48,8 @@ u64 braid_function_of(struct braid_functions *f, const struct braid_stream *of, 
 	if (!ip || !(ip & BRAID_FUNCTION_KERNEL))
 		return ip ? BRAID_FUNCTION_USER : 0;
 	braid_symbols_find(f->symbols[of->number], &at);
-	return at;
+	/* A guest's symbol may begin below its kernel. */
+	return at & BRAID_FUNCTION_KERNEL ? at : ip;
 }
 
 void braid_function_name(const struct braid_functions *f, const struct braid_stream *of,

@@ -24,6 +24,7 @@ $(B)/fuzz/lib.a: $(FUZZ_LIB)
 
 $(B)/fuzz/%: $(B)/fuzz/obj/tests/fuzz/fuzz_%.o $(B)/fuzz/obj/tests/fuzz/ring_model.o \
 		$(B)/fuzz/obj/tests/unit/front_end.o $(B)/fuzz/obj/tests/unit/make_capture.o \
+		$(B)/fuzz/obj/tests/unit/memory_trace.o \
 		$(B)/fuzz/lib.a
 	$(call say,LINK,$@)
 	$(Q)$(FUZZ_CC) $(FUZZ_SAN) -fsanitize=fuzzer -o $@ $^ $(LIBS)

@@ -437,6 +437,8 @@ static void make_programs(void)
 		snprintf(name, sizeof(name), "%zu", k);
 		save("program", name);
 	}
+	put("\x2e\x73\x74\0\x21\x3a\x2e\0\0\0\x21\x3a", 12);
+	save("profile", "0");	/* a symbol that begins below the kernel */
 	put("\0\1\2", 3);	/* fuzz_probe has valid ones itself */
 	save("probe", "0");
 }
