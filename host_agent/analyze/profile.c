@@ -288,18 +288,24 @@ static void profile_write(void *state, struct braid_text *out)
 		profile_put_rows(x, &rows, &table);
 	braid_certainty_write(x->s, &x->o, out);
 	if (x->o.form == BRAID_TABLE_TEXT && x->nr_others)
-		braid_text_printf(out, "# %llu samples are not used: there are more than %u distinct stacks\n",
+		braid_text_printf(out, "# %llu samples are not used: there are more than %u distinct stacks, or stacks of tasks\n",
 				  (unsigned long long)x->nr_others, BRAID_PROFILE_STACKS);
+	if (x->o.form == BRAID_TABLE_TEXT && (x->user.nr_unmapped || x->user.nr_unnamed))
+		braid_text_printf(out, "# user code is incomplete: %llu mappings are not used, and %llu times an address was not named, because there are too many\n",
+				  (unsigned long long)x->user.nr_unmapped,
+				  (unsigned long long)x->user.nr_unnamed);
 	if (x->o.form == BRAID_TABLE_TEXT)
 		braid_text_printf(out, "# %llu sample%s, and %llu period%s without one while the vCPU executed%s\n",
 				  (unsigned long long)x->nr_samples, x->nr_samples == 1 ? "" : "s",
 				  (unsigned long long)x->nr_missed, x->nr_missed == 1 ? "" : "s",
 				  x->nr_samples ? "" : "; record with --sample 99 for the guest's functions");
 	else if (x->o.form == BRAID_TABLE_JSON)
-		braid_text_printf(out, ",\"samples\":%llu,\"periods_off\":%llu,\"samples_of_others\":%llu",
+		braid_text_printf(out, ",\"samples\":%llu,\"periods_off\":%llu,\"samples_of_others\":%llu,\"mappings_of_others\":%llu,\"addresses_of_others\":%llu",
 				  (unsigned long long)x->nr_samples,
 				  (unsigned long long)x->nr_missed,
-				  (unsigned long long)x->nr_others);
+				  (unsigned long long)x->nr_others,
+				  (unsigned long long)x->user.nr_unmapped,
+				  (unsigned long long)x->user.nr_unnamed);
 	braid_text_puts(out, x->o.form == BRAID_TABLE_TEXT ? "\n" :
 			x->o.form == BRAID_TABLE_JSON ? "," : "");
 	braid_table_write(&table, x->o.form, out);

@@ -190,23 +190,35 @@ static int samples_number_stack(struct braid_profile *x, const struct braid_prof
 	return 0;
 }
 
+/* What samples stand for. */
+struct counted {
+	u64 nr;			/* 0: only of periods without one */
+	u64 periods, ns;
+};
+
+/* Those of too many stacks, or too many rows, count for none. */
 static int samples_count(struct braid_profile *x, struct braid_sums *samples,
 			 struct braid_sum_key *key, const struct braid_profile_stack *stack,
-			 u64 periods, u64 ns)
+			 const struct counted *of)
 {
 	struct braid_sum *row;
 	u32 number;
 	int err = samples_number_stack(x, stack, &number);
 
-	if (err || number == BRAID_PROFILE_NO_STACK) {
-		x->nr_others++;
+	if (err)
 		return err;
+	if (number == BRAID_PROFILE_NO_STACK) {
+		x->nr_others += of->nr;
+		return 0;
 	}
 	key->detail = number;
-	err = braid_sums_add(samples, key, ns, 0, &row);
-	if (!err)
-		row->returned += periods;
-	return err;
+	err = braid_sums_add(samples, key, of->ns, 0, &row);
+	if (err)
+		return err;
+	row->returned += of->periods;
+	if (row->key.vcpu == BRAID_NO_VCPU)
+		x->nr_others += of->nr;
+	return 0;
 }
 
 /* Of guests ---------------------------------------------------------------------------------- */
@@ -263,11 +275,13 @@ static int samples_take_cpu(struct braid_profile *x, const struct braid_profile_
 		return err;
 	x->nr_samples++;
 	x->nr_missed += w.late;
-	err = samples_count(x, &x->samples, &key, &stack, 1, w.ns);
+	err = samples_count(x, &x->samples, &key, &stack,
+			    &(struct counted){ .nr = 1, .periods = 1, .ns = w.ns });
 	stack.late = braid_field_number(at->user, item->payload) ? BRAID_PROFILE_LATE :
 								   BRAID_PROFILE_OFF;
 	return err || !w.late ? err :
-	       samples_count(x, &x->samples, &key, &stack, w.late, w.late_ns);
+	       samples_count(x, &x->samples, &key, &stack,
+			     &(struct counted){ .periods = w.late, .ns = w.late_ns });
 }
 
 static int samples_take_mapping(struct braid_profile *x, const struct braid_profile_places *at,
@@ -342,7 +356,8 @@ static int samples_take_host(struct braid_profile *x, const struct braid_profile
 	if (!stack.nr)
 		samples_push(&stack, BRAID_FUNCTION_USER);
 	x->nr_host_samples++;
-	return samples_count(x, &x->host_samples, &key, &stack, 1, 1);
+	return samples_count(x, &x->host_samples, &key, &stack,
+			     &(struct counted){ .nr = 1, .periods = 1, .ns = 1 });
 }
 
 int braid_profile_take_event(void *state, const struct braid_item *item,
@@ -417,8 +432,10 @@ int braid_profile_settle(void *state)
 
 		if (key.vcpu != BRAID_NO_VCPU) {
 			samples_settle_stack(x, &x->stacks[key.detail], &stack);
-			err = samples_count(x, &x->samples, &key, &stack, row->returned,
-					    row->total_ns);
+			err = samples_count(x, &x->samples, &key, &stack, &(struct counted){
+				.nr = stack.late ? 0 : row->returned,
+				.periods = row->returned, .ns = row->total_ns,
+			});
 		}
 	}
 	braid_sums_free(&before);

@@ -81,8 +81,12 @@ int braid_user_code_map(struct braid_user_code *u, const struct braid_stream *gu
 	struct user_mapping one = *m;
 	int err;
 
-	if (m->start >= m->end || u->nr_mappings >= MOST_MAPPINGS)
+	if (m->start >= m->end)
 		return 0;
+	if (u->nr_mappings >= MOST_MAPPINGS) {
+		u->nr_unmapped++;
+		return 0;
+	}
 	one.stream = guest->number;
 	err = user_code_file(u, name, &one.file);
 	if (err)
@@ -91,7 +95,7 @@ int braid_user_code_map(struct braid_user_code *u, const struct braid_stream *gu
 }
 
 /* The latest one holds. */
-static const struct user_mapping *user_code_mapping(const struct braid_user_code *u, u32 stream,
+static const struct user_mapping *user_code_mapping(struct braid_user_code *u, u32 stream,
 						    u64 space, u64 address)
 {
 	const struct user_mapping like = { .space = space, .stream = stream }, *m;
@@ -102,6 +106,7 @@ static const struct user_mapping *user_code_mapping(const struct braid_user_code
 		if (address >= m->start && address < m->end)
 			return m;
 	}
+	u->nr_unnamed += at != NO_MAPPING;
 	return NULL;
 }
 
@@ -121,8 +126,10 @@ static u64 user_code_number(struct braid_user_code *u, const struct user_functio
 	number = braid_hash_find(&u->by_key, hash, user_code_same, u->functions, f);
 	if (number != BRAID_HASH_NONE)
 		return BRAID_FUNCTION_CODE + number;
-	if (u->nr_functions >= MOST_FUNCTIONS)
+	if (u->nr_functions >= MOST_FUNCTIONS) {
+		u->nr_unnamed++;
 		return BRAID_FUNCTION_USER;
+	}
 	number = u->nr_functions;
 	if (braid_hash_reserve(&u->by_key, MOST_FUNCTIONS) ||
 	    braid_array_push(u->functions, u->nr_functions, u->functions_capacity, *f))

@@ -41,6 +41,8 @@ struct braid_user_code {
 		const char *name;
 	} *functions;
 	size_t nr_functions, functions_capacity;
+	u64 nr_unmapped;			/* mappings beyond the limit: not used */
+	u64 nr_unnamed;				/* times that a list was too long to name an address */
 	struct braid_hash by_key;		/* numbers in functions */
 	struct braid_hash by_space;		/* numbers in mappings: each space's first one */
 };

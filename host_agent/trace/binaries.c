@@ -47,8 +47,12 @@ int braid_binaries_open(struct braid_binaries **out, const char *folder)
 
 	if (!b)
 		return braid_out_of_memory();
+	if (elf_version(EV_CURRENT) == EV_NONE) {
+		free(b);
+		return braid_fail(-ENOSYS, "libelf is older than its header");
+	}
 	b->folder = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (b->folder < 0 || elf_version(EV_CURRENT) == EV_NONE) {
+	if (b->folder < 0) {
 		int err = braid_fail(-errno, "%s: %s", folder, strerror(errno));
 
 		free(b);

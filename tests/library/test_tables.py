@@ -364,7 +364,8 @@ def profile(facts, _):
     cells = add_up(facts.states, lambda row: (facts.guest(row), what(row["state"], row["reason"], row["culprit"])), lambda row: (row["duration_ns"], 0, {}))
     whole = sum(row["duration_ns"] for row in facts.states)
     figures = {} if facts.sampled else {"samples": 0, "periods_off": 0}
-    return {"samples_of_others": 0, **figures}, {
+    others = dict.fromkeys(("samples_of_others", "mappings_of_others", "addresses_of_others"), 0)
+    return {**others, **figures}, {
         "profile": (("guest", "what"), {key: {**cell, "share_ppm": int(cell["total_ns"] * 1e6 / whole)} for key, cell in cells.items()})}
 
 

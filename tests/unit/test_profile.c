@@ -172,6 +172,43 @@ static void user_code(void)
 		 "guest,[/bin/a+0x1010],", "guest,user space,", NULL);
 }
 
+/* Of a space that has more mappings than are looked at, what is not named is counted. */
+static void many_mappings(void)
+{
+	u32 k;
+
+	memory_begin();
+	memory_window(1000000, 9000000);
+	memory_switch(0, 1000000, 0, 0, 70);
+	memory_switch(2, 1000000, 0, 0, 33);
+	for (k = 0; k < 600; k++)
+		mapping(1000001 + k, 0x400000 + k * 0x1000, 0x401000 + k * 0x1000, "/bin/a");
+	user_sample(2000000, 0x400010, 0, BRAID_STACK_WHOLE);
+	user_sample(3000000, 0x500010, 0, BRAID_STACK_WHOLE);
+	memory_switch(0, 9000000, 70, SLEEPS, 0);
+	text_has(analyze_text("profile", BRAID_TABLE_JSON, false), "\"what\":\"[/bin/a+0x1010]\"",
+		 "\"what\":\"user space\"", "\"samples_of_others\":0,\"mappings_of_others\":0,"
+		 "\"addresses_of_others\":2", NULL);
+	text_has(analyze_text("profile", BRAID_TABLE_TEXT, false),
+		 "# user code is incomplete: 0 mappings are not used, and 2 times", NULL);
+}
+
+/* A symbol that begins below the kernel: its start would be taken for user code. */
+static void low_symbol(void)
+{
+	static struct braid_symbol symbol = { .address = 1ULL << 63, .name = "low+0x10/0x40" };
+
+	memory_begin();
+	memory_guest.symbols = &symbol;
+	memory_guest.nr_symbols = 1;
+	memory_window(1000000, 9000000);
+	memory_switch(0, 1000000, 0, 0, 70);
+	memory_switch(2, 1000000, 0, 0, 33);
+	sample(2000000, (1ULL << 63) + 8, 0, false, 0);
+	memory_switch(0, 9000000, 70, SLEEPS, 0);
+	text_has(folded(true), "task33[33];low 1\n", NULL);
+}
+
 /* The host's stack at a tick: what the interrupt interrupted. */
 static void host_stack(s64 ns, u64 caller)
 {
@@ -225,6 +262,8 @@ int main(void)
 {
 	RUN(divided);
 	RUN(user_code);
+	RUN(many_mappings);
+	RUN(low_symbol);
 	RUN(host_stacks);
 	RUN(speedscope);
 	RUN(rows);
