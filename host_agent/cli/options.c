@@ -275,7 +275,6 @@ static const struct {
 	{ "record", 'g', "call graphs are the guest's: there, echo function_graph >/sys/kernel/tracing/current_tracer" IN_THE_GUEST },
 	{ "record", 'l', "filters of functions are the guest's: there, echo FUNCTION >/sys/kernel/tracing/set_ftrace_filter" IN_THE_GUEST },
 	{ "record", 'F', "to record while a command runs: record ... -- COMMAND; when reading, report --comm NAME selects" },
-	{ "record", 'T', "stack traces are the guest's: there, echo 1 >/sys/kernel/tracing/options/stacktrace, for events of its tracefs" IN_THE_GUEST },
 	{ "record", 'b', "the size of rings is the guest driver's: modprobe tracebraid ring_size_kb=N (modinfo lists all)" },
 	{ "record", 'A', "guests need no agent: -r GUEST or -d DOMAIN names them, as 'tracebraid list' does" },
 	{ "record", 'm', "a capture has no largest size: -t SECONDS ends it, and --snapshot keeps what is recent" },

@@ -261,7 +261,7 @@ static void near_misses(void)
 /* What trace-cmd and perf call something else gets a line that says what does that here. */
 static void habits(void)
 {
-	static const char letters[] = "lFTgbAm";
+	static const char letters[] = "lFgbAm";
 	char word[3] = "-";
 	size_t k;
 
