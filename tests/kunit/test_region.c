@@ -4,7 +4,9 @@
  */
 #include <linux/err.h>
 
+#include "guest_driver/core/stack.h"
 #include "shared/region.h"
+#include "shared/stack.h"
 #include "tests/kunit/rooms.h"
 
 #define PAGE	BRAID_PAGE_BYTES
@@ -205,6 +207,59 @@ static void region_counts_symbols(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, table->nr_used, ROOM);
 }
 
+static bool stack_is_there(const struct braid_stack_table *table, u64 bytes, u32 slot, u32 id)
+{
+	const struct braid_stack_shape shape = braid_stack_load_shape(table, bytes);
+	struct braid_stack_copy copy;
+
+	return braid_stack_load(&copy, table, &shape, slot) && copy.id == id;
+}
+
+/* Each distinct stack is stored once; a full table counts, and is emptied when it is half full. */
+static void region_stores_stacks(struct kunit *test)
+{
+	enum { ROOM = 16, DEPTH = 4 };
+	struct braid_guest_region *region = kunit_kzalloc(test, sizeof(*region), GFP_KERNEL);
+	u64 bytes = braid_stack_bytes(ROOM, DEPTH), frames[DEPTH + 1] = { 1, 2, 3, 4, 5 };
+	struct braid_stack_table *table = kunit_kzalloc(test, bytes, GFP_KERNEL);
+	bool fresh;
+	u32 k;
+
+	KUNIT_ASSERT_NOT_NULL(test, region);
+	KUNIT_ASSERT_NOT_NULL(test, table);
+	region->stacks = table;
+	table->nr_slots = region->nr_stacks = ROOM;
+	table->nr_frames = region->stack_frames = DEPTH;
+	table->first = 1;
+	KUNIT_EXPECT_EQ(test, braid_stack_store(frames, DEPTH, &fresh), 0);
+	KUNIT_ASSERT_EQ(test, braid_stack_start(region), 0);
+	preempt_disable();
+	for (k = 0; k < 3 * ROOM; k++) {
+		frames[DEPTH - 1] = k % ROOM;
+		KUNIT_EXPECT_EQ(test, braid_stack_store(frames, DEPTH + 1, &fresh), 1 + k % ROOM);
+		KUNIT_EXPECT_EQ(test, fresh, k < ROOM);
+	}
+	KUNIT_EXPECT_EQ(test, braid_stack_store(frames, DEPTH - 1, &fresh), 0);
+	KUNIT_EXPECT_EQ(test, braid_stack_store(frames, 0, &fresh), 0);
+	preempt_enable();
+	for (k = 0; k < ROOM; k++)
+		KUNIT_EXPECT_TRUE(test, stack_is_there(table, bytes, k, 1 + k));
+	braid_stack_flush();
+	KUNIT_EXPECT_EQ(test, table->nr_used, ROOM);
+	KUNIT_EXPECT_EQ(test, table->missed, 1);
+	braid_stack_renew();
+	KUNIT_EXPECT_EQ(test, table->first, 1 + ROOM);
+	KUNIT_EXPECT_EQ(test, table->nr_used, 0);
+	KUNIT_EXPECT_FALSE(test, stack_is_there(table, bytes, 0, 1));
+	preempt_disable();
+	KUNIT_EXPECT_EQ(test, braid_stack_store(frames, 1, &fresh), 1 + ROOM);
+	preempt_enable();
+	KUNIT_EXPECT_TRUE(test, stack_is_there(table, bytes, 0, 1 + ROOM));
+	braid_stack_renew();
+	KUNIT_EXPECT_EQ(test, table->nr_used, 1);
+	braid_stack_stop();
+}
+
 /* Replug, suspend and hibernation detach the memory and attach it again. */
 static void region_restores_events(struct kunit *test)
 {
@@ -240,6 +295,7 @@ static struct kunit_case region_cases[] = {
 	KUNIT_CASE(region_detached_and_attached),
 	KUNIT_CASE(region_is_read_by_the_host),
 	KUNIT_CASE(region_counts_symbols),
+	KUNIT_CASE(region_stores_stacks),
 	KUNIT_CASE(region_restores_events),
 	{}
 };
