@@ -42,6 +42,10 @@ static char *events = "";
 module_param(events, charp, 0444);
 MODULE_PARM_DESC(events, "events to enable at load: system[:event],...; * and ? are wildcards");
 
+static char *event_stacks = "";
+module_param(event_stacks, charp, 0444);
+MODULE_PARM_DESC(event_stacks, "events whose kernel stack is recorded with them, likewise");
+
 #define FTRACE_SIZE_KB	512
 
 static int ftrace_size_kb = -1;
@@ -239,8 +243,20 @@ static void braid_attach_stop(void)
 	in_use = false;
 }
 
-/* "sched:*,irq" the syntax of the module parameter. */
-static void braid_attach_enable_patterns(const char *patterns)
+static void braid_attach_enable(const char *system, const char *name, u32 *matched)
+{
+	braid_event_set_matching(NULL, system, name, BRAID_EVENT_GUEST_ON, true, matched);
+}
+
+static void braid_attach_give_stacks(const char *system, const char *name, u32 *matched)
+{
+	braid_stacks_set_matching(system, name, BRAID_STACKS_KERNEL, matched);
+}
+
+/* "sched:*,irq" the syntax of the module parameters. */
+static void braid_attach_take_patterns(const char *patterns,
+				       void (*take)(const char *system, const char *name,
+						    u32 *matched))
 {
 	char *copy = kstrdup(patterns, GFP_KERNEL), *rest = copy, *system, *name;
 	u32 matched;
@@ -250,7 +266,7 @@ static void braid_attach_enable_patterns(const char *patterns)
 			continue;
 		name = system;
 		strsep(&name, ":");
-		braid_event_set_matching(NULL, system, name, BRAID_EVENT_GUEST_ON, true, &matched);
+		take(system, name ?: "", &matched);
 		if (!matched)
 			pr_warn("no event matches %s%s%s\n", system, name ? ":" : "",
 				name ? name : "");
@@ -263,8 +279,9 @@ static void braid_attach_enable_first(void)
 {
 	static bool done;
 
+	braid_attach_take_patterns(event_stacks, braid_attach_give_stacks);
 	if (!done)
-		braid_attach_enable_patterns(events);
+		braid_attach_take_patterns(events, braid_attach_enable);
 	done = true;
 }
 

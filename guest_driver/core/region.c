@@ -17,6 +17,7 @@
 #include "guest_driver/core/boot_id.h"
 #include "guest_driver/core/region.h"
 #include "shared/clock.h"
+#include "shared/stack.h"
 #include "tracebraid/beacon.h"
 
 #define NR_COMMS		4096
@@ -24,6 +25,7 @@
 #define MAX_SYMBOLS		(1u << 18)	/* an agent needs no longer */
 #define MIN_STACKS		16
 #define MIN_STACK_DEPTH		4
+#define STACKS_SHARE		32	/* the table takes at most this part of the memory */
 #define DIRECTORY_BYTES		(1536u << 10)
 #define DRAIN_WAIT_MS		1000
 #define DRAIN_STILL_MS		400	/* longer than the pauses of a running agent */
@@ -226,6 +228,14 @@ static bool braid_region_takes(const struct braid_range *range, const char *name
 	return false;
 }
 
+/* In small memory the table has fewer than stacks= says. */
+static u32 braid_region_room_for_stacks(const struct braid_range *range)
+{
+	u64 room = range->bytes / STACKS_SHARE / braid_stack_slot_bytes(stack_depth);
+
+	return clamp_t(u64, room, MIN_STACKS, stacks);
+}
+
 int braid_region_plan(struct braid_guest_region *region, const struct braid_range *range)
 {
 	const struct braid_region_params params = {
@@ -234,7 +244,7 @@ int braid_region_plan(struct braid_guest_region *region, const struct braid_rang
 		.nr_comms = NR_COMMS,
 		.nr_symbols = symbols,
 		.directory_bytes = DIRECTORY_BYTES,
-		.nr_stacks = stacks,
+		.nr_stacks = braid_region_room_for_stacks(range),
 		.stack_frames = stack_depth,
 		.page_bytes = PAGE_SIZE,
 	};
@@ -271,7 +281,7 @@ int braid_region_plan(struct braid_guest_region *region, const struct braid_rang
 	region->directory_room = DIRECTORY_BYTES;
 	region->nr_comms = NR_COMMS;
 	region->nr_symbols = symbols;
-	region->nr_stacks = stacks;
+	region->nr_stacks = params.nr_stacks;
 	region->stack_frames = stack_depth;
 	region->bell.wake.mailbox = region->mailbox;
 	region->bell.wake.call = braid_region_ring_later;

@@ -5,7 +5,10 @@ import collections
 import itertools
 import json
 import re
+import signal
+import subprocess
 
+import host
 import kit
 from harness import case
 from tracefs import INSTANCE, trace_in_guest, without_races
@@ -137,3 +140,80 @@ def select_stack_full(ctx):
     ctx.equal((len(ids), max(map(len, ids.values()))), (16, 8), "distinct stacks, and their depth")
     ctx.equal(json.loads(ctx.run_agent("stat", "--json", guest.shm).stdout)["lost_stacks"], unknown, "stacks lost, by stat")
     kit.check_accounts(ctx, capture)
+
+
+@case("select-stack-user", kernels=("6.1", "6.12", "newest"), usual=("6.12",), needs=kit.NEEDS)
+def select_stack_user(ctx):
+    """User stacks of interrupts have the functions of a program with frame pointers, in the order of its calls."""
+    program = host.build_program("shares", "-static", "-fno-omit-frame-pointer", source="shares")
+    ctx.check(program, "tests/e2e/shares.c does not compile")
+    symbols = sorted((int(line.split()[0], 16), line.split()[2]) for line in
+                     subprocess.run(["nm", program], check=True, capture_output=True, text=True).stdout.splitlines()
+                     if line.split()[-2] in "tT")
+    ctx.initrd(program)
+    guest = kit.up(ctx, patches_code=True)
+    capture = ctx.dir / "x.braid"
+    agent = kit.start_recorder(ctx, "-r", guest.shm, "-B", "trace", "-T", "--user-stacks", "-e", "irq_vectors:local_timer_entry",
+                               "-f", 'COMM == "shares"', "-e", "sched:sched_switch", "-f", "prev_pid == 0", "-o", capture)
+    guest.run("shares 3", timeout=240)
+    kit.stop_recorder(ctx, agent)
+
+    def function_at(address):
+        return max((one for one in symbols if one[0] <= address), default=(0, "?"))[1]
+
+    lines = [line for line in kit.events_of(ctx, capture) if line["type"] == "event"]
+    stacks = [line for line in lines if line["event"] == "stack"]
+    idle = [line for line in stacks if line["pid"] == 0]
+    ctx.check(idle, "no stack of the idle task")
+    ctx.equal({(line["fields"]["user"], line["fields"]["ends"]) for line in idle}, {(0, 0)}, "user stacks of the idle task")
+    seen = [[function_at(address) for address in line["fields"]["user_stack"]] for line in stacks if line["comm"] == "shares"]
+    halves = [names for names in seen if names[:1] == ["spends_half"]]
+    whole = [names for names in halves if names[1:4] == ["calls_two", "turn", "main"]]
+    print(f"  {len(seen)} stacks, {len(halves)} of spends_half(), {len(whole)} whole; {halves[:1]}")
+    ctx.check(len(halves) > 10 and len(whole) >= 0.9 * len(halves), f"{len(whole)} of {len(halves)} have all callers: {halves[:5]}")
+    ctx.check(any(line["event"] == "mapping" and "/bin/shares" in line["text"] for line in lines), "no mapping of the program")
+    ctx.check(all(line["text"].endswith(" [ends here]") == (line["fields"]["ends"] > 1) for line in stacks), "marks of ends")
+    kit.check_accounts(ctx, capture)
+
+
+@case("select-stack-dead", usual=("6.12",), needs=kit.NEEDS, allow=(r"Kernel panic", r"sysrq"))
+def select_stack_dead(ctx):
+    """The stacks of a guest that panicked, whose recorder was killed before, are read from its memory."""
+    guest = kit.up(ctx, append="panic=0")
+    agent = kit.start_recorder(ctx, "-r", guest.shm, "-T", "-e", "storm", "-o", ctx.dir / "killed.braid")
+    agent.send_signal(signal.SIGKILL)
+    agent.wait(timeout=30)
+    kit.storm(guest, 200)
+    guest.post("echo c >/proc/sysrq-trigger")
+    ctx.wait_until(lambda: "end Kernel panic" in guest.console(), "the panic on the console")
+    capture = ctx.dir / "x.braid"
+    ctx.run_agent("recover", guest.shm, "-o", capture)
+    lines = [line for line in kit.events_of(ctx, capture) if line["type"] == "event"]
+    stacks = [line for line in lines if line["event"] == "stack"]
+    ctx.check(stacks and 2 * len(stacks) == len(lines), f"{len(stacks)} stacks among {len(lines)} events")
+    ctx.equal({bool(line["fields"]["stack"]) for line in stacks}, {True}, "whether each stack is known")
+    ctx.check(len({tuple(line["fields"]["stack"]) for line in stacks}) > 2, "tasks and interrupts have the same stack")
+    guest.kill()
+
+
+@case("select-stack-read", usual=("6.12",), needs=kit.NEEDS)
+def select_stack_read(ctx):
+    """The stacks of a guest whose memory is only read: of what it was told itself, as it runs and when it has stopped."""
+    guest = ctx.found_guest(shm=None, mem="512M")
+    guest.boot()
+    kit.load(guest, "memory_mb=4 event_stacks=sched:sched_switch,sched:sched_waking")
+    guest.run(f"echo 1 > {kit.TREE}/events/sched/sched_switch/enable")
+    capture, dead = ctx.dir / "x.braid", ctx.dir / "dead.braid"
+    agent = kit.start_recorder(ctx, "-r", guest.name, "-T", "-o", capture, confirm=False)
+    guest.run("for k in 1 2 3 4 5 6 7 8; do sleep 0.01; done")
+    kit.stop_recorder(ctx, agent)
+    ctx.check("its memory is only read: its events have no stacks but those that the guest gives them" in agent.output(),
+              f"the recorder said {agent.output()!r}")
+    guest.qmp("stop")
+    ctx.run_agent("recover", guest.name, "-o", dead)
+    for file in capture, dead:
+        lines = [line for line in kit.events_of(ctx, file) if line["type"] == "event"]
+        stacks = [line for line in lines if line["event"] == "stack"]
+        ctx.check(stacks, f"{file}: no stack of {len(lines)} events")
+        ctx.equal({line["text"].split(" => ")[1] if line["fields"]["stack"] else "" for line in stacks}, {"__schedule"},
+                  f"{file}: the innermost functions")
