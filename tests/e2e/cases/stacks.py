@@ -87,7 +87,7 @@ def recorded(ctx, guest, lines):
     return pairs.found
 
 
-@case("select-stack", usual=("6.1", "6.12", "newest"), needs=kit.NEEDS)
+@case("select-stack", kernels=("6.1", "6.12", "newest"), usual=("6.1", "6.12", "newest"), needs=kit.NEEDS)
 def select_stack(ctx):
     """Each event's stack has the functions that the guest's tracefs has for the same event, in tasks and interrupts."""
     guest = kit.up(ctx, patches_code=True)
@@ -176,7 +176,7 @@ def select_stack_user(ctx):
     kit.check_accounts(ctx, capture)
 
 
-@case("select-stack-dead", usual=("6.12",), needs=kit.NEEDS, allow=(r"Kernel panic", r"sysrq"))
+@case("select-stack-dead", usual=("6.12",), needs=kit.NEEDS, arm64=True, allow=(r"Kernel panic", r"sysrq"))
 def select_stack_dead(ctx):
     """The stacks of a guest that panicked, whose recorder was killed before, are read from its memory."""
     guest = kit.up(ctx, append="panic=0")
