@@ -13,6 +13,8 @@
 struct list_row {
 	char version[24], state[24];
 	u64 guests, round_trip_ns;
+	bool streams;		/* into the store: */
+	u64 stored, waiting, lost;
 };
 
 static void list_take(struct list_row *row, struct braid_fleet_event *e)
@@ -22,6 +24,10 @@ static void list_take(struct list_row *row, struct braid_fleet_event *e)
 	snprintf(row->version, sizeof(row->version), "%s", braid_fleet_message_text(m, "version"));
 	snprintf(row->state, sizeof(row->state), "%s", braid_fleet_message_text(m, "state"));
 	row->guests = braid_fleet_message_number(m, "guests", UINT32_MAX, 0);
+	row->streams = *braid_fleet_message_text(m, "stored");
+	row->stored = braid_fleet_message_number(m, "stored", UINT64_MAX, 0);
+	row->waiting = braid_fleet_message_number(m, "waiting", UINT64_MAX, 0);
+	row->lost = braid_fleet_message_number(m, "lost", UINT64_MAX, 0);
 	row->round_trip_ns = e->host->heard_ns - e->host->asked_ns;
 	e->host->state = BRAID_FLEET_DONE;
 }
@@ -37,9 +43,15 @@ static void list_print_json(const struct braid_fleet_host *host, const struct li
 		braid_text_json(&t, row->version, strlen(row->version));
 		braid_text_puts(&t, ",\"state\":");
 		braid_text_json(&t, row->state, strlen(row->state));
-		braid_text_printf(&t, ",\"guests\":%llu,\"round_trip_ns\":%llu}",
+		braid_text_printf(&t, ",\"guests\":%llu,\"round_trip_ns\":%llu",
 				  (unsigned long long)row->guests,
 				  (unsigned long long)row->round_trip_ns);
+		if (row->streams)
+			braid_text_printf(&t, ",\"stored\":%llu,\"waiting\":%llu,\"lost\":%llu",
+					  (unsigned long long)row->stored,
+					  (unsigned long long)row->waiting,
+					  (unsigned long long)row->lost);
+		braid_text_putc(&t, '}');
 	} else {
 		braid_text_puts(&t, ",\"error\":");
 		braid_text_json(&t, host->why, strlen(host->why));
@@ -48,6 +60,21 @@ static void list_print_json(const struct braid_fleet_host *host, const struct li
 	if (!t.failed)
 		printf("%.*s\n", (int)t.bytes, t.data);
 	braid_text_free(&t);
+}
+
+static void list_print_row(const struct braid_fleet_host *host, int width,
+			   const struct list_row *row)
+{
+	char stored[16] = "-", waiting[16] = "-", lost[16] = "-";
+
+	if (row->streams) {
+		braid_human(stored, sizeof(stored), row->stored);
+		braid_human(waiting, sizeof(waiting), row->waiting);
+		braid_human(lost, sizeof(lost), row->lost);
+	}
+	printf("%-*s  %-7s  %-13s  %6llu  %7.3f ms  %6s  %7s  %6s\n", width, host->name, row->version,
+	       row->state, (unsigned long long)row->guests, row->round_trip_ns / 1e6, stored,
+	       waiting, lost);
 }
 
 static void list_print(const struct braid_fleet_client *c, const struct list_row *rows, bool json)
@@ -59,16 +86,14 @@ static void list_print(const struct braid_fleet_client *c, const struct list_row
 		if ((int)strlen(c->hosts[k].name) > width)
 			width = strlen(c->hosts[k].name);
 	if (!json)
-		printf("%-*s  VERSION  STATE          GUESTS  ROUND TRIP\n", width, "HOST");
+		printf("%-*s  VERSION  STATE          GUESTS  ROUND TRIP  STORED  WAITING    LOST\n", width, "HOST");
 	for (k = 0; k < c->nr; k++) {
 		const struct braid_fleet_host *host = &c->hosts[k];
 
 		if (json)
 			list_print_json(host, &rows[k]);
 		else if (host->state == BRAID_FLEET_DONE)
-			printf("%-*s  %-7s  %-13s  %6llu  %7.3f ms\n", width, host->name, rows[k].version,
-			       rows[k].state, (unsigned long long)rows[k].guests,
-			       rows[k].round_trip_ns / 1e6);
+			list_print_row(host, width, &rows[k]);
 		else
 			printf("%-*s  -        %s\n", width, host->name, braid_cli_clean(host->why));
 	}

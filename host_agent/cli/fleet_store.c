@@ -11,22 +11,48 @@
 #include "host_agent/fleet/store.h"
 #include "host_agent/util/error.h"
 
-/* A number of the server's JSON; its keys are in no text of ours. */
-static unsigned long long store_number(const char *json, const char *key)
+/* A number of the server's JSON; its keys are in no text of ours. Return: false: it has none. */
+static bool store_number(const char *json, const char *key, unsigned long long *number)
 {
 	const char *at = strstr(json, key);
 
-	return at ? strtoull(at + strlen(key) + strspn(at + strlen(key), "\": "), NULL, 10) : 0;
+	at = at ? at + strlen(key) + strspn(at + strlen(key), "\": ") : "";
+	*number = strtoull(at, NULL, 10);
+	return *at >= '0' && *at <= '9';
+}
+
+static void store_put_number(const char *json, const char *key, char to[24])
+{
+	unsigned long long number;
+
+	if (store_number(json, key, &number))
+		snprintf(to, 24, "%llu", number);
+	else
+		strcpy(to, "unknown");
+}
+
+static void store_put_bytes(const char *json, const char *key, char to[24])
+{
+	unsigned long long number;
+
+	strcpy(to, "unknown");
+	if (!store_number(json, key, &number))
+		return;
+	braid_human(to, 16, number);
+	strcat(to, "B");
 }
 
 static void store_print(const char *json)
 {
-	char used[16], room[16];
+	char subjects[24], messages[24], used[24], room[24];
 
-	braid_human(used, sizeof(used), store_number(json, "\"bytes\""));
-	braid_human(room, sizeof(room), store_number(json, "\"max_bytes\""));
-	printf("%llu captures and snapshots, %llu messages, %sB of %sB\n",
-	       store_number(json, "\"num_subjects\""), store_number(json, "\"messages\""), used, room);
+	store_put_number(json, "\"messages\"", messages);
+	store_put_number(json, "\"num_subjects\"", subjects);
+	if (!strcmp(messages, "0"))
+		strcpy(subjects, messages);	/* the server leaves that out then */
+	store_put_bytes(json, "\"bytes\"", used);
+	store_put_bytes(json, "\"max_bytes\"", room);
+	printf("%s captures and snapshots, %s messages, %s of %s\n", subjects, messages, used, room);
 }
 
 int braid_fleet_store(struct braid_fleet_command *f)

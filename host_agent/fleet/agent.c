@@ -30,10 +30,8 @@
 #define LATE_NS		(30 * BRAID_SECOND_NS)	/* for what was found in time to be taken */
 #define SAY_NS		(60 * BRAID_SECOND_NS)	/* from one line to the next */
 #define LOOK_NS		BRAID_SECOND_NS
-#define MOST_PACKETS	256u		/* that are taken before other work is done */
+#define MOST_PACKETS	256u	/* that are taken before other work; the rest waits for a turn */
 #define AWAY_LOOKS	3u
-#define TRIGGERS	4u	/* that are repeated at a time */
-#define REPEATS		10u	/* of each, one a look: other hosts may connect again later */
 #define TICK_MS		50
 
 struct agent_request {
@@ -54,11 +52,6 @@ struct agent_request {
 	char line[BRAID_FLEET_LINE];
 };
 
-struct agent_trigger {
-	struct braid_fleet_answer alarm;
-	u32 left;		/* repeats */
-};
-
 struct agent {
 	const struct braid_fleet_agent_options *o;
 	struct braid_fleet_link *link;
@@ -69,11 +62,11 @@ struct agent {
 	char instance[20];	/* of this process: two hosts of one name differ in it */
 	u32 last_number;
 	u64 say_ns;		/* from when it may say that something was denied */
+	u64 dropped;		/* messages, as was said */
 	u64 look_ns;		/* when the connection is looked at next */
 	bool connected;		/* as was said last */
 	u32 absent;		/* looks in a row that found none */
-	struct agent_trigger triggers[TRIGGERS];
-	u32 last_trigger;
+	struct braid_fleet_triggers triggers;
 	bool over;
 };
 
@@ -117,6 +110,11 @@ static void agent_send_status(struct agent *a, const struct braid_fleet_packet *
 	braid_fleet_message_put(&a->out, "version", BRAID_VERSION);
 	braid_fleet_message_put(&a->out, "state", a->state.records ? "recording" : "not recording");
 	braid_fleet_message_put_number(&a->out, "guests", a->state.guests);
+	if (a->state.streams) {
+		braid_fleet_message_put_number(&a->out, "stored", a->state.stored);
+		braid_fleet_message_put_number(&a->out, "waiting", a->state.waiting);
+		braid_fleet_message_put_number(&a->out, "lost", a->state.lost);
+	}
 	braid_fleet_message_end(&a->out);
 	agent_send(a, p->reply);
 }
@@ -436,19 +434,19 @@ static void agent_take_own_alarm(struct agent *a, const struct braid_fleet_answe
 {
 	agent_publish_alarm(a, answer);
 	if (answer->watch)
-		a->triggers[a->last_trigger++ % TRIGGERS] =
-			(struct agent_trigger){ *answer, REPEATS };
+		braid_fleet_trigger_keep(&a->triggers, answer);
 }
 
 static void agent_repeat(struct agent *a)
 {
-	struct agent_trigger *t;
+	const struct braid_fleet_answer *alarm;
+	u32 k;
 
-	for (t = a->triggers; t < a->triggers + TRIGGERS; t++)
-		if (t->left) {
-			t->left--;
-			agent_publish_alarm(a, &t->alarm);
-		}
+	for (k = 0; k < BRAID_FLEET_TRIGGERS; k++) {
+		alarm = braid_fleet_trigger_take(&a->triggers, k);
+		if (alarm)
+			agent_publish_alarm(a, alarm);
+	}
 }
 
 static void agent_listen(struct agent *a)
@@ -507,12 +505,31 @@ static void agent_look(struct agent *a)
 	agent_say(a, line);
 }
 
+/* What the server denies, and what came too fast. */
+static void agent_complain(struct agent *a)
+{
+	char denied[BRAID_FLEET_SUBJECT], line[BRAID_FLEET_SUBJECT + 64];
+	u64 dropped = braid_fleet_dropped(a->link);
+
+	if (braid_monotonic_ns() < a->say_ns)
+		return;
+	if (dropped != a->dropped)
+		snprintf(line, sizeof(line), "%llu messages of the fleet's server came faster than they were taken, and were dropped",
+			 (unsigned long long)(dropped - a->dropped));
+	else if (braid_fleet_denied(a->link, denied))
+		snprintf(line, sizeof(line), "permission denied by the fleet's server: %s", denied);
+	else
+		return;
+	a->dropped = dropped;
+	a->say_ns = braid_monotonic_ns() + SAY_NS;
+	agent_say(a, line);
+}
+
 static void agent_turn(struct agent *a)
 {
 	struct pollfd fds[BRAID_FLEET_ASKS + 2];
 	struct braid_fleet_packet *p;
 	u32 n;
-	char denied[BRAID_FLEET_SUBJECT], line[BRAID_FLEET_SUBJECT + 64];
 	size_t k;
 
 	for (k = 0; k < BRAID_FLEET_ASKS; k++) {
@@ -536,11 +553,7 @@ static void agent_turn(struct agent *a)
 		if (a->requests[k].used)
 			agent_turn_request(a, &a->requests[k], fds[k].fd >= 0 && fds[k].revents);
 	agent_look(a);
-	if (braid_fleet_denied(a->link, denied) && braid_monotonic_ns() >= a->say_ns) {
-		snprintf(line, sizeof(line), "permission denied by the fleet's server: %s", denied);
-		agent_say(a, line);
-		a->say_ns = braid_monotonic_ns() + SAY_NS;
-	}
+	agent_complain(a);
 }
 
 static int agent_subscribe(struct agent *a)

@@ -6,6 +6,25 @@
 
 #include "host_agent/fleet/alarm.h"
 
+#define REPEATS	10u
+
+void braid_fleet_trigger_keep(struct braid_fleet_triggers *t,
+			      const struct braid_fleet_answer *alarm)
+{
+	u32 k = t->last++ % BRAID_FLEET_TRIGGERS;
+
+	t->items[k].alarm = *alarm;
+	t->items[k].left = REPEATS;
+}
+
+const struct braid_fleet_answer *braid_fleet_trigger_take(struct braid_fleet_triggers *t, u32 k)
+{
+	if (!t->items[k].left)
+		return NULL;
+	t->items[k].left--;
+	return &t->items[k].alarm;
+}
+
 void braid_fleet_alarm_put(struct braid_text *out, const struct braid_fleet_answer *answer)
 {
 	braid_fleet_message_put(out, "guest", answer->guest);

@@ -5,6 +5,24 @@
 
 #include "host_agent/fleet/ask.h"
 
+#define BRAID_FLEET_TRIGGERS	4u
+
+/* Alarms of watches, which are repeated: other hosts may connect again later than this one. */
+struct braid_fleet_triggers {
+	struct {
+		struct braid_fleet_answer alarm;
+		u32 left;
+	} items[BRAID_FLEET_TRIGGERS];
+	u32 last;
+};
+
+/** braid_fleet_trigger_keep - repeat one; it replaces the oldest one */
+void braid_fleet_trigger_keep(struct braid_fleet_triggers *t,
+			      const struct braid_fleet_answer *alarm);
+
+/** braid_fleet_trigger_take - one of them, some times. Return: NULL: not this one */
+const struct braid_fleet_answer *braid_fleet_trigger_take(struct braid_fleet_triggers *t, u32 k);
+
 /** braid_fleet_alarm_put - add what an alarm says to a payload, and end its head */
 void braid_fleet_alarm_put(struct braid_text *out, const struct braid_fleet_answer *answer);
 

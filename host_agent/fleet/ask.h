@@ -46,6 +46,8 @@ struct braid_fleet_answer {
 	/* STATE */
 	bool records;
 	u32 guests;
+	bool streams;		/* it puts captures into the store, */
+	u64 stored, waiting, lost;	/* in bytes */
 	/* ENDED */
 	u32 number;
 	bool failed;

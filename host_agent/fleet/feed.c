@@ -19,7 +19,10 @@
 #define TELL_NS		BRAID_SECOND_NS
 #define SOON_NS		BRAID_SECOND_NS	/* until bytes are sent, though they are few */
 #define SILENT_NS	(5 * BRAID_SECOND_NS)	/* then the store is stuck */
+#define LINES_NS	(60 * BRAID_SECOND_NS)
+#define MOST_LINES	10u
 #define RETRY_NS	BRAID_SECOND_NS
+#define MOST_NOTES	1024u	/* of captures that are lost */
 #define MOST_UNDER_WAY	4u		/* captures; of each one message */
 
 /* Debian 12's server says nothing either if there is no store. */
@@ -33,6 +36,8 @@ struct feed {
 	struct braid_text out;
 	struct braid_feed_news news;
 	char trouble[BRAID_FEED_LINE];	/* that was said last; "": none */
+	u64 lines_ns;		/* until then MOST_LINES are said */
+	u64 lines, left_out;
 	u64 connections;
 	u64 token;
 	u64 look_ns, tell_ns;
@@ -53,6 +58,27 @@ static void feed_say(struct feed *f, const char *line)
 	feed_send_news(f);
 }
 
+/* A line of the journal, so many in a time at most; further ones are counted. */
+static void feed_complain(struct feed *f, const char *line)
+{
+	u64 now_ns = braid_monotonic_ns();
+	char text[BRAID_FEED_LINE];
+
+	if (now_ns >= f->lines_ns) {
+		if (f->left_out) {
+			snprintf(text, sizeof(text), "%llu lines about the fleet's store were left out",
+				 (unsigned long long)f->left_out);
+			feed_say(f, text);
+		}
+		f->lines = f->left_out = 0;
+		f->lines_ns = now_ns + LINES_NS;
+	}
+	if (f->lines++ < MOST_LINES)
+		feed_say(f, line);
+	else
+		f->left_out++;
+}
+
 /* Once for each change. */
 static void feed_trouble(struct feed *f, const char *line)
 {
@@ -61,7 +87,7 @@ static void feed_trouble(struct feed *f, const char *line)
 	snprintf(text, sizeof(text), "%s", line);
 	if (!strcmp(f->trouble, text))
 		return;
-	feed_say(f, *text ? text : "captures are put into the fleet's store again");
+	feed_complain(f, *text ? text : "captures are put into the fleet's store again");
 	strcpy(f->trouble, text);
 }
 
@@ -300,9 +326,31 @@ static int feed_make_space(struct feed *f)
 		snprintf(line, sizeof(line), "%s: at most %llu bytes of this capture are lost: no more space for captures that wait for the fleet's store",
 			 i->name, (unsigned long long)lost);
 	}
-	feed_say(f, line);
+	feed_complain(f, line);
 	err = braid_feed_items_look(&f->files);
 	return err ? err : 1;
+}
+
+/* Without a store for long, notes of what is lost would be too many: the oldest are forgotten. */
+static int feed_limit_notes(struct feed *f)
+{
+	char line[BRAID_FEED_LINE];
+	size_t nr = 0, k, removed = 0;
+	int err = 0;
+
+	for (k = 0; k < f->files.nr; k++)
+		nr += f->files.items[k].kind == BRAID_FEED_IS_LOST;
+	for (k = 0; k < f->files.nr && nr - removed > MOST_NOTES && !err; k++)
+		if (f->files.items[k].kind == BRAID_FEED_IS_LOST) {
+			err = braid_feed_item_remove(&f->files, &f->files.items[k]);
+			removed++;
+		}
+	if (err || !removed)
+		return err;
+	snprintf(line, sizeof(line), "%zu captures are lost of which the fleet's store has not even a note: more than %u wait",
+		 removed, MOST_NOTES);
+	feed_complain(f, line);
+	return braid_feed_items_look(&f->files);
 }
 
 static int feed_remove_stored(struct feed *f)
@@ -336,6 +384,7 @@ static int feed_look(struct feed *f)
 			break;
 		ret = ret < 0 ? ret : 0;
 	}
+	ret = ret ?: feed_limit_notes(f);
 	return ret ?: feed_remove_stored(f);
 }
 
@@ -355,24 +404,41 @@ static bool feed_is_connected(struct feed *f)
 	return braid_fleet_is_connected(f->link, why);
 }
 
-static void feed_turn_item(struct feed *f, struct braid_feed_item *i, size_t *under_way)
+static bool feed_waits(const struct braid_feed_item *i)
+{
+	return i->state == BRAID_FEED_ASKED || i->state == BRAID_FEED_SENT;
+}
+
+static void feed_turn_item(struct feed *f, struct braid_feed_item *i)
+{
+	if (braid_monotonic_ns() < i->retry_ns)
+		return;
+	if (i->state == BRAID_FEED_ASK)
+		feed_ask(f, i);
+	else if (i->state == BRAID_FEED_READY)
+		feed_send(f, i);
+}
+
+/* The oldest ones first; of all, so many are under way at most. */
+static void feed_turn_items(struct feed *f)
 {
 	u64 now_ns = braid_monotonic_ns();
-	bool waits = i->state == BRAID_FEED_ASKED || i->state == BRAID_FEED_SENT;
+	size_t k, under_way = 0;
 
-	if (waits && now_ns - i->sent_ns > SILENT_NS) {
-		feed_trouble(f, SILENT);
-		feed_again(i, 0);
-		waits = false;
+	for (k = 0; k < f->files.nr; k++) {
+		struct braid_feed_item *i = &f->files.items[k];
+
+		if (feed_waits(i) && now_ns - i->sent_ns > SILENT_NS) {
+			feed_trouble(f, SILENT);
+			feed_again(i, 0);
+		}
+		under_way += feed_waits(i);
 	}
-	if (!waits && now_ns >= i->retry_ns && *under_way < MOST_UNDER_WAY) {
-		if (i->state == BRAID_FEED_ASK)
-			feed_ask(f, i);
-		else if (i->state == BRAID_FEED_READY)
-			feed_send(f, i);
-		waits = i->state == BRAID_FEED_ASKED || i->state == BRAID_FEED_SENT;
-	}
-	*under_way += waits;
+	for (k = 0; k < f->files.nr && under_way < MOST_UNDER_WAY; k++)
+		if (!feed_waits(&f->files.items[k])) {
+			feed_turn_item(f, &f->files.items[k]);
+			under_way += feed_waits(&f->files.items[k]);
+		}
 }
 
 static void feed_listen(struct feed *f)
@@ -404,7 +470,6 @@ static int feed_turn(struct feed *f)
 	};
 	char denied[BRAID_FLEET_SUBJECT], line[BRAID_FLEET_SUBJECT + 64];
 	struct braid_fleet_packet *p;
-	size_t k, under_way = 0;
 	int err;
 
 	poll(fds, 2, TICK_MS);
@@ -422,8 +487,7 @@ static int feed_turn(struct feed *f)
 		feed_trouble(f, line);
 	}
 	if (feed_is_connected(f))
-		for (k = 0; k < f->files.nr; k++)
-			feed_turn_item(f, &f->files.items[k], &under_way);
+		feed_turn_items(f);
 	feed_tell(f);
 	f->over |= feed_is_done(f);
 	return 0;

@@ -17,7 +17,6 @@
 #include "host_agent/util/io.h"
 
 #define STEP_BYTES	(1u << 20)
-#define MOST_MARK	((size_t)64 << 10)
 
 static const char *const suffixes[] = {
 	[BRAID_FEED_IS_CAPTURE] = BRAID_FEED_CAPTURE,
@@ -213,8 +212,8 @@ bool braid_feed_item_waits(const struct braid_feed_items *s, const struct braid_
 
 	if (i->kind != BRAID_FEED_IS_MARK)
 		return false;
-	text = malloc(MOST_MARK);
-	n = text ? braid_feed_item_read(s, i, 0, text, MOST_MARK) : 0;
+	text = malloc(BRAID_STORE_MOST_MARK);
+	n = text ? braid_feed_item_read(s, i, 0, text, BRAID_STORE_MOST_MARK) : 0;
 	if (n <= 0 || !braid_store_mark_is(text, n, &at))
 		return false;
 	while (braid_store_mark_next(&at, text + n, like.name)) {

@@ -19,7 +19,6 @@
 #define TICK_MS		50
 #define TRY_NS		(5 * BRAID_SECOND_NS)	/* for an answer; then the request is sent again */
 #define MOST_TRIES	3u
-#define MOST_MARK	((size_t)64 << 10)
 #define API		"$JS.API.STREAM."
 
 struct fetch {
@@ -137,7 +136,7 @@ static int fetch_store(struct fetch_one *one, const struct braid_store_piece *pi
 
 	XXH3_64bits_update(one->state, piece->data, piece->bytes);
 	one->from += piece->bytes;
-	if (one->text && one->from > MOST_MARK)
+	if (one->text && one->from > BRAID_STORE_MOST_MARK)
 		return braid_fail(-EFBIG, "%s/%s: not a mark", one->host, one->name);
 	if (one->text)
 		braid_text_put(one->text, piece->data, piece->bytes);

@@ -14,6 +14,7 @@
 #define BRAID_STORE_SUBJECTS	"tracebraid.store.v1."	/* then HOST.NAME */
 #define BRAID_STORE_READ	"$JS.API.DIRECT.GET." BRAID_STORE
 #define BRAID_STORE_CHUNK	((size_t)256 << 10)
+#define BRAID_STORE_MOST_MARK	((size_t)4 << 20)	/* bytes of a mark */
 #define BRAID_STORE_MARK	"tracebraid-mark 1"	/* the first line of a mark */
 #define BRAID_STORE_CHECK	20u
 

@@ -17,7 +17,7 @@
 
 #define TURN_MS		50	/* of sleep between two looks at the file */
 #define ALIVE_NS	500000000ULL
-#define NR_PROCESSES	4u	/* of ours, in the metrics */
+#define NR_PROCESSES	5u	/* of ours, in the metrics */
 #define AT_ONCE		64u	/* turns of one file, before requests are answered */
 
 struct analyst_watch {
@@ -34,8 +34,7 @@ struct analyst {
 	u32 watch;		/* whose rules are checked now; 0: the configuration's */
 	u64 skipped;		/* files that were removed before they were read */
 	u64 fired;		/* times that a rule began to hold */
-	u64 snapshots;		/* as the service says */
-	pid_t recorder, fleet;	/* likewise; 0: none */
+	struct braid_analyst_news news;	/* of the service */
 	pid_t service;
 	u64 alive_ns;		/* when it was last said */
 	bool over;
@@ -210,9 +209,7 @@ static void analyst_listen(struct analyst *a)
 		return;
 	a->over = n <= 0;
 	if (n == sizeof(from.news) && from.news.magic == BRAID_ANALYST_NEWS) {
-		a->recorder = from.news.recorder;
-		a->fleet = from.news.fleet;
-		a->snapshots = from.news.snapshots;
+		a->news = from.news;
 	} else if (n == sizeof(from.watch) && from.watch.magic == BRAID_ANALYST_WATCH) {
 		analyst_take_watch(a, &from.watch);
 	} else if (n > 0) {
@@ -248,8 +245,10 @@ static bool analyst_usage(pid_t pid, u64 *cpu_ns, u64 *bytes)
 
 static void analyst_write_processes(const struct analyst *a, struct braid_exposition *e)
 {
-	static const char *const names[] = { "analyst", "fleet", "recorder", "service" };
-	const pid_t pids[] = { getpid(), a->fleet, a->recorder, a->service };
+	static const char *const names[] = { "analyst", "fleet", "recorder", "service", "store" };
+	const pid_t pids[] = {
+		getpid(), a->news.fleet, a->news.recorder, a->service, a->news.store,
+	};
 	u64 cpu_ns[NR_PROCESSES], bytes[NR_PROCESSES];
 	bool there[NR_PROCESSES];
 	size_t k;
@@ -276,6 +275,22 @@ static void analyst_write_processes(const struct analyst *a, struct braid_exposi
 	}
 }
 
+static void analyst_write_store(const struct analyst *a, struct braid_exposition *e)
+{
+	braid_exposition_family(e, "tracebraid_store_stored_bytes", BRAID_COUNTER,
+				"Captures that were put into the fleet's store.");
+	braid_exposition_sample(e);
+	braid_exposition_number(e, a->news.stored);
+	braid_exposition_family(e, "tracebraid_store_lost_bytes", BRAID_COUNTER,
+				"Captures that were lost before they could be stored, at most.");
+	braid_exposition_sample(e);
+	braid_exposition_number(e, a->news.lost);
+	braid_exposition_family(e, "tracebraid_store_waiting_bytes", BRAID_GAUGE,
+				"Captures that are not stored yet.");
+	braid_exposition_sample(e);
+	braid_exposition_number(e, a->news.waiting);
+}
+
 static void analyst_write(void *arg, enum braid_exposition_form form, struct braid_text *out)
 {
 	struct braid_exposition e = { .out = out, .form = form };
@@ -293,7 +308,9 @@ static void analyst_write(void *arg, enum braid_exposition_form form, struct bra
 	braid_exposition_family(&e, "tracebraid_snapshots", BRAID_COUNTER,
 				"Snapshots that were taken.");
 	braid_exposition_sample(&e);
-	braid_exposition_number(&e, a->snapshots);
+	braid_exposition_number(&e, a->news.snapshots);
+	if (a->news.streams)
+		analyst_write_store(a, &e);
 	analyst_write_processes(a, &e);
 	braid_exposition_end(&e);
 }

@@ -36,7 +36,9 @@ struct braid_analyst_news {
 	u64 magic;			/* BRAID_ANALYST_NEWS: it is no text */
 	u64 snapshots;
 	pid_t recorder;			/* 0: none */
-	pid_t fleet;			/* likewise: what speaks to the fleet's server */
+	pid_t fleet, store;		/* likewise: what speaks to the server; to its store */
+	bool streams;			/* captures go into that, */
+	u64 stored, waiting, lost;	/* in bytes */
 };
 
 #define BRAID_ANALYST_NEWS	0xff7377656e2d62ffULL

@@ -21,6 +21,7 @@
 #include "host_agent/serve/fleet.h"
 #include "host_agent/serve/journal.h"
 #include "host_agent/serve/snapshots.h"
+#include "host_agent/serve/window.h"
 #include "host_agent/util/cleanup.h"
 #include "host_agent/util/error.h"
 #include "host_agent/util/io.h"
@@ -30,8 +31,7 @@
 #define NICE		19
 #define MOST_SECONDS	600u
 #define STATE_NS	BRAID_SECOND_NS
-#define MOST_FILES	64u
-#define WORDS		(MOST_FILES + 12)
+#define WORDS		(BRAID_WINDOW_FILES + 12)
 
 /* The window's files, for one question ------------------------------------------------------- */
 
@@ -58,24 +58,24 @@ static void fleet_remove_folder(const struct braid_serve_fleet *f, size_t slot)
 
 /* Links: the recorder may remove its files. Return: their number, or -errno with braid_fail(). */
 static int fleet_link_files(const struct braid_serve_fleet *f, size_t slot,
-			    char paths[MOST_FILES][PATH_MAX])
+			    char paths[BRAID_WINDOW_FILES][PATH_MAX])
 {
 	char from[PATH_MAX], folder[PATH_MAX];
-	braid_auto_dir DIR *dir = opendir(f->directory);
-	struct dirent *entry;
+	u32 numbers[BRAID_WINDOW_FILES];
+	size_t left_out, k, files = braid_window_files(f->directory, numbers, &left_out);
 	int nr = 0;
 
 	fleet_remove_folder(f, slot);
+	if (left_out)
+		return braid_fail(-E2BIG, "its window has %zu files; at most %u can be asked", files + left_out,
+				  BRAID_WINDOW_FILES);
 	fleet_folder(f, slot, folder);
-	if (!dir || mkdir(folder, 0700))
+	if (mkdir(folder, 0700))
 		return braid_fail(-errno, "the window cannot be read: %s", strerror(errno));
-	while ((entry = readdir(dir)) && nr < (int)MOST_FILES) {
-		if (!braid_analyst_number(entry->d_name))
-			continue;
-		if (snprintf(from, sizeof(from), "%s/%s", f->directory, entry->d_name) >= PATH_MAX)
-			continue;
-		if (snprintf(paths[nr], PATH_MAX, "%s/%s", folder, entry->d_name) < PATH_MAX)
-			nr += !link(from, paths[nr]);
+	for (k = 0; k < files; k++) {
+		snprintf(from, sizeof(from), "%.*s/window-%u.braid", PATH_MAX - 32, f->directory, numbers[k]);
+		snprintf(paths[nr], PATH_MAX, "%.*s/window-%u.braid", PATH_MAX - 32, folder, numbers[k]);
+		nr += !link(from, paths[nr]);
 	}
 	return nr ? nr : braid_fail(-ENODATA, "nothing is recorded yet");
 }
@@ -138,7 +138,7 @@ static int fleet_start_program(struct braid_serve_fleet *f, struct braid_serve_q
 	/* Its time is up before; this is for one whose service stands still. */
 	const rlim_t seconds = ask->seconds * sysconf(_SC_NPROCESSORS_ONLN) + 1;
 	const struct rlimit cpu = { seconds, seconds };
-	static char paths[MOST_FILES][PATH_MAX], text[BRAID_FLEET_TEXT + 2];
+	static char paths[BRAID_WINDOW_FILES][PATH_MAX], text[BRAID_FLEET_TEXT + 2];
 	char since[48], top[32];
 	const char *words[WORDS] = { "tracebraid" };
 	size_t nr = 1;
@@ -331,10 +331,13 @@ void braid_serve_fleet_turn(struct braid_serve_fleet *f)
 			fleet_watch(f, &f->questions[k]);
 }
 
-void braid_serve_fleet_state(struct braid_serve_fleet *f, bool records, u32 guests)
+void braid_serve_fleet_state(struct braid_serve_fleet *f, bool records, u32 guests,
+			     const struct braid_feed_news *stream)
 {
 	const struct braid_fleet_answer answer = {
 		.kind = BRAID_FLEET_STATE, .records = records, .guests = guests,
+		.streams = stream, .stored = stream ? stream->stored : 0,
+		.waiting = stream ? stream->waiting : 0, .lost = stream ? stream->lost : 0,
 	};
 	u64 now_ns = braid_monotonic_ns();
 

@@ -12,6 +12,7 @@
 #define BRAID_SERVE_FLEET_H
 
 #include "host_agent/fleet/ask.h"
+#include "host_agent/fleet/feed.h"
 #include "host_agent/library/program.h"
 #include "host_agent/serve/analyst.h"
 
@@ -53,8 +54,9 @@ void braid_serve_fleet_stop(struct braid_serve_fleet *f);
 /** braid_serve_fleet_turn - take questions, and see which have ended. It does not wait */
 void braid_serve_fleet_turn(struct braid_serve_fleet *f);
 
-/** braid_serve_fleet_state - say regularly what this host does */
-void braid_serve_fleet_state(struct braid_serve_fleet *f, bool records, u32 guests);
+/** braid_serve_fleet_state - say regularly what this host does; @stream: NULL: it stores nothing */
+void braid_serve_fleet_state(struct braid_serve_fleet *f, bool records, u32 guests,
+			     const struct braid_feed_news *stream);
 
 /** braid_serve_fleet_alarm - a threshold was passed; @name: of the snapshot in the store */
 void braid_serve_fleet_alarm(struct braid_serve_fleet *f, const struct braid_analyst_message *m,

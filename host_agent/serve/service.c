@@ -419,9 +419,12 @@ static void service_keep_up(struct service *s)
 /* Once a second. */
 static void service_tell(struct service *s)
 {
+	const struct braid_feed_news *stream = braid_stream_news(&s->stream);
 	const struct braid_analyst_news news = {
 		.magic = BRAID_ANALYST_NEWS, .snapshots = s->shots.taken,
-		.recorder = s->recorder.pid, .fleet = s->fleet.pid,
+		.recorder = s->recorder.pid, .fleet = s->fleet.pid, .store = s->stream.pid,
+		.streams = stream, .stored = stream ? stream->stored : 0,
+		.waiting = stream ? stream->waiting : 0, .lost = stream ? stream->lost : 0,
 	};
 	u64 now_ns = braid_monotonic_ns();
 
@@ -445,7 +448,8 @@ static void service_turn(struct service *s)
 	service_listen(s);
 	braid_serve_fleet_turn(&s->fleet);
 	braid_stream_turn(&s->stream);
-	braid_serve_fleet_state(&s->fleet, s->records && s->recorder.pid, s->guests);
+	braid_serve_fleet_state(&s->fleet, s->records && s->recorder.pid, s->guests,
+				braid_stream_news(&s->stream));
 	service_keep_up(s);
 	braid_watches_turn(&s->watches, s->recorder.pid);
 	service_tell(s);

@@ -9,12 +9,14 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <syslog.h>
 #include <time.h>
 #include <unistd.h>
 #include <xxhash.h>
 
 #include "host_agent/serve/journal.h"
 #include "host_agent/serve/snapshots.h"
+#include "host_agent/serve/window.h"
 #include "host_agent/util/array.h"
 #include "host_agent/util/cleanup.h"
 #include "host_agent/util/error.h"
@@ -24,7 +26,6 @@
 #define WAIT_STEP_NS	10000000L
 #define WAIT_STEPS	500u		/* for the recorder's new file */
 #define LINK_STEP_NS	100000000L	/* to link files before the recorder removes them */
-#define MOST_FILES	64u		/* of a recording */
 #define COPY_BYTES	(1u << 20)
 #define NAME_BYTES	160u		/* of a snapshot's folder */
 #define FOLDER_BYTES	(BRAID_CONF_PATH + NAME_BYTES)
@@ -32,34 +33,12 @@
 
 /* The recording's files ---------------------------------------------------------------------- */
 
-static int snapshot_by_number(const void *a, const void *b)
-{
-	return braid_compare(*(const u32 *)a, *(const u32 *)b);
-}
-
-static size_t snapshot_list(const char *window, u32 numbers[MOST_FILES])
-{
-	DIR *dir = opendir(window);
-	struct dirent *entry;
-	size_t nr = 0;
-
-	while (dir && nr < MOST_FILES && (entry = readdir(dir))) {
-		numbers[nr] = braid_analyst_number(entry->d_name);
-		nr += numbers[nr] > 0;
-	}
-	if (dir)
-		closedir(dir);
-	if (nr)
-		qsort(numbers, nr, sizeof(*numbers), snapshot_by_number);
-	return nr;
-}
-
 /* Has the recorder finish its file. Return: its number, or -errno with braid_fail(). */
 static int snapshot_rotate(const struct braid_snapshot *s)
 {
 	const struct timespec step = { .tv_nsec = WAIT_STEP_NS };
-	u32 numbers[MOST_FILES], last, k;
-	size_t nr = snapshot_list(s->window, numbers);
+	u32 numbers[BRAID_WINDOW_FILES], last, k;
+	size_t nr = braid_window_files(s->window, numbers, NULL);
 
 	if (!nr)
 		return braid_fail(-ENOENT, "%s: no file of the recording", s->window);
@@ -68,11 +47,19 @@ static int snapshot_rotate(const struct braid_snapshot *s)
 		return braid_fail(-ESRCH, "the recorder has ended");
 	for (k = 0; k < WAIT_STEPS; k++) {
 		nanosleep(&step, NULL);
-		nr = snapshot_list(s->window, numbers);
+		nr = braid_window_files(s->window, numbers, NULL);
 		if (nr && numbers[nr - 1] > last)
 			return last;
 	}
 	return braid_fail(-ETIMEDOUT, "the recorder has not begun another file in time");
+}
+
+static void snapshot_say(const char *format, u64 number)
+{
+	char line[128];
+
+	snprintf(line, sizeof(line), format, (unsigned long long)number);
+	braid_journal_say(LOG_WARNING, line, NULL);
 }
 
 static int snapshot_copy(const char *from, const char *to)
@@ -103,11 +90,13 @@ static int snapshot_copy(const char *from, const char *to)
 /* All complete files; one that the recorder has removed meanwhile is too old. */
 static int snapshot_copy_all(const struct braid_snapshot *s, u32 last, const char *folder)
 {
-	u32 numbers[MOST_FILES];
+	u32 numbers[BRAID_WINDOW_FILES];
 	char from[FILE_BYTES], to[FILE_BYTES];
-	size_t nr = snapshot_list(s->window, numbers), k;
+	size_t left_out, nr = braid_window_files(s->window, numbers, &left_out), k;
 	int err = 0, copied = 0;
 
+	if (left_out)
+		snapshot_say("the snapshot lacks the %llu oldest files of the window", left_out);
 	for (k = 0; k < nr && !err; k++) {
 		if (numbers[k] > last)
 			break;
@@ -150,7 +139,8 @@ static int snapshot_run(char *const words[], int out)
 /* summary.txt, as 'tracebraid analyze summary' prints it. */
 static void snapshot_analyze(const struct braid_snapshot *s, u32 last, const char *folder)
 {
-	char paths[MOST_FILES][FILE_BYTES], summary[FILE_BYTES], *words[MOST_FILES + 8];
+	char paths[BRAID_WINDOW_FILES][FILE_BYTES], summary[FILE_BYTES];
+	char *words[BRAID_WINDOW_FILES + 8];
 	size_t nr = 0, nr_paths = 0;
 	u32 k;
 	int out;
@@ -163,7 +153,7 @@ static void snapshot_analyze(const struct braid_snapshot *s, u32 last, const cha
 		words[nr++] = (char *)s->why->guest;
 	}
 	words[nr++] = "--";
-	for (k = last >= MOST_FILES ? last - MOST_FILES + 1 : 1; k <= last; k++) {
+	for (k = last >= BRAID_WINDOW_FILES ? last - BRAID_WINDOW_FILES + 1 : 1; k <= last; k++) {
 		snprintf(paths[nr_paths], FILE_BYTES, "%s/%u.braid", folder, k);
 		if (!access(paths[nr_paths], F_OK))
 			words[nr++] = paths[nr_paths++];

@@ -23,6 +23,7 @@
 #include "host_agent/serve/child.h"
 #include "host_agent/serve/journal.h"
 #include "host_agent/serve/stream.h"
+#include "host_agent/serve/window.h"
 #include "host_agent/util/array.h"
 #include "host_agent/util/cleanup.h"
 #include "host_agent/util/error.h"
@@ -32,37 +33,35 @@
 
 #define FOLDER		"store"
 #define RUN		"run"		/* the file with the name of the service's run */
-#define MOST_FILES	64u
+#define MOST_LISTED	((u32)(BRAID_STORE_MOST_MARK / BRAID_FLEET_NAME))	/* of a mark */
 #define MOST_MISSED	64u		/* notes of files that were not linked in time */
+#define SAY_NS		(60 * BRAID_SECOND_NS)
 #define FINISH_NS	(5 * BRAID_SECOND_NS)
 #define TICK_MS		50
 
 /* Files -------------------------------------------------------------------------------------- */
 
-static int stream_by_number(const void *a, const void *b)
-{
-	return braid_compare(*(const u32 *)a, *(const u32 *)b);
-}
-
-static size_t stream_numbers(const struct braid_serve_stream *s, u32 numbers[MOST_FILES])
-{
-	braid_auto_dir DIR *dir = opendir(s->window);
-	struct dirent *entry;
-	size_t nr = 0;
-
-	while (dir && nr < MOST_FILES && (entry = readdir(dir))) {
-		numbers[nr] = braid_analyst_number(entry->d_name);
-		nr += numbers[nr] > 0;
-	}
-	if (nr)
-		qsort(numbers, nr, sizeof(*numbers), stream_by_number);
-	return nr;
-}
-
 static void stream_path(const struct braid_serve_stream *s, u32 number, const char *suffix,
 			char path[PATH_MAX])
 {
 	snprintf(path, PATH_MAX, "%s/" FOLDER "/%s-%06u%s", s->window, s->run, number, suffix);
+}
+
+/* Files without even a note in the store: there was no space, or they were too many. */
+static void stream_complain(u32 files)
+{
+	static u64 say_ns, missed;
+	u64 now_ns = braid_monotonic_ns();
+	char line[160];
+
+	missed += files;
+	if (!missed || now_ns < say_ns)
+		return;
+	snprintf(line, sizeof(line), "%llu files of the recording were removed before they were kept for the fleet's store, which does not even name them",
+		 (unsigned long long)missed);
+	braid_journal_say(LOG_WARNING, line, NULL);
+	missed = 0;
+	say_ns = now_ns + SAY_NS;
 }
 
 /* A file that the recorder has removed, or one that is about to be: there is a note of it. */
@@ -73,8 +72,9 @@ static void stream_miss(const struct braid_serve_stream *s, u32 number)
 
 	stream_path(s, number, BRAID_FEED_LOST, path);
 	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-	if (fd >= 0)
-		close(fd);
+	if (fd < 0)
+		return stream_complain(1);
+	close(fd);
 }
 
 /* @complete: the recorder writes a later one. */
@@ -93,15 +93,19 @@ static void stream_link_one(const struct braid_serve_stream *s, u32 number, bool
 static void stream_link_all(const struct braid_serve_stream *s, u32 from, u32 to, u32 *last,
 			    bool ended)
 {
-	u32 numbers[MOST_FILES], number;
-	size_t nr = stream_numbers(s, numbers), k;
+	u32 numbers[BRAID_WINDOW_FILES], number;
+	size_t nr = braid_window_files(s->window, numbers, NULL), k;
 
 	for (k = 0; k < nr; k++) {
 		if (numbers[k] < from || (to && numbers[k] > to))
 			continue;
-		for (number = *last + 1; *last && number < numbers[k]; number++)
-			if (numbers[k] - number <= MOST_MISSED)
-				stream_miss(s, number);
+		number = *last ? *last + 1 : numbers[k];
+		if (number < numbers[k] && numbers[k] - number > MOST_MISSED) {
+			stream_complain(numbers[k] - number - MOST_MISSED);
+			number = numbers[k] - MOST_MISSED;
+		}
+		for (; number < numbers[k]; number++)
+			stream_miss(s, number);
 		stream_link_one(s, numbers[k], ended || k + 1 < nr);
 		if (numbers[k] > *last)
 			*last = numbers[k];
@@ -115,8 +119,8 @@ void braid_stream_link(const struct braid_serve_stream *s, u32 from, u32 to, u32
 
 u32 braid_stream_newest(const struct braid_serve_stream *s)
 {
-	u32 numbers[MOST_FILES];
-	size_t nr = stream_numbers(s, numbers);
+	u32 numbers[BRAID_WINDOW_FILES];
+	size_t nr = braid_window_files(s->window, numbers, NULL);
 
 	return nr ? numbers[nr - 1] : 0;
 }
@@ -124,8 +128,8 @@ u32 braid_stream_newest(const struct braid_serve_stream *s)
 /* Those that were linked by a process that did not end as it should. */
 static void stream_complete(const struct braid_serve_stream *s)
 {
-	u32 numbers[MOST_FILES];
-	size_t nr = stream_numbers(s, numbers), k;
+	u32 numbers[BRAID_WINDOW_FILES];
+	size_t nr = braid_window_files(s->window, numbers, NULL), k;
 	char path[PATH_MAX];
 
 	for (k = 0; k + 1 < nr; k++) {
@@ -137,12 +141,15 @@ static void stream_complete(const struct braid_serve_stream *s)
 int braid_stream_mark(const struct braid_serve_stream *s, const char *name, u32 from, u32 to)
 {
 	char path[PATH_MAX], part[PATH_MAX];
-	u32 numbers[MOST_FILES], number = from;
-	size_t nr = stream_numbers(s, numbers);
+	u32 numbers[BRAID_WINDOW_FILES], number = from;
+	size_t nr = braid_window_files(s->window, numbers, NULL);
 	FILE *f;
 
 	if (!number)
 		number = nr ? numbers[0] : to;
+	if ((u64)to - number >= MOST_LISTED)
+		return braid_fail(-E2BIG, "more than %u files: the fleet's store cannot list them under one name",
+				  MOST_LISTED);
 	snprintf(part, sizeof(part), "%s/" FOLDER "/%s.part", s->window, name);
 	snprintf(path, sizeof(path), "%s/" FOLDER "/%s" BRAID_FEED_MARK, s->window, name);
 	f = fopen(part, "we");
@@ -298,6 +305,12 @@ void braid_stream_turn(struct braid_serve_stream *s)
 	else
 		stream_complete(s);
 	stream_listen(s);
+	stream_complain(0);
+}
+
+const struct braid_feed_news *braid_stream_news(const struct braid_serve_stream *s)
+{
+	return *s->run ? &s->news : NULL;
 }
 
 void braid_stream_stop(struct braid_serve_stream *s)

@@ -60,6 +60,9 @@ int braid_stream_start(struct braid_serve_stream *s);
 /** braid_stream_turn - link files, if all are to be stored; take what the process says */
 void braid_stream_turn(struct braid_serve_stream *s);
 
+/** braid_stream_news - what is stored. Return: NULL: this host stores nothing */
+const struct braid_feed_news *braid_stream_news(const struct braid_serve_stream *s);
+
 /** braid_stream_stop - end the process */
 void braid_stream_stop(struct braid_serve_stream *s);
 

@@ -12,6 +12,7 @@
 #include "host_agent/serve/analyst.h"
 #include "host_agent/serve/journal.h"
 #include "host_agent/serve/window.h"
+#include "host_agent/util/cleanup.h"
 #include "host_agent/util/error.h"
 
 /* Return: how many files of a recording it had; @bytes: of all of them. */
@@ -67,4 +68,34 @@ void braid_window_empty(const char *directory)
 	u64 bytes;
 
 	window_empty(directory, &bytes);
+}
+
+size_t braid_window_files(const char *directory, u32 numbers[BRAID_WINDOW_FILES],
+			  size_t *left_out)
+{
+	braid_auto_dir DIR *dir = opendir(directory);
+	struct dirent *entry;
+	size_t nr = 0, more = 0, k;
+	u32 number;
+
+	while (dir && (entry = readdir(dir))) {
+		number = braid_analyst_number(entry->d_name);
+		if (!number)
+			continue;
+		for (k = nr; k && numbers[k - 1] > number; k--)
+			;	/* before those that are newer */
+		if (nr < BRAID_WINDOW_FILES) {
+			memmove(&numbers[k + 1], &numbers[k], (nr++ - k) * sizeof(*numbers));
+			numbers[k] = number;
+			continue;
+		}
+		more++;
+		if (!k)
+			continue;
+		memmove(&numbers[0], &numbers[1], (k - 1) * sizeof(*numbers));
+		numbers[k - 1] = number;
+	}
+	if (left_out)
+		*left_out = more;
+	return nr;
 }

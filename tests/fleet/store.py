@@ -7,10 +7,8 @@ import json
 import os
 import pathlib
 import re
-import select
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -20,11 +18,13 @@ import time
 import kit
 from kit import must, wait_for
 from peer import Peer
+from relay import Relay
 
 NAMES = ["store1", "store2"]
 SUBJECTS = "tracebraid.store.v1."
 CHUNK = 256 << 10
 ASK_AGAIN_S = 3
+LEAST = 8 << 10                         # bytes that are more than a request
 MORE = "stream = all\nstream-sync = 1s\nstream-space = 64M\n"
 
 
@@ -137,83 +137,6 @@ class Store:
         self.peer.close()
 
 
-class Relay:
-    """Between a host and the server: a network that is cut, or slow."""
-
-    def __init__(self, server):
-        self.server = server
-        self.credentials = server.credentials
-        self.folder = server.folder
-        self.cut = self.ends = False
-        self.slow_s = 0
-        self.sockets = []
-        self.late = {}                          # connections of before a cut: until when their bytes are held
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        threading.Thread(target=self.accept, daemon=True).start()
-
-    def url(self):
-        """Where it listens."""
-        return f"tls://127.0.0.1:{self.listener.getsockname()[1]}"
-
-    def accept(self):
-        """Takes connections."""
-        while not self.ends:
-            try:
-                client, _ = self.listener.accept()
-                server = socket.create_connection(("127.0.0.1", self.server.port))
-            except OSError:
-                continue
-            self.sockets.append((client, server))
-            threading.Thread(target=self.pump, args=(client, server), daemon=True).start()
-            threading.Thread(target=self.pump, args=(server, client), daemon=True).start()
-
-    @staticmethod
-    def take(source):
-        """Reads bytes; b"": the sender is gone, perhaps at once."""
-        try:
-            return source.recv(1 << 16)
-        except OSError:
-            return b""
-
-    def pump(self, source, to):
-        """Forwards bytes, in one direction. What was sent before a cut is delivered late, if so asked."""
-        try:
-            while data := source.recv(1 << 16):
-                more = data
-                while self.cut or time.monotonic() < self.late.get(source, 0):
-                    # What has been sent is on its way, even if the sender gives the connection up.
-                    if more and select.select([source], [], [], 0.02)[0]:
-                        more = self.take(source)
-                        data += more
-                    elif not more:
-                        time.sleep(0.02)
-                time.sleep(self.slow_s)
-                to.sendall(data)
-        except OSError:
-            pass
-        try:
-            to.shutdown(socket.SHUT_WR)
-        except OSError:
-            pass
-
-    def heal(self):
-        """The network is there again: connections end for the client, whose bytes arrive at the server even later."""
-        for client, _ in self.sockets:
-            self.late[client] = time.monotonic() + 3
-            try:
-                client.shutdown(socket.SHUT_WR)
-            except OSError:
-                pass
-        self.sockets.clear()
-        self.cut = False
-
-    def stop(self):
-        """Ends it."""
-        self.ends = True
-        self.cut = False
-        self.listener.close()
-
-
 class Bed:
     """A fleet whose hosts store all that they record; the second one's network is a relay."""
 
@@ -277,6 +200,14 @@ class Bed:
         return subprocess.run([kit.AGENT, *words], env={**os.environ, "TRACEBRAID_CONF": str(conf)}, capture_output=True,
                               text=True, timeout=kit.LIMIT_S, check=False)
 
+    def restart(self):
+        """Ends the server, and starts it again."""
+        self.fleet.server.process.terminate()
+        self.fleet.server.process.wait()
+        self.fleet.server.start()
+        self.store.close()
+        self.store = Store(self.fleet.server)
+
     def stop(self):
         """Ends all."""
         for keeper in self.keepers.values():
@@ -294,7 +225,7 @@ def case_made(bed):
     must(status == 1 and "Permissions Violation for Publish" in errors, errors)
     for _ in range(2):
         status, out, errors = bed.fleet.ask("store", "--space=400M", user="admin")
-        must(status == 0 and " of 419MB" in out, (out, errors))
+        must(status == 0 and "0 captures and snapshots, 0 messages" in out and " of 419MB" in out, (out, errors))
     bed.store = Store(bed.fleet.server)
     wait_for("again", lambda: all("fleet's store again" in bed.log(name) for name in NAMES))
 
@@ -308,6 +239,11 @@ def case_streamed(bed):
     bed.check(least=8)
     for name in NAMES:
         window = bed.fleet.hosts[name].folder / "run/window"
+        row = bed.fleet.rows("list", f"--hosts={name}")[0]
+        must(row["stored"] > 0 and row["lost"] == 0 and row["waiting"] >= 0, row)
+        host = bed.fleet.hosts[name]
+        wait_for("metrics of the store", lambda host=host: (host.metric("tracebraid_store_stored_bytes_total") or 0) >= row["stored"])
+        must(host.metric("tracebraid_store_lost_bytes_total") == 0, "nothing was lost")
         # What is stored, and not in the window any more, is removed.
         wait_for("files are removed", lambda window=window: len(list((window / "store").glob("*.braid")))
                  <= len(list(window.glob("*.braid"))))
@@ -324,11 +260,7 @@ def case_server_killed(bed):
         server.start()
         bed.wait_files(1)
     bed.burst()
-    server.process.terminate()
-    server.process.wait()
-    server.start()
-    bed.store.close()
-    bed.store = Store(server)
+    bed.restart()
     bed.check(least=8)
 
 
@@ -348,14 +280,20 @@ def case_silent(bed):
 def case_cut(bed):
     """The network is cut for longer than the server remembers identifiers; what was sent before arrives later."""
     bed.store.configure(duplicate_window=100_000_000)
+    bed.restart()                               # until then it remembers them for as long as before
     for _ in range(3):
-        bed.burst()
-        bed.wait_files(1)
+        bed.check()
+        bed.relay.held = bed.relay.delivered = 0
         bed.relay.cut = True
+        bed.burst()
+        wait_for("a message is under way", lambda: bed.relay.held > LEAST)
         bed.wait_files(2)
         bed.relay.heal()
-    bed.wait_files(1)
-    bed.check()
+        bed.wait_files(1)
+        bed.check()
+        wait_for("it arrives", lambda: bed.relay.delivered == bed.relay.held)
+        bed.wait_files(1)
+        bed.store.captures()                    # which is a failure, if one is stored twice
 
 
 def case_slow(bed):
@@ -381,6 +319,25 @@ def case_agent_killed(bed):
         wait_for("another run", lambda run=run: (host.folder / "run/window/store/run").read_text() != run)
         bed.fleet.wait_recording()
         bed.wait_files(1)
+    bed.check()
+
+
+def case_notes(bed):
+    """Notes of what is lost are limited, if the server is away for long."""
+    folder = bed.fleet.hosts[NAMES[0]].folder / "run/window/store"
+    bed.check()
+    bed.fleet.server.kill()
+    for k in range(1200):
+        (folder / f"note-{k:06}.lost").write_text("7\n")
+    wait_for("a line", lambda: "not even a note: more than 1024 wait" in bed.log(NAMES[0]))
+    wait_for("they are removed", lambda: len(list(folder.glob("note-*.lost"))) <= 1024)
+    must(not (folder / "note-000000.lost").exists() and (folder / "note-001199.lost").exists(), "the oldest ones")
+    for path in folder.glob("note-*.lost"):
+        path.unlink()
+    bed.fleet.server.start()
+    bed.store.close()
+    bed.store = Store(bed.fleet.server)
+    bed.wait_files(1)
     bed.check()
 
 
@@ -456,7 +413,8 @@ def case_hostile(bed):
             ("hole", [head % (b"chunk", 0, 0) + b"\nx", head % (b"chunk", 1, 7) + b"\nx"], "message 1 is missing"),
             ("check", [head % (b"chunk", 0, 0) + b"\nx", head % (b"end", 1, 1) + check + b"\n"], "its checksum"),
             ("lost", [head % (b"end", 0, 0) + b"lost unknown\n\n"], "lost on the host"),
-            ("mark", [head % (b"chunk", 0, 0) + b"\ntracebraid-mark 1\n../../etc/passwd\nnonesuch\n"], "nonesuch: not in the store")]:
+            ("mark", [head % (b"chunk", 0, 0) + b"\ntracebraid-mark 1\n../../etc/passwd\nnonesuch\n"], "nonesuch: not in the store"),
+            ("long", [head % (b"chunk", 0, 0) + b"\ntracebraid-mark 1\n" + b"*" * 70000 + b"\nthelast\n"], "thelast: not in the store")]:
         for piece in pieces:
             asker.request(f"{SUBJECTS}forger.{name}", piece, f"forged-{name}")
         wait_for("they are stored", lambda name=name, pieces=pieces: asker.heard_of(f"forged-{name}").count(b'"seq"') == len(pieces))
