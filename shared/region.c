@@ -234,7 +234,7 @@ static const char *braid_region_check_stacks(const struct braid_superblock *sb)
 	const struct braid_section *before = &sb->sections[BRAID_SECTION_DIRECTORY];
 	u64 end = sb->sections[BRAID_SECTION_RINGS].offset;
 
-	if (!s->bytes)
+	if (!s->bytes && !s->offset)
 		return NULL;
 	if (s->bytes < sizeof(struct braid_stack_table))
 		return "a section is missing or too small";

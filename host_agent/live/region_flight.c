@@ -61,6 +61,8 @@ static int take_rings(void *arg)
 	int err = flight_attach(s);
 
 	if (!err)
+		err = braid_live_tables_note_missed(&s->tables, &s->stream);
+	if (!err)
 		err = braid_live_drain_rest(&s->rings, &s->stream);
 	if (!err)
 		err = braid_live_clock_pair(&s->clock, &s->stream, true);

@@ -65,9 +65,12 @@ int braid_live_tables_reset(struct braid_live_tables *t, struct braid_live_strea
 		braid_mapping_section(s->mapping, &s->sb, BRAID_SECTION_COMMS);
 	u32 room = most_entries(s, BRAID_SECTION_COMMS, sizeof(*comms), sizeof(struct braid_comm));
 	u32 nr = braid_load(&comms->nr_entries);
+	u64 missed = t->incarnation == s->sb.incarnation ? t->stacks_missed : stacks_missed(s);
 
 	braid_live_tables_free(t);
 	memset(t, 0, sizeof(*t));
+	t->incarnation = s->sb.incarnation;
+	t->stacks_missed = missed;
 	t->nr_comms = nr < room ? nr : room;
 	t->comm_seqs = calloc(t->nr_comms + 1, sizeof(*t->comm_seqs));
 	if (!t->comm_seqs)
@@ -76,7 +79,6 @@ int braid_live_tables_reset(struct braid_live_tables *t, struct braid_live_strea
 	t->stacks_sent = calloc(t->stacks_room + 1, 1);
 	if (!t->stacks_sent)
 		return s->fatal = braid_out_of_memory();
-	t->stacks_missed = stacks_missed(s);
 	t->directory_generation = ~0ULL;
 	t->comm_generation = ~0ULL;
 	return 0;
@@ -240,7 +242,8 @@ static int send_stacks(struct braid_live_tables *t, struct braid_live_stream *s)
 		t->nr_stacks = 0;
 	}
 	for (k = t->nr_stacks; k < shape.nr_slots && k < end && !err; k++) {
-		if (t->stacks_sent[k] || !braid_stack_load(&stack, stacks_of(s), &shape, k))
+		if (t->stacks_sent[k] || !braid_stack_load(&stack, stacks_of(s), &shape, k) ||
+		    stack.id != shape.first + k)	/* the table was emptied just now */
 			continue;
 		if (k >= shape.nr_used)
 			end = k + 1 + STACKS_AHEAD;

@@ -34,7 +34,8 @@ struct braid_live_tables {
 	u32 nr_stacks;		/* slots of which all are sent */
 	u32 stacks_room;	/* slots; 0: there is no table */
 	u8 *stacks_sent;	/* by slot */
-	u64 stacks_missed;	/* by the guest's account, before the stream */
+	u64 incarnation;	/* in which, before we came, ... */
+	u64 stacks_missed;	/* ... so many were, by the guest's account */
 };
 
 /* Resets the state and prepares for a new stream's tables. */

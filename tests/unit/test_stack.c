@@ -149,6 +149,8 @@ static void sections(void)
 	s->bytes = sizeof(struct braid_stack_table) - 1;
 	CHECK(braid_region_check(&sb, params.region_bytes));
 	s->bytes = 0;
+	CHECK(braid_region_check(&sb, params.region_bytes));
+	s->offset = 0;
 	CHECK(!braid_region_check(&sb, params.region_bytes));
 	params.nr_stacks = 0;
 	CHECK_EQ(braid_region_layout(&sb, &params, &needed), 0);
