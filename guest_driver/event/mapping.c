@@ -175,7 +175,8 @@ static void braid_mapping_write(const struct noted *n, const struct mapping *m)
 	}
 	bytes = strlen(path) + 1;
 	preempt_disable();
-	record = braid_event_reserve(&event, &slot, fixed + bytes, 0, false);
+	/* It has no filters; and what gives events their stacks uses this file. */
+	record = braid_record_reserve(event.buffer, event.id, fixed + bytes, 0, false, &slot);
 	if (record) {
 		record->space = braid_mapping_space(n->mm);
 		record->start = m->start;
@@ -186,7 +187,7 @@ static void braid_mapping_write(const struct noted *n, const struct mapping *m)
 		record->id_bytes = id_bytes;
 		memcpy(record->build_id, id, sizeof(id));
 		memcpy(record->text, path, bytes);
-		braid_event_commit(&slot);
+		braid_record_commit(&slot);
 	}
 	preempt_enable();
 	kfree(buffer);
