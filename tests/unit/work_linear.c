@@ -142,6 +142,19 @@ static void comms(struct braid_capture_writer *w, u32 n)
 	}
 }
 
+static void stacks(struct braid_capture_writer *w, u32 n)
+{
+	u32 k;
+
+	crowd_guest(w, 1, 1, 1);
+	for (k = 0; k < n; k++) {
+		const u64 words[] = { (n - k) | 1ULL << 32, k };
+
+		put_all(w, BRAID_CHUNK_STACKS, words, sizeof(words));
+		put_page(w, 0, 0, k, k, 1);
+	}
+}
+
 /* Formats of ids of all buffers, and an event of each. */
 static void formats(struct braid_capture_writer *w, u32 n)
 {
@@ -541,6 +554,7 @@ int main(void)
 	LINEAR(parts, 2000);
 	LINEAR(notes, 2000);
 	LINEAR(comms, 2000);
+	LINEAR(stacks, 2000);
 	LINEAR(formats, 2000);
 	LINEAR(pids, 2000);
 	LINEAR(words, 2000);
