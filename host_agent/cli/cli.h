@@ -67,7 +67,7 @@ int braid_serve_directory(char *path, size_t bytes, const char *name, bool own);
 /**
  * braid_cli_check_chosen - check what a configuration has guests record, as `record` would
  * @conf: the configuration
- * @name: of its file, for the message; NULL: it has none
+ * @name: of its file, for the message; NULL: they are options of `watch`
  *
  * Return: 0, or -errno with braid_fail(), which names the line.
  */

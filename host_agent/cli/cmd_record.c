@@ -462,9 +462,10 @@ static int parse_options(struct record_command *r, int argc, char **argv)
 	return err ? err : check_options(&r->o);
 }
 
-/* The first @nr of them alone, and if @all what they are together. */
-static int check_chosen(const struct braid_conf_chosen *chosen, size_t nr, bool all)
+/* The first @nr of them alone, and if @all what they are together. @as: whose options they are. */
+static int check_chosen(const struct braid_conf_chosen *chosen, size_t nr, bool all, const char *as)
 {
+	struct braid_cli_command command = braid_command_record;
 	struct record_command r = { .o.file = RECORD_FILE };
 	char *words[BRAID_CONF_WORDS + 2] = { "record" };
 	size_t k;
@@ -472,7 +473,8 @@ static int check_chosen(const struct braid_conf_chosen *chosen, size_t nr, bool 
 
 	for (k = 0; k < nr; k++)
 		words[k + 1] = (char *)chosen->words[k];
-	err = braid_options_parse(&braid_command_record, &r, nr + 1, words) ?:
+	command.name = as;
+	err = braid_options_parse(&command, &r, nr + 1, words) ?:
 	      all ? check_options(&r.o) : 0;
 	braid_record_options_free(&r.o);
 	return err;
@@ -486,7 +488,7 @@ int braid_cli_check_chosen(const struct braid_conf *conf, const char *name)
 	int err = 0;
 
 	for (k = 0; k < chosen->nr && !err; k++)
-		err = check_chosen(chosen, k + 1, k + 1 == chosen->nr);
+		err = check_chosen(chosen, k + 1, k + 1 == chosen->nr, name ? "record" : "watch");
 	if (!err || !name)
 		return err;
 	snprintf(why, sizeof(why), "%s", braid_failure());

@@ -193,7 +193,6 @@ static int watch_prepare(struct watch_command *w, char **conditions, size_t nr)
 	size_t k;
 	int err = braid_cli_check_chosen(conf, NULL);
 
-	braid_complain_as("watch");
 	if (!err)
 		err = watch_copy(conf->host_events, w->host_events, "host");
 	if (!err)
