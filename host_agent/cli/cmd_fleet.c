@@ -34,6 +34,8 @@ static const struct braid_option options[] = {
 	{ 0, "on", "'HOSTS/GUESTS CONDITION'", BRAID_STRING(FLEET, on),
 	  "snapshot: when a guest that matches on a host that matches meets it, on all hosts: "
 	  "'*/web* stolen > 20% for 1s'. tracebraid-watch(1) lists the conditions" },
+	{ 0, "folded", NULL, BRAID_FLAG(FLEET, folded),
+	  "analyze profile, exits: all stacks of all hosts with their times, the host is the first frame" },
 	{ 0, "for", "SECONDS", BRAID_COUNT(FLEET, for_s),
 	  "record: how long, at most 500. Default: 10. snapshot --on: wait at most so long. Default: 600",
 	  .least = 1, .most = BRAID_FLEET_WATCH_SECONDS },

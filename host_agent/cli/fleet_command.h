@@ -10,7 +10,7 @@ struct braid_fleet_command {
 	const char *space;	/* store: its size */
 	double timeout, age, every;
 	u64 top, rows, seconds, for_s, count;
-	bool json, csv, all;
+	bool json, csv, all, folded;
 	size_t watching;	/* hosts that wait for --on */
 	bool fired;		/* and one has seen it */
 	char since_s[32];	/* "-600.000"; "": all */
@@ -39,6 +39,7 @@ int braid_fleet_record(struct braid_fleet_command *f);
 int braid_fleet_store(struct braid_fleet_command *f);
 int braid_fleet_top(struct braid_fleet_command *f);
 int braid_fleet_fetch(struct braid_fleet_command *f, const char *directory);
+int braid_fleet_folded(struct braid_fleet_command *f, const char *analysis);
 int braid_fleet_analyze(struct braid_fleet_command *f, const char *analysis);
 
 #endif /* BRAID_CLI_FLEET_COMMAND_H */

@@ -67,6 +67,7 @@ int braid_fleet_sql(struct braid_fleet_command *f, const char *statement)
 static const struct { const char *name, *column; } worst[] = {
 	{ "summary", "stolen_ppm" }, { "states", "stolen_ns" }, { "steal", "total_ns" },
 	{ "stalls", "stall_ns" }, { "exits", "total_ns" }, { "wake", "total_ns" },
+	{ "profile", "total_ns" },
 };
 
 /* The worst rows of an analysis, of hosts that are found. */
@@ -118,6 +119,8 @@ int braid_fleet_analyze(struct braid_fleet_command *f, const char *analysis)
 	size_t nr = sizeof(worst) / sizeof(*worst), k;
 	int err;
 
+	if (f->folded)
+		return braid_fleet_folded(f, analysis);
 	for (k = 0; k < nr && strcmp(worst[k].name, analysis); k++)
 		braid_text_nearer(&near, worst[k].name);
 	if (k == nr)

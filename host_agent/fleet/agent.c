@@ -22,9 +22,6 @@
 #define CHUNK		((size_t)256 << 10)	/* likewise of a file */
 #define MOST_ROW	((size_t)512 << 10)
 #define MOST_WINDOW	16u		/* messages that were not granted again */
-#define MOST_SECONDS	600u
-#define SECONDS		30u
-#define MOST_ROWS	(1ULL << 32)
 #define SOON_NS		(100 * BRAID_FLEET_MS)	/* until rows are sent, though they are few */
 #define ALIVE_NS	(500 * BRAID_FLEET_MS)
 #define LATE_NS		(30 * BRAID_SECOND_NS)	/* for what was found in time to be taken */
@@ -45,7 +42,7 @@ struct agent_request {
 	u64 seq, rows, most_rows, from;
 	u64 end_ns;
 	u64 began_ns;		/* of ->pending */
-	u64 said_ns;
+	u64 said_ns, asked_ns;
 	struct braid_text pending;
 	bool ended, failed;	/* its process */
 	bool heads;		/* the first line names columns */
@@ -151,7 +148,7 @@ static void agent_end(struct agent *a, struct agent_request *r, const char *erro
 	braid_fleet_message_put(&a->out, "error", error);
 	braid_fleet_message_end(&a->out);
 	agent_send(a, r->reply);
-	a->service.errors[r->endpoint] += *error != 0;
+	braid_fleet_service_done(&a->service, r->endpoint, r->asked_ns, error);
 	agent_cancel(a, r);
 }
 
@@ -291,25 +288,16 @@ static int agent_fill(struct agent_request *r, struct braid_fleet_ask *ask,
 		[BRAID_FLEET_OF_PULL] = BRAID_FLEET_READ,
 	};
 
-	if (m->bytes >= BRAID_FLEET_TEXT || memchr(m->body, 0, m->bytes))
-		return braid_fail(-E2BIG, "the text is not valid, or longer than %u characters",
-				  BRAID_FLEET_TEXT - 1);
-	memcpy(ask->text, m->body, m->bytes);
-	ask->text[m->bytes] = 0;
-	ask->kind = kinds[r->endpoint];
+	int err = braid_fleet_ask_read(ask, kinds[r->endpoint], m);
+
+	if (err)
+		return err;
 	ask->number = r->number;
-	ask->seconds = ask->kind == BRAID_FLEET_WATCH ?
-		braid_fleet_message_number(m, "for", BRAID_FLEET_WATCH_SECONDS, SECONDS) :
-		braid_fleet_message_number(m, "seconds", MOST_SECONDS, SECONDS);
 	r->end_ns = braid_monotonic_ns() + ask->seconds * BRAID_SECOND_NS + LATE_NS;
-	ask->top = braid_fleet_message_number(m, "top", MOST_ROWS, 0);
-	ask->from = braid_fleet_message_number(m, "from", INT64_MAX, 0);
-	ask->record_s = braid_fleet_message_number(m, "for", MOST_SECONDS, 1);
-	snprintf(ask->since, sizeof(ask->since), "%s", braid_fleet_message_text(m, "since"));
-	braid_fleet_alarm_name(m, ask);
-	r->most_rows = braid_fleet_message_number(m, "rows", MOST_ROWS, MOST_ROWS);
+	r->most_rows = braid_fleet_message_number(m, "rows", BRAID_FLEET_MOST_ROWS, BRAID_FLEET_MOST_ROWS);
 	r->window = braid_fleet_message_number(m, "window", MOST_WINDOW, 4);
-	r->heads = ask->kind == BRAID_FLEET_SQL || ask->kind == BRAID_FLEET_ANALYZE;
+	r->heads = ask->kind == BRAID_FLEET_SQL ||
+		   (ask->kind == BRAID_FLEET_ANALYZE && !ask->folded);
 	return 0;
 }
 
@@ -342,19 +330,25 @@ static int agent_start(struct agent *a, struct agent_request *r,
 static void agent_request(struct agent *a, const struct braid_fleet_packet *p,
 			  enum braid_fleet_endpoint endpoint, const struct braid_fleet_message *m)
 {
-	const char *id = braid_fleet_message_text(m, "id");
+	const char *id = braid_fleet_message_text(m, "id"), *why = NULL;
+	u64 now_ns = braid_monotonic_ns();
 	struct agent_request *r = a->requests, *end = r + BRAID_FLEET_ASKS;
 
 	if (!*p->reply)
 		return;
-	if (!braid_fleet_name_is_valid(id) || agent_by_id(a, id))
-		return agent_refuse(a, p, "the request has no valid id");
 	while (r < end && r->used)
 		r++;
-	if (r == end)
-		return agent_refuse(a, p, "busy: too many requests; try again later");
+	if (!braid_fleet_name_is_valid(id) || agent_by_id(a, id))
+		why = "the request has no valid id";
+	else if (r == end)
+		why = "busy: too many requests; try again later";
+	if (why) {
+		braid_fleet_service_done(&a->service, endpoint, now_ns, why);
+		return agent_refuse(a, p, why);
+	}
 	*r = (struct agent_request){
 		.used = true, .number = ++a->last_number, .endpoint = endpoint, .fd = -1,
+		.asked_ns = now_ns,
 	};
 	strcpy(r->id, id);
 	strcpy(r->reply, p->reply);
@@ -372,8 +366,10 @@ static void agent_flow(struct agent *a, const struct braid_fleet_message *m)
 
 	if (!r)
 		return;
-	if (!more)
+	if (!more) {
+		braid_fleet_service_done(&a->service, r->endpoint, r->asked_ns, "");
 		return agent_cancel(a, r);
+	}
 	r->window = r->window + more < MOST_WINDOW ? r->window + more : MOST_WINDOW;
 }
 
@@ -390,6 +386,7 @@ static void agent_take_packet(struct agent *a, const struct braid_fleet_packet *
 {
 	const char *word = strrchr(p->subject, '.');
 	static struct braid_fleet_message m;
+	u64 now_ns = braid_monotonic_ns();
 	u32 k;
 
 	if (braid_fleet_service_answer(&a->service, p->subject, &a->out)) {
@@ -411,13 +408,13 @@ static void agent_take_packet(struct agent *a, const struct braid_fleet_packet *
 			agent_refuse(a, p, "unknown request; this host may have an older version");
 		return;
 	}
-	a->service.requests[k]++;
 	if (k == BRAID_FLEET_OF_FLOW)
 		agent_flow(a, &m);
 	else if (k == BRAID_FLEET_OF_STATUS && *p->reply)
 		agent_send_status(a, p);
 	else if (k != BRAID_FLEET_OF_STATUS)
-		agent_request(a, p, k, &m);
+		return agent_request(a, p, k, &m);
+	braid_fleet_service_done(&a->service, k, now_ns, "");
 }
 
 /* The service -------------------------------------------------------------------------------- */

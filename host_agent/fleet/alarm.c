@@ -34,14 +34,6 @@ void braid_fleet_alarm_put(struct braid_text *out, const struct braid_fleet_answ
 	braid_fleet_message_end(out);
 }
 
-void braid_fleet_alarm_name(const struct braid_fleet_message *m, struct braid_fleet_ask *ask)
-{
-	const char *name = braid_fleet_message_text(m, "name");
-
-	if (braid_fleet_name_is_valid(name))
-		strcpy(ask->name, name);
-}
-
 bool braid_fleet_alarm_take(const struct braid_fleet_message *m, const char *host, const char *join,
 			    struct braid_fleet_ask *ask)
 {
@@ -55,7 +47,7 @@ bool braid_fleet_alarm_take(const struct braid_fleet_message *m, const char *hos
 	*ask = (struct braid_fleet_ask){
 		.kind = watch ? BRAID_FLEET_TRIGGER : BRAID_FLEET_SNAPSHOT,
 	};
-	braid_fleet_alarm_name(m, ask);
+	braid_fleet_ask_name(ask, m);
 	snprintf(ask->text, sizeof(ask->text), "%s: %s", from, braid_fleet_message_text(m, "why"));
 	return !watch || *ask->name;
 }

@@ -38,7 +38,4 @@ void braid_fleet_alarm_put(struct braid_text *out, const struct braid_fleet_answ
 bool braid_fleet_alarm_take(const struct braid_fleet_message *m, const char *host, const char *join,
 			    struct braid_fleet_ask *ask);
 
-/** braid_fleet_alarm_name - take the name of a snapshot in the store, if it is valid */
-void braid_fleet_alarm_name(const struct braid_fleet_message *m, struct braid_fleet_ask *ask);
-
 #endif /* BRAID_FLEET_ALARM_H */

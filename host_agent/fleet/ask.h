@@ -34,6 +34,7 @@ struct braid_fleet_ask {
 	u32 number;		/* of the question */
 	u64 seconds;		/* of its process, at most */
 	u64 top;		/* rows of an analysis; 0: its usual number */
+	bool folded;		/* ANALYZE: stacks with their weights, not rows */
 	u64 from;		/* READ: the first byte */
 	u64 record_s;
 	char name[BRAID_FLEET_NAME];	/* of the snapshot, in the store; "": one is made */
@@ -56,5 +57,21 @@ struct braid_fleet_answer {
 	char name[BRAID_FLEET_NAME];	/* likewise: of the snapshot in the store */
 	bool watch;		/* likewise: hosts that wait for this name are meant */
 };
+
+#define BRAID_FLEET_MOST_ROWS	(1ULL << 32)
+
+/**
+ * braid_fleet_ask_read - make a question of a request
+ * @ask: zeroed; set
+ * @kind: of it
+ * @m: the request, not trusted
+ *
+ * Return: 0, or -E2BIG with braid_fail().
+ */
+int braid_fleet_ask_read(struct braid_fleet_ask *ask, enum braid_fleet_kind kind,
+			 const struct braid_fleet_message *m);
+
+/** braid_fleet_ask_name - take the name of a snapshot in the store, if it is valid */
+void braid_fleet_ask_name(struct braid_fleet_ask *ask, const struct braid_fleet_message *m);
 
 #endif /* BRAID_FLEET_ASK_H */

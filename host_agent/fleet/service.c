@@ -8,6 +8,7 @@
 
 #include "host_agent/fleet/service.h"
 #include "host_agent/util/error.h"
+#include "host_agent/util/monotonic.h"
 #include "shared/version.h"
 
 #define SERVICE		"tracebraid"
@@ -63,17 +64,34 @@ int braid_fleet_service_subscribe(struct braid_fleet_service *s, struct braid_fl
 	return err;
 }
 
+void braid_fleet_service_done(struct braid_fleet_service *s, enum braid_fleet_endpoint endpoint,
+			      u64 began_ns, const char *error)
+{
+	s->stats[endpoint].requests++;
+	s->stats[endpoint].ns += braid_monotonic_ns() - began_ns;
+	if (!*error)
+		return;
+	s->stats[endpoint].errors++;
+	snprintf(s->stats[endpoint].error, sizeof(s->stats[endpoint].error), "%s", error);
+}
+
 static void service_put_endpoint(const struct braid_fleet_service *s, u32 k, bool stats,
 				 struct braid_text *out)
 {
 	braid_text_printf(out, "%s{\"name\":\"%s\",\"subject\":\"" BRAID_FLEET_SUBJECTS "%s.%s\"",
 			  k ? "," : "", braid_fleet_endpoints[k], s->host, braid_fleet_endpoints[k]);
-	if (stats)
-		braid_text_printf(out, ",\"num_requests\":%llu,\"num_errors\":%llu,\"last_error\":\"\",\"processing_time\":0,\"average_processing_time\":0",
-				  (unsigned long long)s->requests[k],
-				  (unsigned long long)s->errors[k]);
-	else
+	if (stats) {
+		braid_text_printf(out, ",\"num_requests\":%llu,\"num_errors\":%llu,\"last_error\":",
+				  (unsigned long long)s->stats[k].requests,
+				  (unsigned long long)s->stats[k].errors);
+		braid_text_json(out, s->stats[k].error, strlen(s->stats[k].error));
+		braid_text_printf(out, ",\"processing_time\":%llu,\"average_processing_time\":%llu",
+				  (unsigned long long)s->stats[k].ns,
+				  (unsigned long long)(s->stats[k].requests ?
+						       s->stats[k].ns / s->stats[k].requests : 0));
+	} else {
 		braid_text_puts(out, ",\"metadata\":{}");
+	}
 	braid_text_putc(out, '}');
 }
 

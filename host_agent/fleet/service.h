@@ -19,8 +19,16 @@ extern const char *const braid_fleet_endpoints[BRAID_FLEET_ENDPOINTS];
 struct braid_fleet_service {
 	char host[BRAID_FLEET_NAME];
 	char started[32];
-	u64 requests[BRAID_FLEET_ENDPOINTS], errors[BRAID_FLEET_ENDPOINTS];
+	struct {
+		u64 requests, errors;	/* that are over */
+		u64 ns;			/* from a request to its end, of all */
+		char error[128];	/* the last one */
+	} stats[BRAID_FLEET_ENDPOINTS];
 };
+
+/** braid_fleet_service_done - a request is over; @began_ns: when it came; @error: "": none */
+void braid_fleet_service_done(struct braid_fleet_service *s, enum braid_fleet_endpoint endpoint,
+			      u64 began_ns, const char *error);
 
 /** braid_fleet_host_name - this host's name in the fleet. Return: 0, or -EINVAL */
 int braid_fleet_host_name(const struct braid_fleet_conf *conf, char name[BRAID_FLEET_NAME]);

@@ -154,7 +154,7 @@ static int fleet_start_program(struct braid_serve_fleet *f, struct braid_serve_q
 	} else {
 		snprintf(text, sizeof(text), "%s", ask->text);
 		words[nr++] = "analyze";
-		words[nr++] = "--csv";
+		words[nr++] = ask->folded ? "--folded" : "--csv";
 		snprintf(top, sizeof(top), "--top=%llu", (unsigned long long)ask->top);
 		if (ask->top)
 			words[nr++] = top;

@@ -57,6 +57,10 @@ def case_combined(fleet):
     must(rows == [{"x": 2}, {"x": 1}], rows)
     rows = fleet.rows("sql", VALUES + "SELECT x, 'it''s' AS text FROM t WHERE x = 5 ORDER BY host")
     must(rows == [{"host": name, "x": 5, "text": "it's"} for name in NAMES], rows)
+    # A histogram: the counts of equal buckets are added. SQL has no function for it.
+    rows = fleet.rows("sql", "WITH t(k, x) AS (VALUES (1, 1), (1, 3), (1, 7), (2, 1500)) SELECT k, (x >= 2) + (x >= 1000) AS bucket, "
+                      "count(*) AS n, sum(x) AS s FROM t GROUP BY k, bucket ORDER BY k, bucket")
+    must(rows == [{"k": 1, "bucket": 0, "n": 3, "s": 3}, {"k": 1, "bucket": 1, "n": 6, "s": 30}, {"k": 2, "bucket": 2, "n": 3, "s": 4500}], rows)
     rows = fleet.rows("sql", "SELECT stream, count(*) AS n, max(ns) >= min(ns) AS o FROM events GROUP BY stream ORDER BY stream")
     must([row["stream"] for row in rows] == [f"guest-{name}" for name in NAMES] and all(row["n"] > 0 for row in rows), rows)
     few = fleet.rows("sql", "SELECT count(*) AS n FROM events", "--since=-1s")
@@ -77,6 +81,8 @@ def case_refused(fleet):
             ("SELECT 1; SELECT 2", "; cannot be combined")]:
         status, out, errors = fleet.ask("sql", statement)
         must(status == 1 and why in errors and not out, (statement, status, errors))
+    status, _, errors = fleet.ask("sql", "SELECT histogram(ns) FROM events")
+    must(status == 1 and "histogram" in errors, errors)
     status, _, errors = fleet.ask("sql", "SELECT nonesuch FROM events")
     must(status == 1 and errors.count("no such column: nonesuch") == 3, errors)
 
@@ -125,6 +131,33 @@ def case_analyze(fleet):
     must(len(rows) == 4 and all(row["host"] in NAMES and row["vcpu"].startswith("guest-") for row in rows), rows)
     status, _, errors = fleet.ask("analyze", "stel")
     must(status == 1 and "did you mean 'steal'" in errors, errors)
+
+
+def case_profile(fleet):
+    """Stacks of all hosts, the host first: each as its host has it. A host without one is a row, too."""
+    sent = {"crowd1": b"g1;vCPU 0;sh[7];main 5\ng1;vCPU 0;[halted] 7\n", "crowd2": b"g1;vCPU 0;sh[7];main 11\n", "crowd3": b"",
+            "crowd4": b"g1;main 5 ns\n"}
+
+    def answers(name):
+        return lambda word, number, body: [message("rows", number, 0, sent[name]), message("end", number, 1)] if sent[name] else [
+            message("end", number, 0)]
+
+    peers = [Peer(fleet.server, name, answers(name)) for name in sent]
+    try:
+        status, out, errors = fleet.ask("analyze", "profile", "--folded", "--hosts=crowd*")
+    finally:
+        for peer in peers:
+            peer.close()
+    must(status == 3 and "crowd4: it has sent a stack that is not valid" in errors, (status, errors))
+    must(sorted(out.splitlines()) == ["crowd1;g1;vCPU 0;[halted] 7", "crowd1;g1;vCPU 0;sh[7];main 5", "crowd2;g1;vCPU 0;sh[7];main 11",
+                                      "crowd3;[no stack] 0"], out)
+    status, out, errors = fleet.ask("analyze", "profile", "--folded")
+    must(status == 0 and {line.partition(";")[0] for line in out.splitlines()} == set(NAMES), (status, out, errors))
+    must(all(re.fullmatch(r"(\S+);guest-\1;vCPU \d+.* \d+", line) for line in out.splitlines()), out)
+    rows = fleet.rows("analyze", "profile")
+    must({row["host"] for row in rows} == set(NAMES) and all(row["total_ns"] > 0 for row in rows), rows)
+    status, _, errors = fleet.ask("analyze", "steal", "--folded")
+    must(status == 1 and "steal has no stacks" in errors, errors)
 
 
 def case_top(fleet):
@@ -389,6 +422,24 @@ def case_hostile_requests(fleet):
     asker.publish("tracebraid.v1.alarm", b"tracebraid 1\nhost rack1-x\nwhy \x1b[31m\n\n")
     asker.close()
     must(fleet.rows("sql", "SELECT count(*) AS n FROM events", "--hosts=rack1-a")[0]["n"] > 0, "it has ended")
+
+
+def case_stats(fleet):
+    """NATS' statistics of a service: requests, errors and times, of each endpoint."""
+    fleet.ask("sql", "SELECT nonesuch FROM events", "--hosts=rack1-a")
+    fleet.rows("sql", "SELECT count(*) FROM events", "--hosts=rack1-a")
+    asker = Peer(fleet.server, "asker", lambda *_: [], user="tester")
+    asker.request("$SRV.STATS.tracebraid.rack1-a", b"", "stats")
+    answer = json.loads(wait_for("an answer", lambda: asker.heard_of("stats")))
+    asker.close()
+    must(answer["type"] == "io.nats.micro.v1.stats_response" and answer["id"] == "rack1-a", answer)
+    stats = {one["name"]: one for one in answer["endpoints"]}
+    must({"status", "sql", "watch", "flow"} < set(stats), stats)
+    one = stats["sql"]
+    must(one["num_requests"] > one["num_errors"] > 0 and "no such column: nonesuch" in one["last_error"], one)
+    must(0 < one["average_processing_time"] == one["processing_time"] // one["num_requests"], one)
+    must(stats["status"]["num_requests"] > 0 == stats["status"]["num_errors"], stats["status"])
+    must(stats["status"]["last_error"] == "" and stats["status"]["processing_time"] > 0, stats["status"])
 
 
 def case_crowd(fleet):

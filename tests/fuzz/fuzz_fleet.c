@@ -46,6 +46,11 @@ static void fuzz_message(const char *data, size_t bytes)
 		MUST(*ask.name || ask.kind == BRAID_FLEET_SNAPSHOT);
 		MUST(!strpbrk(ask.text, "\n\x1b"));
 	}
+	ask = (struct braid_fleet_ask){ 0 };
+	if (!braid_fleet_ask_read(&ask, BRAID_FLEET_WATCH, &m)) {
+		MUST(strlen(ask.text) == m.bytes && m.bytes < BRAID_FLEET_TEXT);
+		MUST(ask.seconds <= BRAID_FLEET_WATCH_SECONDS);
+	}
 	for (at = m.body, end = at + m.bytes; at < end; at = feed + (feed < end)) {
 		feed = memchr(at, '\n', end - at) ?: end;
 		fuzz_rows(at, feed - at, m.nr & 1);
