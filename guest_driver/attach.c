@@ -21,6 +21,7 @@
 #include "guest_driver/event/who.h"
 #include "guest_driver/source/export.h"
 #include "guest_driver/source/tracefs.h"
+#include "shared/asked.h"
 
 static unsigned int subbuf_size = PAGE_SIZE;
 module_param(subbuf_size, uint, 0444);

@@ -193,11 +193,6 @@ int braid_buffer_reshape(struct braid_buffer *buffer, u32 nr_slots, u32 set, u32
 int braid_buffer_reshape_at(u64 index, const struct braid_reshape *shape);
 
 /**
- * braid_slots_of - the nr_slots that hold @size bytes in sub-buffers of @subbuf_bytes; 0: too large
- */
-u32 braid_slots_of(u64 size, u32 subbuf_bytes);
-
-/**
  * braid_buffers_lock - keep buffers from being created, destroyed, placed or displaced. May sleep
  */
 void braid_buffers_lock(void);

@@ -4,19 +4,11 @@
 
 #include <linux/err.h>
 #include <linux/export.h>
-#include <linux/log2.h>
 
 #include "guest_driver/core/buffer.h"
 #include "guest_driver/core/reader.h"
+#include "shared/asked.h"
 #include "tracebraid/event.h"
-
-u32 braid_slots_of(u64 size, u32 subbuf_bytes)
-{
-	if (!size || size > (u64)BRAID_MAX_SLOTS * subbuf_bytes)
-		return 0;
-	return roundup_pow_of_two(max_t(u64, DIV_ROUND_UP_ULL(size, subbuf_bytes),
-					BRAID_MIN_SLOTS));
-}
 
 /* The buffer has no rings and is disabled until the driver attaches to shared memory again. */
 static void braid_reshape_give_up(struct braid_buffer *buffer,
@@ -27,15 +19,8 @@ static void braid_reshape_give_up(struct braid_buffer *buffer,
 	       region->range.name, buffer->name);
 }
 
-/* What a buffer is to become. */
-struct reshape {
-	u32 nr_slots;		/* 0: unchanged */
-	u32 subbuf_bytes;	/* 0: unchanged */
-	u32 set, clear;		/* of its flags */
-};
-
 /* Must hold braid_buffers_lock(), with recording off. */
-static int braid_reshape_rings(struct braid_buffer *buffer, const struct reshape *to)
+static int braid_reshape_rings(struct braid_buffer *buffer, const struct braid_reshape_to *to)
 {
 	u32 old_slots = buffer->nr_slots, old_flags = buffer->flags;
 	u32 old_bytes = buffer->subbuf_bytes;
@@ -62,7 +47,7 @@ static int braid_reshape_rings(struct braid_buffer *buffer, const struct reshape
 	return err;
 }
 
-static int braid_reshape_locked(struct braid_buffer *buffer, const struct reshape *to)
+static int braid_reshape_locked(struct braid_buffer *buffer, const struct braid_reshape_to *to)
 {
 	int err;
 
@@ -80,7 +65,7 @@ static int braid_reshape_locked(struct braid_buffer *buffer, const struct reshap
 
 int braid_buffer_reshape(struct braid_buffer *buffer, u32 nr_slots, u32 set, u32 clear)
 {
-	const struct reshape to = { .nr_slots = nr_slots, .set = set, .clear = clear };
+	const struct braid_reshape_to to = { .nr_slots = nr_slots, .set = set, .clear = clear };
 	int err;
 
 	braid_buffers_lock();
@@ -93,25 +78,10 @@ int braid_buffer_reshape(struct braid_buffer *buffer, u32 nr_slots, u32 set, u32
 static int braid_reshape_as_asked(struct braid_buffer *buffer, const struct braid_reshape *shape)
 {
 	const struct braid_buffer_desc *desc = &buffer->region->layout.buffers[buffer->index];
-	u64 bytes = shape->ring_bytes ?: (u64)desc->nr_slots * desc->subbuf_bytes;
-	struct reshape to = { .set = shape->set, .clear = shape->clear };
+	struct braid_reshape_to to;
+	int err = braid_reshape_check(shape, desc->nr_slots, desc->subbuf_bytes, &to);
 
-	if ((shape->set | shape->clear) & ~BRAID_BUFFER_OVERWRITE)
-		return -EINVAL;
-	if (shape->subbuf_bytes != desc->subbuf_bytes)
-		to.subbuf_bytes = shape->subbuf_bytes;
-	if (to.subbuf_bytes &&
-	    (to.subbuf_bytes < BRAID_MIN_SUBBUF_BYTES || to.subbuf_bytes > BRAID_MAX_SUBBUF_BYTES ||
-	     to.subbuf_bytes % 8))
-		return -EINVAL;
-	if (shape->ring_bytes || to.subbuf_bytes) {
-		to.nr_slots = braid_slots_of(bytes, to.subbuf_bytes ?: desc->subbuf_bytes);
-		if (!to.nr_slots)
-			return -EINVAL;
-	}
-	if (!to.subbuf_bytes && to.nr_slots == desc->nr_slots)
-		to.nr_slots = 0;
-	return braid_reshape_locked(buffer, &to);
+	return err ?: braid_reshape_locked(buffer, &to);
 }
 
 int braid_buffer_reshape_at(u64 index, const struct braid_reshape *shape)

@@ -9,6 +9,7 @@
 #include "guest_driver/core/reader.h"
 #include "guest_driver/event/debugfs.h"
 #include "guest_driver/event/event.h"
+#include "shared/asked.h"
 #include "tracebraid/event.h"
 
 struct api_event {

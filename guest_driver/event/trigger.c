@@ -7,6 +7,7 @@
 #include "guest_driver/event/filter.h"
 #include "guest_driver/event/tests.h"
 #include "guest_driver/event/trigger.h"
+#include "shared/asked.h"
 #include "shared/clock.h"
 
 #define IDLE_KEY	(1ULL << 32)	/* and the CPU: each CPU's idle task has the number 0 */
@@ -162,14 +163,6 @@ notrace void braid_trigger_pass(const struct braid_trigger_test *test)
 }
 
 /* Setting -------------------------------------------------------------------------------- */
-
-static int braid_trigger_check(const struct braid_filter_program *program,
-			       const struct braid_trigger *trigger)
-{
-	if (trigger->index >= BRAID_TRIGGERS || trigger->role >= BRAID_TRIGGER_ROLES)
-		return -EINVAL;
-	return program->nr_insns ? braid_filter_check(program) : 0;
-}
 
 /* Must hold state_lock. What it counted before is void. */
 static int braid_trigger_prepare(const struct braid_trigger *trigger)

@@ -42,7 +42,7 @@ struct braid_user_code {
 	} *functions;
 	size_t nr_functions, functions_capacity;
 	u64 nr_unmapped;			/* mappings beyond the limit: not used */
-	u64 nr_unnamed;				/* times that a list was too long to name an address */
+	u64 nr_unnamed;				/* addresses, for lists that are too long */
 	struct braid_hash by_key;		/* numbers in functions */
 	struct braid_hash by_space;		/* numbers in mappings: each space's first one */
 };

@@ -7,10 +7,11 @@
 
 /*
  * The command TRIGGER adds a test to events: the filter program in the mailbox, and a struct
- * braid_trigger. A program of no instructions is true of all records. A record that is written, and
- * for which the test is true, fires its trigger, in whatever context it is: the guest writes the
- * event tracebraid:trigger, and from then on, or after so many more records, no ring is written
- * ("frozen"). While one trigger has fired, none fires. RESUME ends that.
+ * braid_trigger. A program of no instructions is true of all records. A record that the event's
+ * filter lets pass, and for which the test is true, fires its trigger, in whatever context it is,
+ * and whether its ring has room for it or not: the guest writes the event tracebraid:trigger, and
+ * from then on, or after so many more records, no ring is written ("frozen"). While one trigger has
+ * fired, none fires. RESUME ends that.
  *
  *   NONE --TRIGGER--> ARMED --fires--> [COUNTING -->] FROZEN --RESUME--> ARMED or HELD
  *

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Samples, mappings and symbols as a hostile guest writes them, between events that its host
- * recorded. Whatever they are, a profile's stacks have all of the vCPU's time, and are lines of text;
- * and so has the tree that is made of them.
+ * recorded. Whatever they are, a profile's stacks have all of the vCPU's time, and are lines of
+ * text; and so has the tree that is made of them.
  * Input: symbols, then events; a few bytes make one that is nearly valid.
  */
 #include "host_agent/walk/analysis.h"

@@ -439,6 +439,10 @@ static void make_programs(void)
 	}
 	put("\x2e\x73\x74\0\x21\x3a\x2e\0\0\0\x21\x3a", 12);
 	save("profile", "0");	/* a symbol that begins below the kernel */
+	put("\0\1\x10\0\0\3\0\0\1\1\x28\1", 12);	/* larger rings, larger sub-buffers */
+	save("asked", "0");
+	put("\1\1\0\0\0", 5);
+	save("asked", "1");
 	put("\0\1\2", 3);	/* fuzz_probe has valid ones itself */
 	save("probe", "0");
 }
