@@ -55,6 +55,22 @@ static bool braid_buffer_name_is_valid(const char *name)
 	return bytes && bytes < BRAID_NAME_BYTES && *name != '.';
 }
 
+/* BRAID_BUFFER_FROZEN or _COUNTED: what buffers that come are, too. */
+static atomic_t joined;
+
+/* A freeze either finds the buffer in the list, or is seen here. */
+static void braid_buffer_join(struct braid_buffer *buffer)
+{
+	u32 with;
+
+	smp_mb();	/* pairs with braid_buffers_freeze_as() */
+	with = atomic_read(&joined);
+	if (with & BRAID_BUFFER_COUNTED)
+		atomic_or(BRAID_BUFFER_COUNTED, &buffer->disabled);
+	if (with & BRAID_BUFFER_FROZEN)
+		braid_switch_freeze(buffer);
+}
+
 struct braid_buffer *braid_buffer_make(const struct braid_buffer_shape *shape)
 {
 	struct braid_buffer *buffer = NULL;
@@ -78,6 +94,7 @@ struct braid_buffer *braid_buffer_make(const struct braid_buffer_shape *shape)
 	if (shape->events_of)
 		shape->events_of->nr_backups++;
 	list_add_tail_rcu(&buffer->list, &buffers);
+	braid_buffer_join(buffer);
 	return buffer;
 }
 
@@ -153,11 +170,18 @@ static int braid_buffer_alloc_writers(struct braid_buffer *buffer, u32 nr_slots)
 static atomic64_t left;		/* records until all rings are frozen */
 static atomic_t frozen;
 
+static notrace void braid_buffers_freeze_as(u32 how)
+{
+	atomic_set(&joined, how);
+	smp_mb();	/* pairs with braid_buffer_join() */
+}
+
 /* Writers have preemption off, for which braid_buffer_destroy() waits. */
 static notrace void braid_buffers_freeze_all(void)
 {
 	struct braid_buffer *buffer;
 
+	braid_buffers_freeze_as(BRAID_BUFFER_FROZEN);
 	list_for_each_entry_rcu(buffer, &buffers, list, true)
 		braid_switch_freeze(buffer);
 	atomic_set_release(&frozen, 1);
@@ -172,7 +196,7 @@ notrace void braid_buffers_freeze(u64 after)
 		return;
 	}
 	atomic64_set(&left, min_t(u64, after, S64_MAX));
-	smp_wmb();	/* before the switch by which writers find it */
+	braid_buffers_freeze_as(BRAID_BUFFER_COUNTED);	/* after it, whose switch writers find */
 	list_for_each_entry_rcu(buffer, &buffers, list, true)
 		atomic_or(BRAID_BUFFER_COUNTED, &buffer->disabled);
 }
@@ -208,6 +232,7 @@ void braid_buffers_thaw(void)
 	braid_synchronize_writers();	/* the last counted record freezes */
 	list_for_each_entry(buffer, &buffers, list)
 		braid_switch_thaw(buffer);
+	atomic_set(&joined, 0);
 	atomic_set(&frozen, 0);
 	braid_buffers_unlock();
 }

@@ -123,6 +123,25 @@ static void trigger_counts_down(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, braid_unregister_event(buffer, id), 0);
 }
 
+/* A buffer that is made meanwhile is not written either, until the others are. */
+static void trigger_freezes_new_buffers(struct kunit *test)
+{
+	struct braid_buffer *buffer = braid_case_alloc(test, "b", 4 * PAGE, 0, NULL), *later;
+	int id = braid_register_event(buffer, 0, &plain), other;
+	u32 matched;
+
+	KUNIT_EXPECT_EQ(test, put_test(test, 0, BRAID_TRIGGER_AT, 3, 0), 0);
+	KUNIT_EXPECT_EQ(test, command(test, BRAID_CMD_ENABLE, 0, &matched), 0);
+	KUNIT_EXPECT_EQ(test, record(buffer, id, 3), 0);
+	later = braid_case_alloc(test, "later", 4 * PAGE, 0, NULL);
+	other = braid_register_event(later, 0, &plain);
+	braid_case_turn(test, later, other, true);
+	KUNIT_EXPECT_EQ(test, record(later, other, 2), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, command(test, BRAID_CMD_RESUME, BRAID_TRIGGER_ARM, &matched), 0);
+	KUNIT_EXPECT_EQ(test, record(later, other, 2), 0);
+	KUNIT_EXPECT_EQ(test, braid_buffer_entries(later), 1);
+}
+
 static void trigger_pairs(struct kunit *test)
 {
 	struct braid_buffer *buffer = braid_case_alloc(test, "b", 4 * PAGE, 0, NULL);
@@ -170,6 +189,7 @@ static void durations_are_bounded(struct kunit *test)
 static struct kunit_case trigger_cases[] = {
 	KUNIT_CASE(trigger_freezes),
 	KUNIT_CASE(trigger_counts_down),
+	KUNIT_CASE(trigger_freezes_new_buffers),
 	KUNIT_CASE(trigger_pairs),
 	KUNIT_CASE(durations_are_bounded),
 	{}
