@@ -4,7 +4,6 @@
 #include <linux/elf.h>
 #include <linux/file.h>
 #include <linux/fs.h>
-#include <linux/hash.h>
 #include <linux/irq_work.h>
 #include <linux/mm.h>
 #include <linux/pid.h>
@@ -48,13 +47,23 @@ enum { FREE, FILLING, FILLED };
 static struct braid_event event;
 static bool on;
 static u64 seed;
-static unsigned long pages[1 << PAGES_BITS];
+static u64 enabled;		/* how often it was: what was known before is void */
+static u64 pages[1 << PAGES_BITS];
 static u64 written[1 << PAGES_BITS];		/* the worker's: mappings */
 static struct noted noted[NR_NOTED];
 
-u64 braid_mapping_space(const struct mm_struct *mm)
+/* All 64 bits: the kernel's hash_64() has 32. */
+static u64 braid_mapping_hash(u64 x)
 {
-	return hash_64((unsigned long)mm ^ seed, 63);
+	x = (x ^ x >> 33) * 0xff51afd7ed558ccdULL;
+	x = (x ^ x >> 33) * 0xc4ceb9fe1a85ec53ULL;
+	return x ^ x >> 33;
+}
+
+/* The memory of an address space that is gone soon is another one's. */
+u64 braid_mapping_space(const struct mm_struct *mm, pid_t tgid)
+{
+	return braid_mapping_hash(braid_mapping_hash((unsigned long)mm ^ seed) + tgid) >> 1;
 }
 
 /* Noting --------------------------------------------------------------------------------- */
@@ -72,8 +81,9 @@ static DEFINE_IRQ_WORK(later, braid_mapping_queue);
 
 void braid_mapping_note(struct mm_struct *mm, unsigned long address)
 {
-	unsigned long key = hash_long((unsigned long)mm ^ address >> PAGE_SHIFT, BITS_PER_LONG) | 1;
-	unsigned long *cell = &pages[key >> (BITS_PER_LONG - PAGES_BITS)];
+	u64 space = braid_mapping_space(mm, current->tgid) + READ_ONCE(enabled);
+	u64 key = braid_mapping_hash(space ^ address >> PAGE_SHIFT) | 1;
+	u64 *cell = &pages[key >> (64 - PAGES_BITS)];
 	u32 k;
 
 	if (READ_ONCE(*cell) == key || !READ_ONCE(on))
@@ -176,9 +186,10 @@ static void braid_mapping_write(const struct noted *n, const struct mapping *m)
 	bytes = strlen(path) + 1;
 	preempt_disable();
 	/* It has no filters; and what gives events their stacks uses this file. */
-	record = braid_record_reserve(event.buffer, event.id, fixed + bytes, 0, false, &slot);
+	record = !READ_ONCE(on) ? NULL :	/* braid_mapping_synchronize() waits no longer */
+		 braid_record_reserve(event.buffer, event.id, fixed + bytes, 0, false, &slot);
 	if (record) {
-		record->space = braid_mapping_space(n->mm);
+		record->space = braid_mapping_space(n->mm, n->tgid);
 		record->start = m->start;
 		record->end = m->end;
 		record->offset = m->offset;
@@ -220,7 +231,8 @@ static void braid_mapping_look(const struct noted *n)
 	if (!READ_ONCE(on) || !mmget_not_zero(n->mm))	/* it has exited */
 		return;
 	if (braid_mapping_find(n->mm, n->address, &m)) {
-		key = hash_64((unsigned long)n->mm ^ m.start ^ m.end << 20 ^ m.offset, 64) | 1;
+		key = braid_mapping_space(n->mm, n->tgid) + READ_ONCE(enabled);
+		key = braid_mapping_hash(key ^ m.start ^ m.end << 20 ^ m.offset) | 1;
 		cell = &written[key >> (64 - PAGES_BITS)];
 		if (*cell != key)
 			braid_mapping_write(n, &m);
@@ -251,10 +263,7 @@ static void braid_mapping_work(struct work_struct *unused)
 
 static int braid_mapping_enable(struct braid_event *ev)
 {
-	irq_work_sync(&later);
-	flush_work(&work);
-	memset(pages, 0, sizeof(pages));
-	memset(written, 0, sizeof(written));
+	WRITE_ONCE(enabled, enabled + 1);
 	WRITE_ONCE(on, true);
 	return 0;
 }
@@ -264,11 +273,13 @@ static void braid_mapping_disable(struct braid_event *ev)
 	WRITE_ONCE(on, false);
 }
 
-/* An address that an interrupt notes at present is looked at, but not written. */
+/*
+ * Not for the worker, which may read a file for ever, as of FUSE, while all wait for the registry's
+ * lock. What it looks at is not written any more.
+ */
 static void braid_mapping_synchronize(void)
 {
-	irq_work_sync(&later);
-	flush_work(&work);
+	braid_synchronize_writers();
 }
 
 static int braid_mapping_format(const struct braid_event *ev, u16 id, char *text, size_t bytes)

@@ -26,8 +26,8 @@ struct mm_struct;
  */
 void braid_mapping_note(struct mm_struct *mm, unsigned long address);
 
-/** braid_mapping_space - what names an address space in records; differs from others' */
-u64 braid_mapping_space(const struct mm_struct *mm);
+/** braid_mapping_space - what names a process' address space in records; differs from others' */
+u64 braid_mapping_space(const struct mm_struct *mm, pid_t tgid);
 
 /** braid_mapping_init - register the event. 0 or -errno */
 int braid_mapping_init(void);

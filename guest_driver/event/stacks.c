@@ -74,7 +74,7 @@ static noinline u32 braid_stacks_take_user(struct stack_record *found)
 		return 0;
 	nr = braid_user_stack(regs, frames, braid_stack_depth(), &ends);
 	found->ends = ends;
-	found->space = braid_mapping_space(current->mm);
+	found->space = braid_mapping_space(current->mm, current->tgid);
 	for (k = 0; k < nr; k++)
 		braid_mapping_note(current->mm, frames[k]);
 	return braid_stacks_put(frames, nr, &fresh);

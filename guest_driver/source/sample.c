@@ -108,7 +108,7 @@ static void braid_sample_write(struct pt_regs *regs, u32 missed, u32 late_ns)
 	record->stack = braid_data_loc(at, nr * sizeof(u64));
 	record->user_stack = braid_data_loc(at + nr * sizeof(u64),
 					    found.nr_user * sizeof(u64));
-	record->space = found.nr_user ? braid_mapping_space(current->mm) : 0;
+	record->space = found.nr_user ? braid_mapping_space(current->mm, current->tgid) : 0;
 	record->ends = found.ends;
 	record->tgid = current->tgid;
 	for (k = 0; k < nr; k++)
