@@ -169,24 +169,38 @@ bool braid_states_lack_kvm(const struct braid_host_state *host)
 	return false;
 }
 
+static void see(struct braid_seen *all, const struct braid_seen *seen)
+{
+	all->switches |= seen->switches;
+	all->wakeups |= seen->wakeups;
+	all->migrations |= seen->migrations;
+	all->kvm |= seen->kvm;
+	all->user |= seen->user;
+	all->nested |= seen->nested;
+	all->raises |= seen->raises;
+	all->injections |= seen->injections;
+	all->halts |= seen->halts;
+	all->other_vms |= seen->other_vms;
+}
+
 struct braid_seen braid_states_seen(const struct braid_states *s)
 {
 	struct braid_seen all = { 0 };
 	u32 k;
 
-	for (k = 0; k < s->nr_hosts; k++) {
-		const struct braid_seen *seen = &s->hosts[k].seen;
+	for (k = 0; k < s->nr_hosts; k++)
+		see(&all, &s->hosts[k].seen);
+	return all;
+}
 
-		all.switches |= seen->switches;
-		all.wakeups |= seen->wakeups;
-		all.migrations |= seen->migrations;
-		all.kvm |= seen->kvm;
-		all.user |= seen->user;
-		all.nested |= seen->nested;
-		all.raises |= seen->raises;
-		all.injections |= seen->injections;
-		all.halts |= seen->halts;
-		all.other_vms |= seen->other_vms;
-	}
+struct braid_seen braid_states_seen_of(const struct braid_states *s,
+				       const struct braid_stream *guest)
+{
+	const struct braid_stream *part;
+	struct braid_seen all = { 0 };
+	size_t k;
+
+	for (k = 0; (part = braid_stream_part(guest, k)); k++)
+		see(&all, &braid_states_host(s, part)->seen);
 	return all;
 }

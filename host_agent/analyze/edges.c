@@ -47,17 +47,6 @@ static void forget_cpus(struct braid_states *s, struct braid_host_state *host, s
 	host->open_gaps = 0;
 }
 
-/* What they have shown of a vCPU's thread, and of its interrupts. */
-static int forget_thread(struct braid_states *s, struct braid_vcpu *v, s64 ns)
-{
-	v->ipi = -1;
-	v->reason = 0;
-	v->halted = false;
-	braid_vcpu_set_thread(s, v, BRAID_THREAD_UNKNOWN, v->cpu);
-	braid_mark(s, BRAID_MARK_LOST, v - s->vcpus, ns, 0, 0);
-	return braid_vcpu_refresh(s, v, ns, 0);
-}
-
 /* Of a host nothing more is recorded. */
 static int stop_host(struct braid_states *s, struct braid_host_state *host, s64 ns)
 {
@@ -80,7 +69,7 @@ static int stop_host(struct braid_states *s, struct braid_host_state *host, s64 
 		v = &s->vcpus[host->first_touched];
 		host->first_touched = v->next_touched;
 		v->touched = false;
-		err = forget_thread(s, v, ns);
+		err = braid_vcpu_forget_thread(s, v, ns);
 	}
 	return err;
 }
@@ -146,6 +135,8 @@ int braid_edges_pass(struct braid_states *s, s64 ns)
 
 		if (e->kind == BRAID_EDGE_STARTS)
 			err = braid_start_apply(s, s->edges[s->edge++].which);
+		else if (e->kind >= BRAID_EDGE_LEAVES)
+			err = braid_moves_pass(s, &s->edges[s->edge++]);
 		else if (e->kind > BRAID_EDGE_STARTS)
 			err = braid_throttle_pass(s, &s->edges[s->edge++]);
 		else

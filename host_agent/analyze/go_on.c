@@ -190,6 +190,7 @@ static void join_vcpu(struct joint *j, u32 of)
 
 	*v = *former;
 	v->guest = new.guest;
+	v->part = new.part;
 	v->host = new.host;
 	v->number = new.number;
 	v->kvm_id = new.kvm_id;

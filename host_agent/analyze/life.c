@@ -41,7 +41,9 @@ static int find_last(struct braid_ring *ring, s64 *last_ns)
 
 static int find_life(struct braid_states *s, const struct braid_stream *guest)
 {
-	const struct braid_clock_inputs *in = &guest->clock_inputs;
+	const struct braid_stream *part = guest->nr_stays ?
+					  guest->stays[guest->nr_stays - 1].of : guest;
+	const struct braid_clock_inputs *in = &part->clock_inputs;
 	s64 last_ns = braid_states_takes(guest->found_ns) ? (s64)guest->found_ns : INT64_MIN;
 	s64 answer_ns = INT64_MIN;
 	int err = 0;
@@ -51,7 +53,7 @@ static int find_life(struct braid_states *s, const struct braid_stream *guest)
 		if (braid_states_takes(in->round_trips[k].s.h1_ns) &&
 		    (s64)in->round_trips[k].s.h1_ns > answer_ns)
 			answer_ns = in->round_trips[k].s.h1_ns;
-	answer_ns = braid_stream_on_timeline(guest, answer_ns);
+	answer_ns = braid_stream_on_timeline(part, answer_ns);
 	last_ns = answer_ns > last_ns ? answer_ns : last_ns;
 	for (k = 0; k < guest->nr_rings && !err; k++)
 		if (guest->rings[k]->cpu != BRAID_RING_NOTES)

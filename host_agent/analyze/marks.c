@@ -13,17 +13,19 @@
 
 int braid_marks_begin(struct braid_states *s)
 {
+	const struct braid_stream *part;
 	struct braid_host_state *host;
 	u32 *nr = calloc(s->nr_hosts, sizeof(*nr));
-	size_t k;
+	size_t k, n;
 
 	if (!nr)
 		return braid_out_of_memory();
 	for (k = 0; k < s->source->nr_streams; k++) {
-		if (!s->guests[k].nr_vcpus)
-			continue;
-		host = braid_states_host(s, s->source->streams[k]);
-		host->only_guest = nr[braid_host_number(s, host)]++ ? NULL : &s->guests[k];
+		part = s->guests[k].nr_vcpus ? s->source->streams[k] : NULL;
+		for (n = 0; part; part = braid_stream_part(s->source->streams[k], ++n)) {
+			host = braid_states_host(s, part);
+			host->only_guest = nr[braid_host_number(s, host)]++ ? NULL : &s->guests[k];
+		}
 	}
 	free(nr);
 	return 0;

@@ -283,13 +283,16 @@ struct has {
 static struct has host_has(const struct braid_states *s, u32 host)
 {
 	struct has has = { 0 };
-	size_t k;
+	const struct braid_stream *part;
+	size_t k, n;
 
-	for (k = 0; k < s->nr_vcpus; k++)
-		has.vcpus |= braid_stream_host_number(s->vcpus[k].guest) == host;
 	for (k = 0; k < s->source->nr_streams; k++)
-		has.threads |= s->source->streams[k]->nr_threads &&
-			       braid_stream_host_number(s->source->streams[k]) == host;
+		for (n = 0; (part = braid_stream_part(s->source->streams[k], n)); n++) {
+			if (braid_stream_host_number(part) != host)
+				continue;
+			has.vcpus |= s->guests[k].nr_vcpus > 0;
+			has.threads |= part->nr_threads > 0;
+		}
 	for (k = 0; k < s->nr_quotas; k++)
 		has.quotas |= s->quotas[k].host == host;
 	return has;

@@ -342,9 +342,10 @@ void braid_observe_vcpu(struct braid_states *s, u32 vcpu, const struct braid_str
 			u32 number)
 {
 	struct braid_vcpu *v = &s->vcpus[vcpu];
+	const struct braid_stream *part = braid_stream_first_part(guest);
 
 	*v = (struct braid_vcpu){
-		.guest = guest, .host = braid_states_host(s, guest), .number = number,
+		.guest = guest, .host = braid_states_host(s, part), .part = part, .number = number,
 		.task = BRAID_PID_UNKNOWN, .kvm_id = -1, .ipi = -1,
 		.first_ns = INT64_MIN, .last_ns = end_of(guest),
 		.now = {

@@ -74,9 +74,10 @@ struct braid_edge {
 		BRAID_EDGE_HOST_STOPS, BRAID_EDGE_GUEST_STOPS,
 		BRAID_EDGE_STARTS,	/* a host's recording */
 		BRAID_EDGE_QUOTA_BEGINS, BRAID_EDGE_QUOTA_ENDS,	/* an interval of cpu.stat */
+		BRAID_EDGE_LEAVES, BRAID_EDGE_ARRIVES,	/* a guest moves to another host */
 	} kind;
-	u32 which;		/* HOST_STOPS: the host; GUEST_STOPS: the stream; STARTS: of
-				   s->starts; QUOTA: of s->quotas */
+	u32 which;		/* HOST_STOPS: the host; GUEST_STOPS, LEAVES, ARRIVES: the stream;
+				   STARTS: of s->starts; QUOTA: of s->quotas */
 };
 
 /*
@@ -122,6 +123,14 @@ void braid_edges_sort(struct braid_states *s);
 
 /* Passes all edges up to a time. Returns 0 or the op's error. */
 int braid_edges_pass(struct braid_states *s, s64 ns);
+
+/* moves.c ---------------------------------------------------------------------------------- */
+
+/* Makes the edges of guests that moved between hosts. Returns 0, or -ENOMEM with braid_fail(). */
+int braid_moves_begin(struct braid_states *s);
+
+/* A guest leaves a host, or arrives on the next one. Returns 0 or the op's error. */
+int braid_moves_pass(struct braid_states *s, const struct braid_edge *edge);
 
 /* start.c ---------------------------------------------------------------------------------- */
 
@@ -202,6 +211,9 @@ static inline int braid_vcpu_refresh_behind(struct braid_states *s, const struct
 
 /* Its thread runs, waits (@cpu is where), sleeps, ...; call braid_vcpu_refresh() then. */
 void braid_vcpu_set_thread(struct braid_states *s, struct braid_vcpu *v, int thread, u32 cpu);
+
+/* What the host has shown of its thread and interrupts does not hold any more. Likewise. */
+int braid_vcpu_forget_thread(struct braid_states *s, struct braid_vcpu *v, s64 ns);
 
 /* Closes its open span now, and opens the same again. Returns 0 or the op's error. */
 int braid_vcpu_settle(struct braid_states *s, struct braid_vcpu *v, s64 ns);

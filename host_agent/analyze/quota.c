@@ -32,29 +32,46 @@ u32 braid_quota_of(const struct braid_states *s, u32 host, u64 id)
 	return k < s->nr_quotas && !quota_by_id(&s->quotas[k], &key) ? k : s->nr_quotas;
 }
 
+/* Rows of all that hosts know of guests. */
+static size_t count_cgroups(const struct braid_states *s)
+{
+	const struct braid_stream *part;
+	size_t k, n, nr = 0;
+
+	for (k = 0; k < s->source->nr_streams; k++)
+		for (n = 0; (part = braid_stream_part(s->source->streams[k], n)); n++)
+			nr += part->nr_cgroups;
+	return nr;
+}
+
+static void add_quotas(struct braid_states *s, const struct braid_stream *of)
+{
+	size_t k;
+
+	for (k = 0; k < of->nr_cgroups; k++)
+		if (of->cgroups[k].id)
+			s->quotas[s->nr_quotas++] = (struct braid_quota){
+				.host = braid_stream_host_number(of),
+				.id = of->cgroups[k].id, .path = of->cgroups[k].path,
+			};
+}
+
 /* Return: 0 or -ENOMEM. */
 static int find_quotas(struct braid_states *s)
 {
-	size_t k, n, nr = 0;
+	const struct braid_stream *part;
+	size_t k, n, nr;
 	u32 kept = 0;
 
-	for (k = 0; k < s->source->nr_streams; k++)
-		nr += s->source->streams[k]->nr_cgroups;
+	nr = count_cgroups(s);
 	s->nr_cgroups = nr;
 	s->nr_quotas = 0;
 	s->quotas = calloc(nr + 1, sizeof(*s->quotas));
 	if (!s->quotas)
 		return braid_out_of_memory();
-	for (k = 0; k < s->source->nr_streams; k++) {
-		const struct braid_stream *of = s->source->streams[k];
-
-		for (n = 0; n < of->nr_cgroups; n++)
-			if (of->cgroups[n].id)
-				s->quotas[s->nr_quotas++] = (struct braid_quota){
-					.host = braid_stream_host_number(of),
-					.id = of->cgroups[n].id, .path = of->cgroups[n].path,
-				};
-	}
+	for (k = 0; k < s->source->nr_streams; k++)
+		for (n = 0; (part = braid_stream_part(s->source->streams[k], n)); n++)
+			add_quotas(s, part);
 	qsort(s->quotas, s->nr_quotas, sizeof(*s->quotas), quota_by_id);
 	for (k = 0; k < s->nr_quotas; k++)
 		if (!kept || quota_by_id(&s->quotas[kept - 1], &s->quotas[k]))
@@ -113,12 +130,10 @@ int braid_quota_grown(struct braid_states *s)
 {
 	struct braid_quota *old = s->quotas;
 	u32 nr = s->nr_quotas, k;
-	size_t n, rows = 0;
+	size_t n;
 	int err;
 
-	for (n = 0; n < s->source->nr_streams; n++)
-		rows += s->source->streams[n]->nr_cgroups;
-	if (rows == s->nr_cgroups)
+	if (count_cgroups(s) == s->nr_cgroups)
 		return 0;
 	err = find_quotas(s);
 	if (err) {
@@ -140,7 +155,13 @@ int braid_quota_grown(struct braid_states *s)
 
 bool braid_states_knows_throttled(const struct braid_states *s, const struct braid_stream *guest)
 {
-	return braid_states_host(s, guest)->seen.switches && guest->nr_cgroups;
+	const struct braid_stream *part;
+	size_t n;
+
+	for (n = 0; (part = braid_stream_part(guest, n)); n++)
+		if (braid_states_host(s, part)->seen.switches && part->nr_cgroups)
+			return true;
+	return false;
 }
 
 static bool is_throttled(const struct braid_host_state *host, u32 quota, u32 cpu)
@@ -160,7 +181,7 @@ static u32 quota_in_force(const struct braid_states *s, const struct braid_vcpu 
 	size_t nr, k;
 	u32 quota;
 
-	row = braid_vcpu_cgroups(v->guest, v->tid, now_ns, &nr);
+	row = braid_vcpu_cgroups(v->part, v->tid, now_ns, &nr);
 	for (k = 0; k < nr; k++) {
 		quota = braid_quota_of(s, braid_host_number(s, v->host), row[k].id);
 		if (quota < s->nr_quotas &&

@@ -242,7 +242,7 @@ void braid_stages_end(struct braid_stages *x)
 	size_t k;
 
 	for (k = 0; k < x->s->source->nr_streams; k++) {
-		if (braid_states_host(x->s, x->s->source->streams[k])->seen.other_vms)
+		if (braid_states_seen_of(x->s, x->s->source->streams[k]).other_vms)
 			continue;
 		of = &x->all[k * BRAID_NR_STAGES];
 		merge(&of[BRAID_STAGE_RAISED_WOKEN], &of[BRAID_STAGE_RAISED_WOKEN_IF_ALONE]);
@@ -315,7 +315,8 @@ static void put_stage(const struct braid_stages *x, u32 stream, u32 kind, struct
 {
 	const struct braid_stage *stage = &x->all[stream * BRAID_NR_STAGES + kind];
 	const struct braid_stream *of = x->s->source->streams[stream];
-	bool known = is_known(&braid_states_host(x->s, of)->seen, &x->s->guests[stream], kind);
+	const struct braid_seen seen = braid_states_seen_of(x->s, of);
+	bool known = is_known(&seen, &x->s->guests[stream], kind);
 	bool any = stage->histogram.nr;
 	char guest[BRAID_STREAM_LABEL];
 	u32 k;

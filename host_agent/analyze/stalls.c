@@ -156,10 +156,11 @@ static const char *evidence(enum braid_vcpu_state state, bool work)
 	return names[state];
 }
 
-/* The time for which the monitor stopped the guest, if its clock says so. */
-static u64 paused_ns(const struct braid_vcpu *v, s64 from_ns, s64 to_ns)
+/* The time for which the monitor stopped the guest, if its clock on a host says so. */
+static u64 paused_there(const struct braid_vcpu *v, const struct braid_stream *part, s64 from_ns,
+			s64 to_ns)
 {
-	const struct braid_clock *clock = &v->guest->clock;
+	const struct braid_clock *clock = &part->clock;
 	const struct braid_clock_track *track;
 	u64 ns = 0;
 	size_t k;
@@ -169,8 +170,8 @@ static u64 paused_ns(const struct braid_vcpu *v, s64 from_ns, s64 to_ns)
 	track = braid_clock_track_of(clock, v->number);
 	for (k = 1; k < track->nr_epochs; k++) {
 		const struct braid_clock_epoch *e = &track->epochs[k];
-		s64 left_ns = braid_stream_on_timeline(v->guest, e->from_ns);
-		s64 begun_ns = braid_stream_on_timeline(v->guest, e->begun_ns);
+		s64 left_ns = braid_stream_on_timeline(part, e->from_ns);
+		s64 begun_ns = braid_stream_on_timeline(part, e->begun_ns);
 
 		if (left_ns < from_ns - PAUSE_SLACK_NS || begun_ns > to_ns + PAUSE_SLACK_NS)
 			continue;
@@ -179,6 +180,17 @@ static u64 paused_ns(const struct braid_vcpu *v, s64 from_ns, s64 to_ns)
 		else if (e->cause == BRAID_EPOCH_STOOD_STILL && e->step_ns > 0)
 			ns += e->step_ns;
 	}
+	return ns;
+}
+
+static u64 paused_ns(const struct braid_vcpu *v, s64 from_ns, s64 to_ns)
+{
+	const struct braid_stream *part;
+	u64 ns = 0;
+	size_t k;
+
+	for (k = 0; (part = braid_stream_part(v->guest, k)); k++)
+		ns += paused_there(v, part, from_ns, to_ns);
 	return ns;
 }
 

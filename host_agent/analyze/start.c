@@ -79,12 +79,14 @@ static struct first *first_of(struct pass *p, s64 tid)
 {
 	const struct braid_vcpu *v = braid_vcpu_of_thread(p->s, p->host, tid, p->from_ns);
 	struct first *f = v ? &p->vcpus[v - p->s->vcpus] : NULL;
+	const struct braid_stream *part;
 
 	if (f && !f->seen) {
 		f->seen = true;
 		p->seen[p->nr_seen++] = v - p->s->vcpus;
-		f->tid = thread_of(v->guest, v->number, p->from_ns) ?:
-			 thread_of(v->guest, BRAID_VCPU_ALL, p->from_ns);
+		part = braid_vcpu_part_on(v->guest, braid_host_number(p->s, p->host), p->from_ns);
+		f->tid = thread_of(part, v->number, p->from_ns) ?:
+			 thread_of(part, BRAID_VCPU_ALL, p->from_ns);
 	}
 	return f && f->tid == tid && !f->settled ? f : NULL;
 }

@@ -458,6 +458,8 @@ int braid_states_begin(struct braid_states *s, struct braid_source *source,
 	if (!err)
 		err = braid_throttle_begin(s);
 	if (!err)
+		err = braid_moves_begin(s);
+	if (!err)
 		braid_edges_sort(s);
 	return err;
 }

@@ -249,7 +249,8 @@ struct braid_guest_task {
 /* The parts of a vCPU's state that events change one by one. */
 struct braid_vcpu {
 	const struct braid_stream *guest;
-	struct braid_host_state *host;	/* that runs it */
+	struct braid_host_state *host;	/* that runs it ... */
+	const struct braid_stream *part;	/* ... and what it knows of the guest */
 	u32 number;		/* in the guest */
 	s32 tid;		/* of its thread; 0: not seen yet */
 	s64 first_ns, last_ns;	/* when its guest was there; INT64_MIN, INT64_MAX: at any time */
@@ -478,7 +479,11 @@ static inline s64 braid_states_traced_until(const struct braid_states *s, u32 vc
 /** braid_states_free - free all */
 void braid_states_free(struct braid_states *s);
 
-/** braid_states_host - the host where a stream was recorded */
+/** braid_states_seen_of - what the hosts where a guest was have shown of any of their vCPUs */
+struct braid_seen braid_states_seen_of(const struct braid_states *s,
+				       const struct braid_stream *guest);
+
+/** braid_states_host - the host where a stream was recorded; not of a guest that moved */
 static inline struct braid_host_state *braid_states_host(const struct braid_states *s,
 							 const struct braid_stream *stream)
 {

@@ -148,8 +148,8 @@ static const struct braid_column columns[] = {
 
 static void summary_put_row(const struct summary *x, const struct row *row, struct braid_table *t)
 {
-	const struct braid_seen *seen = &braid_states_host(x->s, row->guest)->seen;
-	bool known = (seen->switches || seen->kvm) && row->nr_vcpus;
+	const struct braid_seen seen = braid_states_seen_of(x->s, row->guest);
+	bool known = (seen.switches || seen.kvm) && row->nr_vcpus;
 	bool driver = row->guest->kind == BRAID_STREAM_GUEST;
 	char name[BRAID_NAME_TEXT], guest[BRAID_STREAM_LABEL];
 
@@ -164,7 +164,7 @@ static void summary_put_row(const struct summary *x, const struct row *row, stru
 	braid_table_number(t, driver ? (s64)ppm(row->offline_ns, row->whole_ns) : BRAID_CELL_NONE);
 	braid_table_number(t, row->nr_vcpus ? (s64)ppm(row->unknown_ns, row->whole_ns) :
 			   BRAID_CELL_NONE);
-	braid_table_number(t, seen->kvm && row->nr_vcpus ? (s64)row->exits : BRAID_CELL_NONE);
+	braid_table_number(t, seen.kvm && row->nr_vcpus ? (s64)row->exits : BRAID_CELL_NONE);
 	braid_table_number(t, driver ? (s64)row->lost : BRAID_CELL_NONE);
 	braid_table_number(t, row->guest->bound_ns == BRAID_BOUND_UNKNOWN ? BRAID_CELL_NONE :
 			   (s64)row->guest->bound_ns);

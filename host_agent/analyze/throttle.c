@@ -55,12 +55,14 @@ static int add_intervals(struct braid_states *s, const struct braid_stream *of)
 
 int braid_throttle_begin(struct braid_states *s)
 {
-	size_t k;
+	const struct braid_stream *part;
+	size_t k, n;
 	int err = 0;
 
-	for (k = 0; k < s->source->nr_streams && !err; k++)
-		if (!braid_states_host(s, s->source->streams[k])->quota_moments)
-			err = add_intervals(s, s->source->streams[k]);
+	for (k = 0; k < s->source->nr_streams; k++)
+		for (n = 0; (part = braid_stream_part(s->source->streams[k], n)) && !err; n++)
+			if (!braid_states_host(s, part)->quota_moments)
+				err = add_intervals(s, part);
 	return err;
 }
 
@@ -226,7 +228,7 @@ void braid_throttle_ran(struct braid_states *s, struct braid_vcpu *v, u32 cpu, s
 	/* Where threads are throttled, a thread that runs in the kernel proves nothing. */
 	if (!host->nr_throttled || host->quota_threads)
 		return;
-	row = braid_vcpu_cgroups(v->guest, v->tid, ns, &nr);
+	row = braid_vcpu_cgroups(v->part, v->tid, ns, &nr);
 	for (k = host->nr_throttled; k--; ) {
 		for (n = 0; n < nr && row[n].id != s->quotas[host->throttled[k].quota].id; n++)
 			;

@@ -37,16 +37,16 @@ static const struct braid_column of_tasks[] = {
 static s64 shown(const struct braid_states *s, const struct braid_stream *guest,
 		 enum braid_vcpu_state state, u64 ns)
 {
-	const struct braid_seen *seen = &braid_states_host(s, guest)->seen;
+	const struct braid_seen seen = braid_states_seen_of(s, guest);
 
 	/* A guest's driver says what is offline. */
 	if (state == BRAID_VCPU_OFFLINE)
 		return guest->kind == BRAID_STREAM_VM ? BRAID_CELL_NONE : (s64)ns;
 	if (state == BRAID_VCPU_THROTTLED)
 		return braid_states_knows_throttled(s, guest) ? (s64)ns : BRAID_CELL_NONE;
-	return (!seen->switches && state != BRAID_VCPU_UNKNOWN) ||
-	       (braid_state_needs_kvm(state) && !seen->kvm) ||
-	       (state == BRAID_VCPU_VMM && !seen->user) ? BRAID_CELL_NONE : (s64)ns;
+	return (!seen.switches && state != BRAID_VCPU_UNKNOWN) ||
+	       (braid_state_needs_kvm(state) && !seen.kvm) ||
+	       (state == BRAID_VCPU_VMM && !seen.user) ? BRAID_CELL_NONE : (s64)ns;
 }
 
 static void times_put_vcpu(const struct times *x, u32 vcpu, struct braid_table *t)

@@ -46,12 +46,14 @@ struct braid_vcpu *braid_vcpu_of_thread(const struct braid_states *s,
 {
 	const struct braid_vcpu_span *span = tid > 0 && tid <= INT32_MAX ?
 		braid_vcpu_map_find(&s->threads, braid_host_number(s, host), tid, ns) : NULL;
+	bool there = span && (!span->guest->nr_stays ||
+			      braid_vcpu_part_on(span->guest, braid_host_number(s, host), ns));
 	const struct braid_guest_state *guest = span ? &s->guests[span->guest->number] : NULL;
 	u32 number = span && span->vcpu != BRAID_VCPU_ALL ? span->vcpu : 0;
 
 	if (!guest)
 		return tid == (s32)tid ? other_of(s, host, tid) : NULL;
-	if (number >= guest->nr_vcpus ||
+	if (number >= guest->nr_vcpus || !there ||
 	    (span->vcpu == BRAID_VCPU_ALL && guest->nr_vcpus != 1))
 		return NULL;
 	return &s->vcpus[guest->first_vcpu + number];
@@ -296,6 +298,16 @@ void braid_vcpu_set_thread(struct braid_states *s, struct braid_vcpu *v, int thr
 		braid_list_touch(s, v - s->vcpus);
 	}
 	v->times_unseen += braid_vcpu_may_hide(v);
+}
+
+int braid_vcpu_forget_thread(struct braid_states *s, struct braid_vcpu *v, s64 ns)
+{
+	v->ipi = -1;
+	v->reason = 0;
+	v->halted = false;
+	braid_vcpu_set_thread(s, v, BRAID_THREAD_UNKNOWN, v->cpu);
+	braid_mark(s, BRAID_MARK_LOST, v - s->vcpus, ns, 0, 0);
+	return braid_vcpu_refresh(s, v, ns, 0);
 }
 
 int braid_vcpu_refresh_waiters(struct braid_states *s, struct braid_host_state *host, u32 cpu,

@@ -135,7 +135,7 @@ static const struct braid_column longest_columns[] = {
 static void put_cause(const struct wake *x, enum cause cause, const struct braid_stream *guest,
 		      u64 ns, struct braid_table *t)
 {
-	const struct braid_seen seen = guest ? braid_states_host(x->s, guest)->seen :
+	const struct braid_seen seen = guest ? braid_states_seen_of(x->s, guest) :
 					       braid_states_seen(x->s);
 	bool unknown = ((cause == HYPERVISOR || cause == VMM) && !seen.kvm) ||
 		       (cause == THROTTLED && guest && !braid_states_knows_throttled(x->s, guest));

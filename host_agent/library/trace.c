@@ -8,6 +8,7 @@
 
 #include "host_agent/export/text/line.h"
 #include "host_agent/library/private.h"
+#include "host_agent/trace/epochs.h"
 #include "host_agent/util/error.h"
 #include "host_agent/walk/analysis.h"
 #include "shared/version.h"
@@ -298,7 +299,8 @@ const char *tracebraid_stream_clock(const struct tracebraid_stream *stream)
 {
 	const struct braid_stream *s = trace_inner(stream);
 
-	return s->kind == BRAID_STREAM_VM ? "" : braid_clock_kind_name(s->clock.kind);
+	return s->kind == BRAID_STREAM_VM ? "" :
+	       braid_clock_kind_name(braid_stream_first_part(s)->clock.kind);
 }
 
 const char *tracebraid_stream_end(const struct tracebraid_stream *stream)
@@ -308,7 +310,14 @@ const char *tracebraid_stream_end(const struct tracebraid_stream *stream)
 
 const char *tracebraid_stream_host(const struct tracebraid_stream *stream)
 {
-	const struct braid_host *host = trace_inner(stream)->host;
+	const struct braid_host *host = braid_stream_first_part(trace_inner(stream))->host;
+
+	return host ? host->name : "";
+}
+
+const char *tracebraid_stream_host_at(const struct tracebraid_stream *stream, int64_t ns)
+{
+	const struct braid_host *host = braid_stream_part_at(trace_inner(stream), ns)->host;
 
 	return host ? host->name : "";
 }
@@ -367,25 +376,18 @@ int tracebraid_stream_epoch(const struct tracebraid_stream *stream, size_t numbe
 			    struct tracebraid_epoch *epoch)
 {
 	const struct braid_stream *of = trace_inner(stream);
-	const struct braid_clock *clock = &of->clock;
-	const struct braid_clock_epoch *e;
-	u32 vcpu;
+	struct braid_epoch one = { 0 };
 
-	for (vcpu = 0; vcpu < clock->nr_tracks; vcpu++) {
-		const struct braid_clock_track *track = &clock->tracks[vcpu];
-
-		if (number >= track->nr_epochs) {
-			number -= track->nr_epochs;
+	while (braid_epoch_next(of, &one)) {
+		if (number--)
 			continue;
-		}
-		e = &track->epochs[number];
 		*epoch = (struct tracebraid_epoch){
-			.number = number, .vcpu = clock->nr_tracks > 1 ? vcpu : UINT32_MAX,
-			.from_ns = braid_stream_on_timeline(of, e->from_ns),
-			.begun_ns = braid_stream_on_timeline(of, e->begun_ns),
-			.step_ns = e->step_ns,
-			.cause = braid_epoch_cause_name(e->cause), .disrupted = e->disrupted,
-			.drift_ppm = e->drift_ppm,
+			.number = one.number, .vcpu = one.vcpu,
+			.from_ns = one.from_ns, .begun_ns = one.begun_ns,
+			.step_ns = one.moved ? 0 : one.e->step_ns,
+			.cause = braid_epoch_cause(&one),
+			.disrupted = !one.moved && one.e->disrupted,
+			.drift_ppm = one.e->drift_ppm,
 		};
 		return 0;
 	}

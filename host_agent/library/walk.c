@@ -129,6 +129,16 @@ const struct tracebraid_stream *tracebraid_item_stream(const struct tracebraid_w
 	return (const void *)w->walk.item->stream;
 }
 
+const char *tracebraid_host(const struct tracebraid_walk *w)
+{
+	const struct braid_item *item = w->walk.item;
+	const struct braid_stream *of = item->kind != BRAID_ITEM_NOTE ? braid_item_part(item) :
+					braid_stream_part_at(item->stream, item->host_ns);
+	const struct braid_host *host = of->host;
+
+	return host ? host->name : "";
+}
+
 const char *tracebraid_buffer(const struct tracebraid_walk *w)
 {
 	return tracebraid_cpu(w) == UINT32_MAX ? "" : braid_ring_buffer_name(w->walk.item->ring);

@@ -152,16 +152,16 @@ static void publish_vcpu(struct braid_online_sums *x, u32 vcpu, s64 now_ns)
 /* The states that a guest's file can show. */
 static u32 states_of(const struct braid_states *s, const struct braid_stream *guest)
 {
-	const struct braid_seen *seen = &braid_states_host(s, guest)->seen;
+	const struct braid_seen seen = braid_states_seen_of(s, guest);
 	u32 all = 1u << BRAID_VCPU_UNKNOWN;
 
-	if (seen->switches)
+	if (seen.switches)
 		all |= 1u << BRAID_VCPU_RUNS | 1u << BRAID_VCPU_STOLEN | 1u << BRAID_VCPU_SLEEPS |
 		       1u << BRAID_VCPU_STOPPED;
-	if (seen->kvm)
+	if (seen.kvm)
 		all |= 1u << BRAID_VCPU_GUEST | 1u << BRAID_VCPU_KVM | 1u << BRAID_VCPU_HALTED |
 		       1u << BRAID_VCPU_BLOCKED;
-	if (seen->user)
+	if (seen.user)
 		all |= 1u << BRAID_VCPU_VMM;
 	if (braid_states_knows_throttled(s, guest))
 		all |= 1u << BRAID_VCPU_THROTTLED;

@@ -302,7 +302,7 @@ static int put_column(sqlite3_vtab_cursor *cursor, sqlite3_context *to, int numb
 		sqlite3_result_text(to, tracebraid_stream_name(f->guest), -1, SQLITE_STATIC);
 		break;
 	case HOST:
-		facts_put_text(to, tracebraid_stream_host(f->guest));
+		facts_put_text(to, tracebraid_stream_host_at(f->guest, f->from_ns));
 		break;
 	case COMM:
 		facts_put_text(to, f->comm);

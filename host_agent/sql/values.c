@@ -89,7 +89,7 @@ static void value_rest(struct braid_sql_cursor *c, struct braid_sql_value *value
 	case BRAID_SQL_STREAM_ID:
 		return value_number(value, tracebraid_stream_number(stream));
 	case BRAID_SQL_HOST:
-		value_text(value, tracebraid_stream_host(stream));
+		value_text(value, tracebraid_host(c->walk));
 		value->stays = true;
 		return;
 	case BRAID_SQL_BUFFER:

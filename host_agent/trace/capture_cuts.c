@@ -61,7 +61,7 @@ static bool can_cut(const struct braid_capture_ring *ring)
 	const struct braid_stream *s = ring->ring.stream;
 
 	return braid_capture_can_skip(ring) &&
-	       (s->kind == BRAID_STREAM_GUEST ? braid_clock_epochs(&s->clock) <= 1 :
+	       (s->kind == BRAID_STREAM_GUEST ? braid_capture_is_plain(s) :
 						braid_capture_host_can_skip(ring));
 }
 

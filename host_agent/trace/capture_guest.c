@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host_agent/trace/capture_private.h"
+#include "host_agent/trace/capture_stays.h"
 #include "host_agent/trace/stacks.h"
 #include "host_agent/util/array.h"
 #include "host_agent/util/error.h"
@@ -259,7 +259,7 @@ static bool may_pass_page(const struct guest_ring *g)
 
 	return ring->left_out && g->opened && ring->walk.started && !g->lost_track && !g->dropped &&
 	       !g->unreported && !g->unreported_damaged && !g->adrift && !g->skipped &&
-	       braid_clock_epochs(&ring->stream->clock) <= 1;
+	       braid_capture_is_plain(ring->stream);
 }
 
 /* Loads the next extent. Return: 1, 0 at the end, -errno. */
@@ -300,13 +300,26 @@ static int load_extent(struct guest_ring *g)
 	return 1;
 }
 
+static struct braid_clock_time capture_guest_convert(struct guest_ring *g, u64 counter)
+{
+	const struct braid_stream *s = g->base.ring.stream;
+
+	if (!s->nr_stays)
+		return braid_clock_convert(&s->clock, g->base.ring.cpu, counter, g->page.host_ns,
+					   g->base.epoch + g->adrift);
+	if (braid_capture_move(&g->base, counter)) {	/* the last time was of another clock */
+		g->adrift = false;
+		g->last_ns = INT64_MIN;
+	}
+	return braid_capture_convert_moved(&g->base, counter, g->page.host_ns, g->adrift);
+}
+
 static void fill_item(struct guest_ring *g, enum braid_item_kind kind, u64 counter)
 {
 	struct braid_ring *ring = &g->base.ring;
 	struct braid_item *item = &ring->item;
-	struct braid_clock_time t = braid_clock_convert(&ring->stream->clock, ring->cpu, counter,
-							g->page.host_ns,
-							g->base.epoch + g->adrift);
+	struct braid_clock_time t = capture_guest_convert(g, counter);
+	u64 taken_ns = braid_capture_taken_by(&g->base, ring->at, g->page.host_ns);
 	s64 shown = t.ns;
 
 	if (t.sure) {
@@ -316,12 +329,12 @@ static void fill_item(struct guest_ring *g, enum braid_item_kind kind, u64 count
 	item->kind = kind;
 	item->bound_ns = t.bound_ns;
 	item->sure = t.sure;
-	if (kind == BRAID_ITEM_EVENT && shown > (s64)g->page.host_ns) {
+	if (kind == BRAID_ITEM_EVENT && taken_ns != BRAID_TAKEN_UNKNOWN && shown > (s64)taken_ns) {
 		/* It was there then. If not even the bound allows that, something is wrong. */
-		if (braid_clock_earliest(t.ns, t.bound_ns) > (s64)g->page.host_ns)
+		if (braid_clock_earliest(t.ns, t.bound_ns) > (s64)taken_ns)
 			faulty(g, "an event is %llu ns later than the page that holds it",
-			       (unsigned long long)t.ns - g->page.host_ns);
-		shown = g->page.host_ns;
+			       (unsigned long long)t.ns - taken_ns);
+		shown = taken_ns;
 	}
 	if (g->any && shown < g->last_ns)
 		shown = g->last_ns;	/* nor before its predecessor: two epochs overlap, or
@@ -414,7 +427,7 @@ static void capture_guest_deliver(struct guest_ring *g, const struct braid_event
 	convert_passed(g);
 	check_order(g, view->time);
 	g->leaves_out = ring->left_out && !(g->page_flags & BRAID_BUFFER_RAW) &&
-			braid_clock_epochs(&ring->stream->clock) <= 1;
+			braid_capture_is_plain(ring->stream);
 	item->seq = g->first_seq + g->cursor.events - 1;
 	if (item->seq != ring->walk.next_seq)
 		faulty(g, "event %llu where %llu was expected", (unsigned long long)item->seq,
@@ -450,7 +463,7 @@ static int lost_alone(struct guest_ring *g)
 	ring->walk.first_seq = ring->report.first.first_seq;
 	ring->walk.next_seq = ring->walk.first_seq + lost;
 	item->kind = BRAID_ITEM_LOST;
-	item->host_ns = ((const struct braid_capture_stream *)ring->stream)->own_end_ns;
+	item->host_ns = braid_capture_last_end(&g->base);
 	item->bound_ns = BRAID_BOUND_UNKNOWN;
 	item->seq = ring->walk.next_seq;
 	item->lost_before = lost;
@@ -540,7 +553,7 @@ static bool guest_skip(struct braid_ring *ring, s64 ns)
 	struct braid_extent_cursor at = g->base.at;
 	bool moved;
 
-	if (g->adrift || braid_clock_epochs(&ring->stream->clock) > 1)
+	if (g->adrift || !braid_capture_is_plain(ring->stream))
 		return false;
 	ns = braid_capture_own_ns(&g->base, ns);
 	moved = braid_capture_skip(&g->base, ns, false);

@@ -259,11 +259,21 @@ static int fit_tie(struct braid_capture_source *cs, struct braid_capture_host *h
 	return err;
 }
 
+static void note_end(struct braid_capture_source *cs, const struct braid_capture_stream *s)
+{
+	struct braid_capture_host *host = s->stream.host ?
+		braid_capture_host(cs, s->stream.host->number) : NULL;
+
+	if (host && (s64)s->own_end_ns > host->end_ns)
+		host->end_ns = (s64)s->own_end_ns;
+}
+
 /* When the hosts were recorded, as their captures tell: where no window has ended, by streams. */
 static void find_spans(struct braid_capture_source *cs)
 {
 	struct braid_capture_host *host;
-	size_t k;
+	const struct braid_stream *part;
+	size_t k, n;
 
 	for (k = 0; k < cs->source.nr_hosts; k++) {
 		host = braid_capture_host(cs, k);
@@ -279,13 +289,9 @@ static void find_spans(struct braid_capture_source *cs)
 		if (w->stop_ns != INT64_MAX && w->stop_ns > host->last_ns)
 			host->last_ns = w->stop_ns;
 	}
-	for (k = 0; k < cs->source.nr_streams; k++) {
-		const struct braid_capture_stream *s = (const void *)cs->source.streams[k];
-
-		host = s->stream.host ? braid_capture_host(cs, s->stream.host->number) : NULL;
-		if (host && (s64)s->own_end_ns > host->end_ns)
-			host->end_ns = (s64)s->own_end_ns;
-	}
+	for (k = 0; k < cs->source.nr_streams; k++)
+		for (n = 0; (part = braid_stream_part(cs->source.streams[k], n)); n++)
+			note_end(cs, (const struct braid_capture_stream *)part);
 	for (k = 0; k < cs->source.nr_hosts; k++) {
 		host = braid_capture_host(cs, k);
 		if (host->first_ns == INT64_MAX)

@@ -249,20 +249,22 @@ static bool is_reported(const struct braid_ring_part *before, const struct braid
 	       part->from_seq != part->to_seq && !end->fault && !end->broken;
 }
 
+/* @again: events at its beginning that are of a part before it */
 static void report_part(struct braid_ring_report *report, const struct braid_ring_part *part,
-			bool *any)
+			u64 again, bool *any)
 {
 	const struct braid_chunk_ring_end *end = &part->end;
 	u64 read = end->read - end->read_before, lost = end->lost_within;
 	bool full = read || lost;	/* the capture's first event is in no empty part */
-	u64 fault, broken;
+	u64 fault, broken, known = again < lost ? again : lost;
 
 	if (!report->nr_parts++ || (full && !*any) ||
 	    (full == *any && end->before < report->first.before))
 		report->first = *end;
 	*any |= full;
-	report->read += read;
-	report->lost += lost;
+	/* What it had not come to see is lost first. */
+	report->read += read - (again - known < read ? again - known : read);
+	report->lost += lost - known;
 	/* The one that has read more is the later one; a fault is kept. */
 	fault = end->fault ?: report->last.fault;
 	broken = end->broken ?: report->last.broken;
@@ -293,13 +295,27 @@ static void reach_on(struct braid_ring_part *parts, size_t at)
 		part->reach = before->reach;
 }
 
+/*
+ * How many events at its beginning the parts before have, too: the host that a guest moved to has
+ * read what was left in its rings.
+ */
+static u64 read_again(const struct braid_capture_ring *ring, const struct braid_ring_part *part,
+		      size_t nr)
+{
+	u64 again = nr ? ring->parts[nr - 1].reach - part->from_seq : 0;
+
+	if (!ring->ring.stream->nr_parts || (s64)again <= 0)
+		return 0;
+	return again < part->to_seq - part->from_seq ? again : part->to_seq - part->from_seq;
+}
+
 /* Puts the parts in order, and adds them up. */
 static void settle_parts(struct braid_capture_ring *ring)
 {
 	struct braid_ring_part *parts = ring->parts;
 	size_t k, nr = 0;
 	bool any = false;
-	u64 origin;
+	u64 origin, again;
 
 	if (!ring->nr_parts)
 		return;
@@ -308,9 +324,10 @@ static void settle_parts(struct braid_capture_ring *ring)
 	for (k = 0; k < ring->nr_parts; k++) {
 		if (nr && is_reported(&parts[nr - 1], &parts[k]))
 			continue;
+		again = read_again(ring, &parts[k], nr);
 		parts[nr] = parts[k];
 		reach_on(parts, nr);
-		report_part(&ring->ring.report, &parts[nr++], &any);
+		report_part(&ring->ring.report, &parts[nr++], again, &any);
 	}
 	ring->nr_parts = nr;
 }

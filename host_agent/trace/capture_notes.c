@@ -55,7 +55,7 @@ struct change {
 };
 
 /* "2.013 s", "3.2 ms" */
-static void put_duration(struct braid_text *t, u64 ns)
+void braid_capture_put_duration(struct braid_text *t, u64 ns)
 {
 	if (ns >= 1000000000)
 		braid_text_printf(t, "%.3f s", ns / 1e9);
@@ -104,11 +104,11 @@ static void put_cause(struct braid_text *t, const struct braid_clock_epoch *e, c
 	switch (e->cause) {
 	case BRAID_EPOCH_STOOD_STILL:
 		braid_text_printf(t, "%s stood still for ", what);
-		put_duration(t, step);
+		braid_capture_put_duration(t, step);
 		return;
 	case BRAID_EPOCH_JUMPED:
 		braid_text_printf(t, "%s jumped ahead by ", what);
-		put_duration(t, step);
+		braid_capture_put_duration(t, step);
 		return;
 	case BRAID_EPOCH_WENT_BACK:
 		braid_text_printf(t, "%s went back", what);
@@ -123,7 +123,7 @@ static void put_cause(struct braid_text *t, const struct braid_clock_epoch *e, c
 		return;
 	case BRAID_EPOCH_PAUSED:
 		braid_text_puts(t, "the guest was paused for ");
-		put_duration(t, (u64)e->begun_ns - (u64)e->from_ns);
+		braid_capture_put_duration(t, (u64)e->begun_ns - (u64)e->from_ns);
 		return;
 	default:
 		braid_text_printf(t, "%s runs at another rate", what);
@@ -150,7 +150,7 @@ static int note_change(struct braid_capture_stream *s, const struct braid_clock 
 		braid_text_printf(&t, " (%u of %u vCPUs)", c->nr_vcpus, clock->nr_tracks);
 	if (c->e->cause != BRAID_EPOCH_PAUSED && from > 0 && begun > from) {
 		braid_text_puts(&t, ", in the ");
-		put_duration(&t, begun - from);
+		braid_capture_put_duration(&t, begun - from);
 		braid_text_puts(&t, " before this");
 	}
 	err = t.failed ? -ENOMEM : braid_capture_add_note(s, begun, t.data, t.bytes);
@@ -192,9 +192,26 @@ int braid_capture_finish_notes(struct braid_capture_stream *s)
 	for (k = 0; k < nr && !err; k++)
 		err = note_change(s, clock, &changes[k]);
 	free(changes);
+	braid_capture_sort_notes(s);
+	return err;
+}
+
+void braid_capture_sort_notes(struct braid_capture_stream *s)
+{
 	if (s->nr_notes)
 		qsort(s->notes, s->nr_notes, sizeof(*s->notes), capture_notes_by_time);
-	return err;
+}
+
+int braid_capture_move_notes(struct braid_capture_stream *s, struct braid_capture_stream *part)
+{
+	struct braid_note note;
+
+	for (; part->nr_notes; part->nr_notes--) {
+		note = part->notes[part->nr_notes - 1];
+		if (braid_array_push(s->notes, s->nr_notes, s->notes_capacity, note))
+			return -ENOMEM;
+	}
+	return 0;
 }
 
 /* The cursor --------------------------------------------------------------------------------- */

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host_agent/trace/capture_private.h"
+#include "host_agent/trace/capture_stays.h"
 #include "host_agent/trace/trace_dat.h"
 #include "host_agent/util/array.h"
 #include "host_agent/util/cleanup.h"
@@ -28,9 +28,22 @@ static struct braid_capture_stream *capture_stream(struct braid_stream *stream)
 					       offsetof(struct braid_capture_stream, stream));
 }
 
+/* Of a guest's clock and threads on the host where the file was recorded. Return: 0 or -ENOMEM. */
+static int take_clock(struct braid_capture_stream *s, struct braid_capture_stream *part,
+		      const struct braid_chunk_view *v)
+{
+	size_t nr = part->nr_round_trips;
+	int err = braid_capture_take_clock(part, v);
+
+	if (part->nr_round_trips > nr)
+		braid_capture_note_visit(s, v->stream, part->round_trips + nr,
+					 part->nr_round_trips - nr);
+	return err;
+}
+
 int braid_capture_take_chunk(struct braid_capture_source *cs, const struct braid_chunk_view *v)
 {
-	struct braid_capture_stream *s;
+	struct braid_capture_stream *s, *part;
 
 	if (v->type == BRAID_CHUNK_STREAM)
 		return braid_capture_take_stream(cs, v);
@@ -53,9 +66,10 @@ int braid_capture_take_chunk(struct braid_capture_source *cs, const struct braid
 				    cs->path, (unsigned long long)v->number, v->stream);
 		return 0;
 	}
+	part = braid_capture_part_here(s);
 	switch (v->type) {
 	case BRAID_CHUNK_STREAM_END:
-		braid_capture_take_end(s, v);
+		braid_capture_take_end(part, v);
 		return 0;
 	case BRAID_CHUNK_PAGE:
 		return braid_capture_take_page(s, v);
@@ -77,7 +91,7 @@ int braid_capture_take_chunk(struct braid_capture_source *cs, const struct braid
 	case BRAID_CHUNK_CLOCK_PAIR:
 	case BRAID_CHUNK_VCPUS:
 	case BRAID_CHUNK_VCPU_THREADS:
-		return braid_capture_take_clock(s, v);
+		return take_clock(s, part, v);
 	case BRAID_CHUNK_RING_END:
 		return braid_capture_take_ring_end(s, v);
 	case BRAID_CHUNK_TEXT:
@@ -86,9 +100,9 @@ int braid_capture_take_chunk(struct braid_capture_source *cs, const struct braid
 		braid_capture_take_types(cs, v);
 		return 0;
 	case BRAID_CHUNK_NOTE:
-		return braid_capture_take_note(s, v);
+		return braid_capture_take_note(part, v);
 	}
-	return braid_capture_take_quota(s, v);	/* or it is of a later minor version */
+	return braid_capture_take_quota(part, v);	/* or it is of a later minor version */
 }
 
 /* Accounting that is still missing is not a fault of these. */
@@ -292,6 +306,20 @@ int braid_capture_link(struct braid_source *source)
 	return 0;
 }
 
+/* The clocks of a stream, one for each host where it was. Return: 0 or -errno. */
+static int fit_parts(struct braid_capture_stream *s)
+{
+	const struct braid_stream *part;
+	int err = 0;
+	size_t k;
+
+	for (k = 0; (part = braid_stream_part(&s->stream, k)) && !err; k++)
+		err = braid_capture_fit_clock((struct braid_capture_stream *)part) ?:
+		      braid_capture_finish_notes((struct braid_capture_stream *)part);
+	return err;
+}
+
+/* Return: 0; 1: it must be opened again with ->twins; -errno with braid_fail(). */
 static int capture_open_finish(struct braid_capture_source *cs, char *const *paths)
 {
 	struct braid_source *source = &cs->source;
@@ -302,7 +330,7 @@ static int capture_open_finish(struct braid_capture_source *cs, char *const *pat
 	err = braid_capture_sort_extents(cs);
 	if (err)
 		return err;
-	if (braid_capture_link(source) || braid_capture_fit_host(cs))
+	if (braid_capture_fit_host(cs))
 		return braid_out_of_memory();
 	err = braid_capture_join_hosts(cs, paths);
 	if (err)
@@ -314,18 +342,16 @@ static int capture_open_finish(struct braid_capture_source *cs, char *const *pat
 	}
 	if (braid_capture_tie_windows(cs) || braid_capture_note_windows(cs))
 		return braid_out_of_memory();
-	err = braid_capture_tie_hosts(cs);
+	err = braid_capture_tie_hosts(cs) ?: braid_capture_find_stays(cs);
 	if (err)
-		return err;
+		return err == -ENOMEM ? braid_out_of_memory() : err;
 	for (k = 0; k < source->nr_streams; k++) {
 		struct braid_capture_stream *s = capture_stream(source->streams[k]);
 
 		braid_capture_sort_tables(s);
 		if (!braid_capture_note_ring(s))
 			return braid_out_of_memory();
-		err = braid_capture_fit_clock(s);
-		if (!err)
-			err = braid_capture_finish_notes(s);
+		err = fit_parts(s);
 		if (err)
 			return err == -ENOMEM ? braid_out_of_memory() : err;
 		/* At equal times notes come first; their ring is the last one. */
@@ -334,7 +360,10 @@ static int capture_open_finish(struct braid_capture_source *cs, char *const *pat
 			s->stream.rings[j]->order = order++;
 	}
 	braid_capture_place_hosts(cs);
-	return 0;
+	for (k = 0; k < source->nr_streams && !err; k++)
+		if (source->streams[k]->nr_parts)
+			err = braid_capture_settle_stays(capture_stream(source->streams[k]));
+	return err || braid_capture_link(source) ? braid_out_of_memory() : 0;
 }
 
 static void free_captures(struct braid_source *source)
@@ -362,6 +391,9 @@ static void free_captures(struct braid_source *source)
 	braid_capture_end_index(cs);
 	free(cs->files);
 	free(cs->types);
+	if (cs->twins)
+		free(cs->twins->items);
+	free(cs->twins);
 	free(cs);
 }
 
@@ -371,6 +403,11 @@ struct braid_capture_source *braid_capture_new(const struct braid_source_options
 
 	if (!cs)
 		return NULL;
+	cs->twins = calloc(1, sizeof(*cs->twins));
+	if (!cs->twins) {
+		free(cs);
+		return NULL;
+	}
 	cs->source.free = free_captures;
 	if (options) {
 		cs->source.fault = options->fault;
@@ -392,25 +429,31 @@ struct braid_capture_source *braid_capture_new(const struct braid_source_options
 
 static int finish_with_packets(struct braid_capture_source *cs, char *const *paths);
 
-/* @packets: those of the hosts are used, if they have recorded some. */
-static int open_once(struct braid_source **out, char *const *paths, size_t nr,
-		     const struct braid_source_options *options, bool packets)
+/*
+ * @packets: those of the hosts are used, if they have recorded some. @apart: which guests are
+ * several, if some are known to be. Return: 0; 1: some are: ->twins of *out; -errno with
+ * braid_fail().
+ */
+static int open_once(struct braid_capture_source **out, char *const *paths, size_t nr,
+		     const struct braid_source_options *options, bool packets,
+		     const struct braid_capture_apart *apart)
 {
 	struct braid_capture_source *cs = braid_capture_new(options);
 	int err;
 
 	if (!cs)
 		return braid_out_of_memory();
+	cs->apart = apart;
 	err = open_files(cs, paths, nr);
 	if (!err)
 		err = packets && braid_capture_has_packets(&cs->source) ?
 		      finish_with_packets(cs, paths) : capture_open_finish(cs, paths);
-	if (err) {
+	cs->apart = NULL;
+	if (err < 0)
 		free_captures(&cs->source);
-		return err;
-	}
-	*out = &cs->source;
-	return 0;
+	else
+		*out = cs;
+	return err;
 }
 
 /*
@@ -422,14 +465,15 @@ static int finish_with_packets(struct braid_capture_source *cs, char *const *pat
 	const struct braid_source_options options = {
 		.unordered = true, .by_index = cs->may_trust,
 	};
+	const struct braid_capture_apart apart = { .all = true };
 	struct braid_packet_pairs packets = { .items = NULL };
-	struct braid_source *source;
-	int err = open_once(&source, paths, cs->nr_files, &options, false);
+	struct braid_capture_source *other;
+	int err = open_once(&other, paths, cs->nr_files, &options, false, &apart);
 
 	if (err)
 		return err;
-	err = braid_capture_pair_packets(source, &packets);
-	braid_source_free(source);
+	err = braid_capture_pair_packets(&other->source, &packets);
+	free_captures(&other->source);
 	cs->packets = &packets;
 	if (!err)
 		err = capture_open_finish(cs, paths);
@@ -441,10 +485,21 @@ static int finish_with_packets(struct braid_capture_source *cs, char *const *pat
 int braid_source_open_captures(struct braid_source **out, char *const *paths, size_t nr,
 			       const struct braid_source_options *options)
 {
+	struct braid_capture_source *cs, *first;
+	int ret;
+
 	if (!nr || nr > BRAID_MAX_FILES)
 		return braid_fail(-EINVAL, "1 to %u captures can be opened at once",
 				  BRAID_MAX_FILES);
-	return open_once(out, paths, nr, options, true);
+	ret = open_once(&cs, paths, nr, options, true, NULL);
+	if (ret > 0) {
+		first = cs;
+		ret = open_once(&cs, paths, nr, options, true, first->twins);
+		free_captures(&first->source);
+	}
+	if (!ret)
+		*out = &cs->source;
+	return ret;
 }
 
 void braid_source_free(struct braid_source *source)

@@ -13,33 +13,45 @@ static u64 placed(const struct braid_clock *tie, u64 ns)
 	return ns && ns <= INT64_MAX ? (u64)braid_capture_tied(tie, (s64)ns).ns : ns;
 }
 
+struct braid_capture_range braid_capture_tied_range(const struct braid_clock *tie, s64 ns,
+						    u64 bound_ns)
+{
+	struct braid_clock_time t = braid_capture_tied(tie, ns), low = t, high = t;
+
+	if (bound_ns == BRAID_BOUND_UNKNOWN || t.bound_ns == BRAID_BOUND_UNKNOWN)
+		return (struct braid_capture_range){ t.ns, INT64_MIN, INT64_MAX, t.sure };
+	if (bound_ns) {
+		low = braid_capture_tied(tie, braid_clock_earliest(ns, bound_ns));
+		high = braid_capture_tied(tie, braid_clock_latest(ns, bound_ns));
+	}
+	return (struct braid_capture_range){
+		.ns = t.ns, .from_ns = braid_clock_earliest(low.ns, low.bound_ns),
+		.to_ns = braid_clock_latest(high.ns, high.bound_ns), .sure = t.sure,
+	};
+}
+
 void braid_ring_tie(struct braid_ring *ring)
 {
 	struct braid_item *item = &ring->item;
-	struct braid_clock_time t = braid_capture_tied(ring->tie, item->host_ns), low = t, high = t;
-	s64 from, to;
+	struct braid_capture_range t = braid_capture_tied_range(ring->tie, item->host_ns,
+								item->bound_ns);
 
 	item->own_ns = item->host_ns;
 	item->own_bound_ns = item->bound_ns;
 	item->own_sure = item->sure;
-	if (item->bound_ns == BRAID_BOUND_UNKNOWN)
-		t.bound_ns = BRAID_BOUND_UNKNOWN;
-	else if (item->bound_ns) {
-		low = braid_capture_tied(ring->tie, braid_clock_earliest(item->host_ns,
-									 item->bound_ns));
-		high = braid_capture_tied(ring->tie, braid_clock_latest(item->host_ns,
-									item->bound_ns));
+	if (ring->either) {	/* it is not known whether it was before or after a migration */
+		t.from_ns = ring->either_from_ns < t.from_ns ? ring->either_from_ns : t.from_ns;
+		t.to_ns = ring->either_to_ns > t.to_ns ? ring->either_to_ns : t.to_ns;
 	}
-	from = braid_clock_earliest(low.ns, low.bound_ns);
-	to = braid_clock_latest(high.ns, high.bound_ns);
 	if (t.ns < ring->tied_ns)
 		t.ns = ring->tied_ns;	/* between two epochs: its order is known */
 	ring->tied_ns = t.ns;
 	item->host_ns = t.ns;
-	if (t.bound_ns == BRAID_BOUND_UNKNOWN || from == INT64_MIN || to == INT64_MAX)
+	if (t.from_ns == INT64_MIN || t.to_ns == INT64_MAX)
 		item->bound_ns = BRAID_BOUND_UNKNOWN;
 	else
-		item->bound_ns = (u64)(to - t.ns > t.ns - from ? to - t.ns : t.ns - from);
+		item->bound_ns = (u64)(t.to_ns - t.ns > t.ns - t.from_ns ? t.to_ns - t.ns :
+									   t.ns - t.from_ns);
 	item->sure &= t.sure;
 }
 
@@ -144,23 +156,29 @@ void braid_capture_add_tie(struct braid_capture_stream *s)
 		s->stream.bound_ns += host->bound_ns;
 }
 
+static void place_stream(struct braid_capture_stream *s)
+{
+	const struct braid_host *host = s->stream.host;
+	size_t n;
+
+	if (!host || !host->number)
+		return;
+	place_tables(s, &host->tie);
+	braid_capture_add_tie(s);
+	for (n = 0; n < s->stream.nr_rings; n++)
+		if (s->stream.rings[n]->cpu != BRAID_RING_NOTES)
+			s->stream.rings[n]->tie = &host->tie;
+}
+
 void braid_capture_place_hosts(struct braid_capture_source *cs)
 {
+	const struct braid_stream *part;
 	size_t k, n;
 
 	if (cs->source.nr_hosts < 2)
 		return;
 	place_windows(cs);
-	for (k = 0; k < cs->source.nr_streams; k++) {
-		struct braid_capture_stream *s = (void *)cs->source.streams[k];
-		const struct braid_host *host = s->stream.host;
-
-		if (!host || !host->number)
-			continue;
-		place_tables(s, &host->tie);
-		braid_capture_add_tie(s);
-		for (n = 0; n < s->stream.nr_rings; n++)
-			if (s->stream.rings[n]->cpu != BRAID_RING_NOTES)
-				s->stream.rings[n]->tie = &host->tie;
-	}
+	for (k = 0; k < cs->source.nr_streams; k++)
+		for (n = 0; (part = braid_stream_part(cs->source.streams[k], n)); n++)
+			place_stream((struct braid_capture_stream *)part);
 }

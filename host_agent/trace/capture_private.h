@@ -28,6 +28,9 @@ struct braid_capture_source;
 struct braid_capture_stream;
 struct braid_trace_dat;
 struct braid_dat_times;
+struct braid_capture_visit;
+struct braid_text;
+struct braid_capture_apart;
 
 /* The range of a ring's sequence covered by a RING_END. */
 struct braid_ring_part {
@@ -74,6 +77,7 @@ struct braid_capture_ring {
 	/* Where the cursor is: */
 	struct braid_extent_cursor at;		/* the current extent */
 	u32 epoch;				/* of the clock; no later event is of an earlier one */
+	size_t stay;				/* of a guest that moved between hosts; likewise */
 };
 
 /* New, unprocessed data of a stream of a growing capture. */
@@ -123,6 +127,12 @@ struct braid_capture_stream {
 	u64 taken_counter;			/* ... and where that begins */
 	bool text_start_known;			/* by its kernel symbols: */
 	u64 text_start;				/* 0: unknown */
+	struct braid_capture_visit *visits;	/* of a guest */
+	size_t nr_visits, visits_capacity;
+	bool more_visits;			/* than these */
+	size_t visit;				/* the last one that was looked for */
+	size_t parts_capacity, stays_capacity;
+	size_t nr_stays;			/* found; it is the stream's once all is placed */
 };
 
 /* A host, as it is known while captures are opened. */
@@ -198,6 +208,8 @@ struct braid_capture_source {
 	u32 keep_samples;		/* of each clock, while the source grows */
 	bool unordered;
 	double wander;
+	const struct braid_capture_apart *apart;	/* NULL: none is known */
+	struct braid_capture_apart *twins;	/* found: it must be opened again with these */
 	const struct braid_packet_pairs *packets;	/* NULL: not known yet */
 	size_t hosts_capacity;
 	size_t streams_capacity;
@@ -323,6 +335,13 @@ void braid_capture_free_stream(struct braid_capture_stream *s);
 int braid_capture_take_note(struct braid_capture_stream *s, const struct braid_chunk_view *v);
 int braid_capture_finish_notes(struct braid_capture_stream *s);
 
+/* Moves those of a part to its stream, both are placed; then they are to be sorted. Likewise. */
+int braid_capture_move_notes(struct braid_capture_stream *s, struct braid_capture_stream *part);
+void braid_capture_sort_notes(struct braid_capture_stream *s);
+
+/* "2.013 s", "3.2 ms" */
+void braid_capture_put_duration(struct braid_text *t, u64 ns);
+
 /*
  * capture_window.c: takes a start or stop of the recording; adds the pending ones as notes to the
  * first stream, once there is one. Return: 0 or -ENOMEM.
@@ -402,6 +421,15 @@ static inline struct braid_clock_time braid_capture_tied(const struct braid_cloc
 
 /* capture_place.c: what follows from it. */
 void braid_capture_place_hosts(struct braid_capture_source *cs);
+
+/* The range on the timeline of a time by another host's clock. */
+struct braid_capture_range {
+	s64 ns;				/* where it is, without its own bound */
+	s64 from_ns, to_ns;		/* INT64_MIN, INT64_MAX: unknown */
+	bool sure;
+};
+struct braid_capture_range braid_capture_tied_range(const struct braid_clock *tie, s64 ns,
+						    u64 bound_ns);
 
 /* A stream's clock was fitted: its bound on the timeline includes that of its host's clock. */
 void braid_capture_add_tie(struct braid_capture_stream *s);
@@ -515,6 +543,12 @@ u32 braid_capture_page_flags(const struct braid_capture_source *cs,
 /* Reads an extent's chunk into ->chunk: its header and @bytes of payload, which is all of it. */
 int braid_capture_fetch(struct braid_capture_ring *ring, const struct braid_extent *extent,
 			u32 bytes);
+
+/* Whether one model gives all times of a guest. */
+static inline bool braid_capture_is_plain(const struct braid_stream *stream)
+{
+	return !stream->nr_stays && braid_clock_epochs(&stream->clock) <= 1;
+}
 
 /* Whether times tell which of a ring's pages can be left out. */
 bool braid_capture_can_skip(const struct braid_capture_ring *ring);

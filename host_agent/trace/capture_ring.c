@@ -68,6 +68,8 @@ void braid_capture_rewind(struct braid_capture_ring *ring, void *cursor, size_t 
 	memset(&ring->ring.walk, 0, sizeof(ring->ring.walk));
 	memset(&ring->at, 0, sizeof(ring->at));
 	ring->epoch = 0;
+	ring->stay = 0;
+	ring->ring.either = false;
 	ring->ring.taken_ns = 0;
 	ring->ring.tied_ns = 0;
 	ring->ring.left_out = NULL;

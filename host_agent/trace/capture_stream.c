@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host_agent/trace/capture_private.h"
+#include "host_agent/trace/capture_stays.h"
 #include "host_agent/trace/stacks.h"
 #include "host_agent/util/array.h"
 #include "host_agent/util/text.h"
@@ -38,46 +38,14 @@ static int set_number(struct braid_capture_source *cs, u32 number, struct braid_
 	return 0;
 }
 
-static int by_incarnation(const struct braid_capture_source *cs, const struct braid_stream *s,
-			  enum braid_stream_kind kind, const struct braid_superblock *sb)
-{
-	return braid_compare(s->host->number, cs->files[cs->file].host) ?:
-	       braid_compare(s->kind, kind) ?: braid_compare(s->incarnation, sb->incarnation) ?:
-	       memcmp(s->boot_id, sb->boot_id, sizeof(s->boot_id));
-}
-
-/* The place of an incarnation among the guests: *there: already known from another capture. */
-static size_t find_guest(const struct braid_capture_source *cs, enum braid_stream_kind kind,
-			 const struct braid_superblock *sb, bool *there)
-{
-	size_t k;
-
-	braid_array_first(k, cs->nr_guests,
-			  by_incarnation(cs, &cs->guests[k]->stream, kind, sb) >= 0);
-	*there = k < cs->nr_guests && !by_incarnation(cs, &cs->guests[k]->stream, kind, sb);
-	return k;
-}
-
 /*
- * Whether a stream of another capture goes on: a guest's does. A VM's that ended is another one
- * later: in between it had a driver.
+ * Whether a stream of another capture goes on: a guest's does, perhaps on another host. A VM's that
+ * ended is another one later: in between it had a driver.
  */
 static bool goes_on(const struct braid_stream *s, const struct braid_chunk_stream *head)
 {
 	return s->kind == BRAID_STREAM_GUEST || !s->end_reason ||
 	       s->end_reason == BRAID_END_STOPPED || head->host_ns < s->end_ns;
-}
-
-/* At most BRAID_MAX_STREAMS pointers move. Return: 0 or -ENOMEM. */
-static int capture_stream_add_guest(struct braid_capture_source *cs, size_t place,
-				    struct braid_capture_stream *s)
-{
-	if (braid_array_push(cs->guests, cs->nr_guests, cs->guests_capacity, s))
-		return -ENOMEM;
-	memmove(cs->guests + place + 1, cs->guests + place,
-		(cs->nr_guests - 1 - place) * sizeof(*cs->guests));
-	cs->guests[place] = s;
-	return 0;
 }
 
 struct braid_capture_stream *braid_capture_add_stream(struct braid_capture_source *cs)
@@ -235,16 +203,6 @@ static const char *check_stream(const struct braid_capture_source *cs,
 	return NULL;
 }
 
-/* Streams of several hosts may have one name. */
-static void name_host(struct braid_stream *stream)
-{
-	char name[sizeof(stream->name)];
-
-	memcpy(name, stream->name, sizeof(name));
-	snprintf(stream->name, sizeof(stream->name), "%.*s@%s",
-		 (int)(sizeof(name) - 2 - strlen(stream->host->name)), name, stream->host->name);
-}
-
 static void describe_stream(struct braid_capture_stream *s, const struct braid_chunk_view *v,
 			    const struct braid_chunk_stream *head)
 {
@@ -259,7 +217,7 @@ static void describe_stream(struct braid_capture_stream *s, const struct braid_c
 	if (!stream->name[0])
 		snprintf(stream->name, sizeof(stream->name), "stream%u", v->stream);
 	if (s->source->source.nr_hosts > 1)
-		name_host(stream);
+		braid_capture_name_at(stream, strlen(stream->name), stream->host->name);
 	if (head->kind == BRAID_STREAM_GUEST) {
 		describe_guest(s);
 		return;
@@ -274,6 +232,25 @@ static void describe_stream(struct braid_capture_stream *s, const struct braid_c
 	copy_name(stream->kernel_release, sizeof(stream->kernel_release), file->kernel_release,
 		  sizeof(file->kernel_release));
 	copy_name(stream->machine, sizeof(stream->machine), file->machine, sizeof(file->machine));
+}
+
+/* One more STREAM of a guest or VM. Return: 0 or -ENOMEM. */
+static int join_guest(struct braid_capture_stream *s, const struct braid_chunk_view *v,
+		      const struct braid_chunk_stream *head, const struct braid_superblock *sb)
+{
+	struct braid_capture_stream *part;
+
+	if (head->kind != BRAID_STREAM_GUEST)
+		return set_number(s->source, v->stream, s);
+	merge_buffers(s, sb);
+	if (!braid_capture_part_here(s)) {
+		part = braid_capture_add_part(s);
+		if (!part)
+			return -ENOMEM;
+		part->superblock = *sb;
+		describe_stream(part, v, head);
+	}
+	return set_number(s->source, v->stream, s) ?: braid_capture_add_visit(s, v->stream);
 }
 
 int braid_capture_take_stream(struct braid_capture_source *cs, const struct braid_chunk_view *v)
@@ -300,21 +277,19 @@ int braid_capture_take_stream(struct braid_capture_source *cs, const struct brai
 		return 0;
 	}
 	if (head.kind != BRAID_STREAM_HOST)
-		place = find_guest(cs, head.kind, &sb, &there);
-	if (there && goes_on(&cs->guests[place]->stream, &head)) {
-		if (head.kind == BRAID_STREAM_GUEST)
-			merge_buffers(cs->guests[place], &sb);
-		return set_number(cs, v->stream, cs->guests[place]);
-	}
+		place = braid_capture_find_guest(cs, head.kind, &sb, &there);
+	if (there && goes_on(&cs->guests[place]->stream, &head))
+		return join_guest(cs->guests[place], v, &head, &sb);
 	s = braid_capture_add_stream(cs);
 	if (!s)
 		return -ENOMEM;
 	s->superblock = sb;
 	describe_stream(s, v, &head);
 	cs->nr_cpus += s->stream.nr_cpus;
-	if (head.kind != BRAID_STREAM_HOST && capture_stream_add_guest(cs, place, s))
+	if (head.kind != BRAID_STREAM_HOST && braid_capture_add_guest(cs, place, s))
 		return -ENOMEM;
-	return set_number(cs, v->stream, s);
+	return set_number(cs, v->stream, s) ?:
+	       (head.kind == BRAID_STREAM_GUEST ? braid_capture_add_visit(s, v->stream) : 0);
 }
 
 void braid_capture_take_end(struct braid_capture_stream *s, const struct braid_chunk_view *v)
@@ -586,6 +561,11 @@ void braid_capture_free_stream(struct braid_capture_stream *s)
 	for (k = 0; k < s->nr_notes; k++)
 		free(s->notes[k].text);
 	braid_capture_free_clock(s);
+	for (k = 0; k < s->stream.nr_parts; k++)
+		braid_capture_free_stream((struct braid_capture_stream *)s->stream.parts[k]);
+	free(s->stream.parts);
+	free(s->stream.stays);
+	free(s->visits);
 	free(s->stream.rings);
 	free(s->stream.left_out);
 	free(s->stream.formats);

@@ -48,15 +48,18 @@ int braid_capture_take_window(struct braid_capture_source *cs, const struct brai
 	return 0;
 }
 
-/* In the first stream of the file's host. */
+/* In the first stream of the file's host, or part of one. */
 static int capture_window_note(struct braid_capture_source *cs, u32 file, s64 ns, const char *text)
 {
-	struct braid_stream **s = cs->source.streams, **end = s + cs->source.nr_streams;
+	const struct braid_stream *s;
+	size_t k, n;
 
-	while (s < end && (!(*s)->host || (*s)->host->number != cs->files[file].host))
-		s++;
-	return s == end ? 0 :
-	       braid_capture_add_note((struct braid_capture_stream *)*s, ns, text, strlen(text));
+	for (k = 0; k < cs->source.nr_streams; k++)
+		for (n = 0; (s = braid_stream_part(cs->source.streams[k], n)); n++)
+			if (s->host && s->host->number == cs->files[file].host)
+				return braid_capture_add_note((struct braid_capture_stream *)s, ns,
+							      text, strlen(text));
+	return 0;
 }
 
 s64 braid_capture_window_stop(struct braid_capture_source *cs, u32 file)

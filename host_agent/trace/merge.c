@@ -38,8 +38,8 @@ static bool earlier(const struct entry *a, const struct entry *b)
 
 	if (a->host_ns != b->host_ns)
 		return a->host_ns < b->host_ns;
-	host_a = braid_stream_host_number(a->ring->stream);
-	host_b = braid_stream_host_number(b->ring->stream);
+	host_a = braid_stream_host_number(braid_item_part(&a->ring->item));
+	host_b = braid_stream_host_number(braid_item_part(&b->ring->item));
 	if (host_a != host_b)
 		return host_a < host_b;
 	if (own_ns(a->ring) != own_ns(b->ring))

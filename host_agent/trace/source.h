@@ -114,8 +114,12 @@ struct braid_ring {
 	u64 taken_ns;		/* of a guest: when the agent read the cursor's current bytes */
 	bool merging;		/* a merge has its cursor */
 	const struct braid_clock *tie;	/* of another host's: its clock on the timeline; NULL: it is
-					   the timeline's, or of notes */
+					   the timeline's, or of notes. Of a guest that moved
+					   between hosts: that of the host where its item is of */
 	s64 tied_ns;		/* of the last item, by that */
+	const struct braid_stream *at;	/* of such a guest: its part where the item is of ... */
+	bool either;		/* ... or of the next one, where its time is: */
+	s64 either_from_ns, either_to_ns;
 	/*
 	 * A bit for each id whose events are passed over quickly, but for the first one of each
 	 * page, and those that follow a loss; the stream's. NULL: none. See
@@ -156,6 +160,16 @@ struct braid_host {
 	bool declared;		/* by sources that declare their error; else by messages */
 	bool unordered;		/* placed by wall time, without a bound */
 	char lies[256];		/* which declared sources are not used, because they contradict */
+};
+
+/* A time that a guest which moved between hosts was on one of them. */
+struct braid_stay {
+	const struct braid_stream *of;	/* the stream, or one of its parts */
+	u64 from_counter;	/* first and last value of its counter that were seen there ... */
+	u64 to_counter;
+	u64 bound_ns;		/* worst, on the timeline */
+	s64 from_ns, begun_ns;	/* ... which began in between, on the timeline; the first stay:
+				   INT64_MIN */
 };
 
 /* One incarnation of a guest's driver, or the host, or a VM while it has no driver. */
@@ -219,6 +233,16 @@ struct braid_stream {
 	struct braid_ring **rings;	/* the notes' is the last one */
 	size_t nr_rings;
 	u64 *left_out;			/* NULL, or what its rings' left_out points to */
+
+	/*
+	 * Of a guest that moved between hosts: what each further host knows of it. A part has no
+	 * events and is in no list: all of ->host, ->clock, ->threads to ->throttled and the bounds
+	 * are of that host alone, as the stream's own are of the first one named.
+	 */
+	struct braid_stream **parts;
+	size_t nr_parts;
+	struct braid_stay *stays;	/* in order; the first one gives ->found_ns */
+	size_t nr_stays;		/* 0: it was on one host */
 };
 
 /* From when to when a capture was recorded; by the file's clock. */
@@ -429,7 +453,41 @@ s64 braid_stream_on_timeline(const struct braid_stream *stream, s64 own_ns);
 /** braid_stream_bound_of_host - the same of a stream: its worst bound */
 static inline u64 braid_stream_bound_of_host(const struct braid_stream *stream)
 {
-	return braid_stream_host_number(stream) ? stream->own_bound_ns : stream->bound_ns;
+	return braid_stream_host_number(stream) || stream->nr_stays ? stream->own_bound_ns :
+								      stream->bound_ns;
+}
+
+/** braid_item_part - the stream of an item, or its part by the host where the guest was then */
+static inline const struct braid_stream *braid_item_part(const struct braid_item *item)
+{
+	return item->ring->at ? item->ring->at : item->stream;
+}
+
+/** braid_stream_part - the @number-th part of a stream, from 0: itself; NULL: no more */
+static inline const struct braid_stream *braid_stream_part(const struct braid_stream *stream,
+							   size_t number)
+{
+	if (!number)
+		return stream;
+	return number <= stream->nr_parts ? stream->parts[number - 1] : NULL;
+}
+
+/** braid_stream_first_part - that by the host where it was first */
+static inline const struct braid_stream *
+braid_stream_first_part(const struct braid_stream *stream)
+{
+	return stream->nr_stays ? stream->stays[0].of : stream;
+}
+
+/** braid_stream_part_at - that by the host where it was at a time of the timeline */
+static inline const struct braid_stream *braid_stream_part_at(const struct braid_stream *stream,
+							      s64 ns)
+{
+	size_t k = stream->nr_stays;
+
+	while (k > 1 && stream->stays[k - 1].begun_ns > ns)
+		k--;
+	return k ? stream->stays[k - 1].of : stream;
 }
 
 /** braid_item_is_sure - whether an event's epoch, by its own host's clock, is certain and bounded */

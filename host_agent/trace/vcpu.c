@@ -12,34 +12,45 @@ static int by_thread(const void *a, const void *b)
 {
 	const struct braid_vcpu_span *x = a, *y = b;
 
-	return braid_compare(braid_stream_host_number(x->guest),
-			     braid_stream_host_number(y->guest)) ?:
+	return braid_compare(x->host, y->host) ?:
 	       braid_compare(x->tid, y->tid) ?:
 	       braid_compare(x->from_ns, y->from_ns) ?:
 	       braid_compare(x->guest->number, y->guest->number) ?:
 	       braid_compare(x->vcpu, y->vcpu);
 }
 
+/* What one host knows of a guest. */
+static void add_spans(struct braid_vcpu_map *map, const struct braid_stream *guest,
+		      const struct braid_stream *part)
+{
+	size_t k;
+
+	for (k = 0; k < part->nr_threads; k++) {
+		const struct braid_vcpu_thread *row = &part->threads[k];
+
+		map->spans[map->nr++] = (struct braid_vcpu_span){
+			.tid = row->tid, .vcpu = row->vcpu, .guest = guest,
+			.host = braid_stream_host_number(part),
+			.from_ns = (s64)(row->from_ns ? row->from_ns : part->found_ns),
+		};
+	}
+}
+
 int braid_vcpu_map_make(struct braid_vcpu_map *map, const struct braid_source *source)
 {
-	size_t k, t, nr = 0;
+	const struct braid_stream *part;
+	size_t k, n, nr = 0;
 
 	map->nr = 0;
 	for (k = 0; k < source->nr_streams; k++)
-		nr += source->streams[k]->nr_threads;
+		for (n = 0; (part = braid_stream_part(source->streams[k], n)); n++)
+			nr += part->nr_threads;
 	map->spans = calloc(nr + 1, sizeof(*map->spans));
 	if (!map->spans)
 		return braid_out_of_memory();
 	for (k = 0; k < source->nr_streams; k++)
-		for (t = 0; t < source->streams[k]->nr_threads; t++) {
-			const struct braid_vcpu_thread *row = &source->streams[k]->threads[t];
-
-			map->spans[map->nr++] = (struct braid_vcpu_span){
-				.tid = row->tid, .vcpu = row->vcpu, .guest = source->streams[k],
-				.from_ns = (s64)(row->from_ns ? row->from_ns :
-						 source->streams[k]->found_ns),
-			};
-		}
+		for (n = 0; (part = braid_stream_part(source->streams[k], n)); n++)
+			add_spans(map, source->streams[k], part);
 	qsort(map->spans, map->nr, sizeof(*map->spans), by_thread);
 	return 0;
 }
@@ -47,8 +58,7 @@ int braid_vcpu_map_make(struct braid_vcpu_map *map, const struct braid_source *s
 /* Order of a span's thread and one of a host. */
 static int by_key(const struct braid_vcpu_span *s, u32 host, s32 tid)
 {
-	return braid_compare(braid_stream_host_number(s->guest), host) ?:
-	       braid_compare(s->tid, tid);
+	return braid_compare(s->host, host) ?: braid_compare(s->tid, tid);
 }
 
 const struct braid_vcpu_span *braid_vcpu_map_find(const struct braid_vcpu_map *map, u32 host,
@@ -64,9 +74,22 @@ const struct braid_vcpu_span *braid_vcpu_map_find(const struct braid_vcpu_map *m
 	return k < map->nr && !by_key(&s[k], host, tid) ? &s[k] : NULL;
 }
 
+const struct braid_stream *braid_vcpu_part_on(const struct braid_stream *guest, u32 host, s64 ns)
+{
+	const struct braid_stay *stay = guest->stays;
+	size_t k = guest->nr_stays;
+
+	if (!k)
+		return braid_stream_host_number(guest) == host ? guest : NULL;
+	while (k > 1 && stay[k - 1].begun_ns > ns)
+		k--;
+	return braid_stream_host_number(stay[k - 1].of) == host &&
+	       (k == guest->nr_stays || stay[k].from_ns >= ns) ? stay[k - 1].of : NULL;
+}
+
 bool braid_vcpu_map_only(const struct braid_vcpu_map *map, const struct braid_vcpu_span *span)
 {
-	u32 host = braid_stream_host_number(span->guest);
+	u32 host = span->host;
 
 	return (span == map->spans || by_key(span - 1, host, span->tid)) &&
 	       (span + 1 == map->spans + map->nr || by_key(span + 1, host, span->tid));
@@ -171,15 +194,14 @@ void braid_vcpu_sort_others(struct braid_vcpu_thread *others, size_t nr)
 const struct braid_stream *braid_vcpu_owner(const struct braid_source *source, u32 host, s32 tid)
 {
 	const struct braid_vcpu_thread key = { .tid = tid };
-	size_t k;
+	const struct braid_stream *s;
+	size_t k, n;
 
-	for (k = 0; k < source->nr_streams; k++) {
-		const struct braid_stream *s = source->streams[k];
-
-		if (s->nr_others && braid_stream_host_number(s) == host &&
-		    bsearch(&key, s->others, s->nr_others, sizeof(key), by_tid))
-			return s;
-	}
+	for (k = 0; k < source->nr_streams; k++)
+		for (n = 0; (s = braid_stream_part(source->streams[k], n)); n++)
+			if (s->nr_others && braid_stream_host_number(s) == host &&
+			    bsearch(&key, s->others, s->nr_others, sizeof(key), by_tid))
+				return source->streams[k];
 	return NULL;
 }
 

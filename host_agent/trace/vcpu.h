@@ -10,6 +10,7 @@ struct braid_vcpu_span {
 	s32 tid;
 	u32 vcpu;				/* or BRAID_VCPU_ALL */
 	s64 from_ns;
+	u32 host;				/* its number in the source */
 	const struct braid_stream *guest;
 };
 
@@ -40,6 +41,16 @@ int braid_vcpu_map_make(struct braid_vcpu_map *map, const struct braid_source *s
  */
 const struct braid_vcpu_span *braid_vcpu_map_find(const struct braid_vcpu_map *map, u32 host,
 						  s32 tid, s64 ns);
+
+/**
+ * braid_vcpu_part_on - what a host knows of a guest
+ * @guest: a stream
+ * @host: number of the host in the source
+ * @ns: of the timeline
+ *
+ * Return: the stream, or its part; NULL: it was not there, or may have been on another host.
+ */
+const struct braid_stream *braid_vcpu_part_on(const struct braid_stream *guest, u32 host, s64 ns);
 
 /** braid_vcpu_map_only - whether a span's thread is this vCPU at all times */
 bool braid_vcpu_map_only(const struct braid_vcpu_map *map, const struct braid_vcpu_span *span);

@@ -335,7 +335,7 @@ int braid_analysis_judge(struct braid_source *source, const struct braid_walk_op
 	found = r.state;
 	for (k = 0; k < source->nr_streams && !err; k++)
 		if (source->streams[k]->kind == BRAID_STREAM_GUEST &&
-		    braid_states_host(&r.states, source->streams[k])->seen.kvm)
+		    braid_states_seen_of(&r.states, source->streams[k]).kvm)
 			err = take(arg, source->streams[k], &found->found[k]);
 	end_run(&r);
 	return err;
@@ -360,6 +360,8 @@ static int refine(void *arg, struct braid_stream *stream, const struct braid_win
 	struct refinement *r = arg;
 	int err;
 
+	if (stream->nr_stays)
+		return 0;	/* it has several */
 	if (clock->kind != (r->number ? BRAID_CLOCK_WINDOWS :
 				       braid_clock_sampled(&stream->clock_inputs)))
 		return 0;
@@ -388,8 +390,9 @@ int braid_analysis_refine(struct braid_source *source, const struct braid_walk_o
 	size_t k;
 
 	for (k = 0; k < source->nr_streams; k++)
-		if (source->streams[k]->clock.kind == BRAID_CLOCK_EXCHANGE ||
-		    source->streams[k]->clock.kind == BRAID_CLOCK_READS)
+		if (!source->streams[k]->nr_stays &&
+		    (source->streams[k]->clock.kind == BRAID_CLOCK_EXCHANGE ||
+		     source->streams[k]->clock.kind == BRAID_CLOCK_READS))
 			snprintf(source->streams[k]->clock.reason,
 				 sizeof(source->streams[k]->clock.reason),
 				 "the host has no kvm_entry and kvm_exit events");

@@ -43,7 +43,7 @@ static bool order_pass(struct braid_order_pair *o, u64 clock, s64 ns, u64 bound_
 static noinline bool order_pass_hosts(struct braid_order *o, const struct braid_item *item,
 				      u64 clock)
 {
-	u32 host = braid_stream_host_number(item->stream);
+	u32 host = braid_stream_host_number(braid_item_part(item));
 	bool tied = item->ring->tie, uncertain = false;
 
 	if (host < BRAID_ORDER_HOSTS) {

@@ -186,9 +186,10 @@ const char *braid_slices_missing(const struct braid_source *source)
 	size_t k, n;
 
 	for (k = 0; k < source->nr_streams; k++) {
-		const struct braid_stream *s = source->streams[k];
+		const struct braid_stream *s = source->streams[k], *part;
 
-		any_thread |= s->nr_threads;
+		for (n = 0; (part = braid_stream_part(s, n)); n++)
+			any_thread |= part->nr_threads;
 		for (n = 0; n < s->nr_rings && s->kind == BRAID_STREAM_HOST; n++)
 			any_host |= s->rings[n]->cpu != BRAID_RING_NOTES;
 	}

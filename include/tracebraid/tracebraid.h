@@ -170,8 +170,10 @@ const struct tracebraid_stream *tracebraid_stream(const struct tracebraid_trace 
 
 /** tracebraid_stream_name - the guest's name, or "host"; valid until the trace is closed, as all texts of a stream */
 const char *tracebraid_stream_name(const struct tracebraid_stream *stream);
-/** tracebraid_stream_host - the name of the host where it was recorded; "": not known */
+/** tracebraid_stream_host - the name of the host where it was recorded first; "": not known */
 const char *tracebraid_stream_host(const struct tracebraid_stream *stream);
+/** tracebraid_stream_host_at - the same, where it was at a time by the first host's clock */
+const char *tracebraid_stream_host_at(const struct tracebraid_stream *stream, int64_t ns);
 /** tracebraid_stream_kernel - the release of its kernel; "": not known */
 const char *tracebraid_stream_kernel(const struct tracebraid_stream *stream);
 /** tracebraid_stream_machine - its machine, as uname -m prints it; "": not known */
@@ -281,6 +283,8 @@ int tracebraid_uncertain(const struct tracebraid_walk *walk);
 int tracebraid_late(const struct tracebraid_walk *walk);
 /** tracebraid_item_stream - the item's stream */
 const struct tracebraid_stream *tracebraid_item_stream(const struct tracebraid_walk *walk);
+/** tracebraid_host - the name of the host where it was recorded; "": not known */
+const char *tracebraid_host(const struct tracebraid_walk *walk);
 /** tracebraid_buffer - the name of its buffer; "": a host's, or a note */
 const char *tracebraid_buffer(const struct tracebraid_walk *walk);
 /** tracebraid_cpu - the CPU's number in its stream; UINT32_MAX: a note */

@@ -69,6 +69,7 @@ class Stream:
     def __init__(self, pointer):
         for name in ("name", "kernel", "machine", "clock", "end"):
             setattr(self, name, _text(getattr(_lib, f"tracebraid_stream_{name}")(pointer)))
+        self.host = _text(_lib.tracebraid_stream_host(pointer))
         self.number = _lib.tracebraid_stream_number(pointer)
         self.nr_cpus = _lib.tracebraid_stream_nr_cpus(pointer)
         self.is_host = bool(_lib.tracebraid_stream_is_host(pointer))
@@ -110,10 +111,10 @@ class Type:
 
 
 class _Item:
-    """An item of the timeline: its time in ns, its error bound (None: unknown), stream, CPU and buffer. late: in a
-    followed capture, an item with a later time was returned before it."""
+    """An item of the timeline: its time in ns, its error bound (None: unknown), stream, host, CPU and buffer. late: in
+    a followed capture, an item with a later time was returned before it."""
 
-    __slots__ = ("ns", "bound_ns", "stream", "cpu", "buffer", "late", "_walk", "_number")
+    __slots__ = ("ns", "bound_ns", "stream", "host", "cpu", "buffer", "late", "_walk", "_number")
 
     def __init__(self, walk):
         self._walk, self._number = walk, walk.number
@@ -125,6 +126,7 @@ class _Item:
         cpu = _lib.tracebraid_cpu(pointer)
         self.cpu = None if cpu == 0xffffffff else cpu
         self.buffer = _text(_lib.tracebraid_buffer(pointer))
+        self.host = _text(_lib.tracebraid_host(pointer))
         self.late = bool(_lib.tracebraid_late(pointer))
 
     def _at_walk(self):

@@ -162,6 +162,18 @@ def suspend(guest):
               "echo freeze > /sys/power/state")
 
 
+def migrate(ctx, source, name, *options):
+    """Migrates a guest to another QEMU with such options, which is returned; both exist then."""
+    socket = f"unix:{ctx.dir}/{name}.sock"
+    there = ctx.guest(name, shm=None, mem="256M", qemu_args=("-incoming", socket, *options))
+    there.start()
+    there.qmp("query-status")
+    source.qmp("migrate", uri=socket)
+    ctx.wait_until(lambda: source.qmp("query-migrate").get("status") in ("completed", "failed"), "the migration", timeout=120)
+    ctx.equal(source.qmp("query-migrate")["status"], "completed", "status of the migration")
+    return there
+
+
 def undrained(guest):
     """How often the driver gave up on an agent that did not run for long: what its rings held then is not counted."""
     return guest.run("dmesg").count("the agent did not drain ")

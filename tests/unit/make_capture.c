@@ -248,13 +248,13 @@ void synth_sample(struct braid_capture_writer *w, struct synth_guest *g, u64 bef
 }
 
 /* The first extent in a file says where it begins. */
-static void place(struct synth_ring *ring, const struct braid_span *span,
+static void place(const struct synth_ring *ring, const struct braid_span *span,
 		  struct braid_chunk_page *page)
 {
 	struct braid_event_view view;
 	struct braid_cursor c;
 
-	if (!ring->again || !span->from_bytes)
+	if (!span->from_bytes)
 		return;
 	braid_cursor_init(&c, span->data, span->from_bytes, span->time_stamp, ring->map.flags);
 	while (braid_page_next(&c, &view) > 0)
@@ -277,6 +277,49 @@ void synth_next_file(struct synth_guest *g)
 		ring->began_read = ring->reader.read;
 		ring->began_lost = ring->reader.lost;
 	}
+}
+
+void synth_also(struct synth_guest *g, struct braid_capture_writer *w, u32 stream, u64 ns)
+{
+	u32 k;
+
+	g->also = w;
+	g->also_stream = stream;
+	g->also_ns = ns;
+	if (!w)
+		synth_next_file(g);
+	for (k = 0; k < SYNTH_CPUS; k++) {
+		struct synth_ring *ring = &g->rings[k];
+
+		ring->also_again = true;
+		if (!w) {	/* what it has is of its account */
+			ring->again &= !ring->also_read;
+			ring->began_seq -= ring->also_read;
+			ring->began_read -= ring->also_read;
+		}
+		ring->also_read = 0;
+	}
+}
+
+static void put_also(struct synth_guest *g, u32 cpu, const struct braid_span *span,
+		     struct braid_chunk_page page, const void *data, u32 bytes)
+{
+	struct synth_ring *ring = &g->rings[cpu];
+	void *room = g->also ? braid_capture_reserve(g->also, sizeof(page), bytes) : NULL;
+	struct braid_cursor c;
+
+	if (!g->also)
+		return;
+	NEED(room);
+	if (ring->also_again)
+		place(ring, span, &page);
+	ring->also_again = false;
+	memcpy(room, data, bytes);
+	page.host_ns = g->also_ns;
+	braid_cursor_init(&c, room, bytes, 0, ring->map.flags);
+	ring->also_read += braid_page_count(&c);
+	NEED(!braid_capture_put(g->also, BRAID_CHUNK_PAGE, g->also_stream, &page, sizeof(page),
+				room, bytes));
 }
 
 static void put_span(struct braid_capture_writer *w, struct synth_guest *g, u32 cpu,
@@ -302,7 +345,9 @@ static void put_span(struct braid_capture_writer *w, struct synth_guest *g, u32 
 	struct braid_cursor c;
 
 	NEED(room);
-	place(ring, span, &page);
+	put_also(g, cpu, span, page, span->data + span->from_bytes, bytes);
+	if (ring->again)
+		place(ring, span, &page);
 	ring->again = false;
 	memcpy(room, span->data + span->from_bytes, bytes);
 	braid_cursor_init(&c, room, bytes, 0, ring->map.flags);

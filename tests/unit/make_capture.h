@@ -20,6 +20,8 @@ struct synth_ring {
 	u64 began_seq, began_read, began_lost;
 	u64 reported_lost;
 	bool again;		/* its next extent is the first one of another file */
+	bool also_again;	/* likewise, of ->also */
+	u64 also_read;		/* events in it */
 };
 
 /* A guest with one buffer; its true clock is ns = start_ns + counter * (1 + ppm / 1e6). */
@@ -31,10 +33,16 @@ struct synth_guest {
 	u64 now;		/* its counter */
 	u32 stream;
 	struct synth_ring rings[SYNTH_CPUS];
+	struct braid_capture_writer *also;	/* another capture that gets all extents, too ... */
+	u32 also_stream;
+	u64 also_ns;		/* ... by a host's clock that shows this */
 };
 
 /* The recording goes on to another file; the guest begins in it by synth_begin(). */
 void synth_next_file(struct synth_guest *g);
+
+/* From here on another capture has all extents, too; NULL: no longer, and it is the next file. */
+void synth_also(struct synth_guest *g, struct braid_capture_writer *w, u32 stream, u64 ns);
 
 struct synth_guest_params {
 	const char *name;

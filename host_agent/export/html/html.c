@@ -10,6 +10,7 @@
 #include "host_agent/export/html/spans.h"
 #include "host_agent/export/html/states.h"
 #include "host_agent/export/text/line.h"
+#include "host_agent/trace/epochs.h"
 #include "host_agent/util/array.h"
 #include "host_agent/util/error.h"
 #include "host_agent/walk/walk.h"
@@ -189,17 +190,15 @@ static long long shown(const struct html_export *h, s64 ns)
 static void put_epochs(struct html_export *h, const struct braid_stream *s, const char **comma)
 {
 	u32 group = h->lanes.group_of[s->number];
-	size_t vcpu, k;
+	struct braid_epoch epoch = { 0 };
 
-	for (vcpu = 0; vcpu < s->clock.nr_tracks; vcpu++)
-		for (k = 1; k < s->clock.tracks[vcpu].nr_epochs; k++) {
-			const struct braid_clock_epoch *e = &s->clock.tracks[vcpu].epochs[k];
-
-			braid_text_printf(&h->x.out, "%s[%u,%lld,%lld]", *comma, group,
-					  shown(h, braid_stream_on_timeline(s, e->from_ns)),
-					  shown(h, braid_stream_on_timeline(s, e->begun_ns)));
-			*comma = ",";
-		}
+	while (braid_epoch_next(s, &epoch)) {
+		if (!epoch.number)
+			continue;
+		braid_text_printf(&h->x.out, "%s[%u,%lld,%lld]", *comma, group,
+				  shown(h, epoch.from_ns), shown(h, epoch.begun_ns));
+		*comma = ",";
+	}
 }
 
 /* From start to stop of each recording; a stop may be unknown. */

@@ -209,16 +209,17 @@ static int place_threads(struct braid_html_lanes *l, const struct braid_source *
 {
 	struct braid_host_streams hosts;
 	int err = braid_host_streams_make(&hosts, source);
-	const struct braid_stream *host;
-	size_t k, j;
+	const struct braid_stream *host, *part;
+	size_t k, j, n;
 
 	for (k = 0; k < source->nr_streams && !err; k++) {
-		const struct braid_stream *s = source->streams[k];
-
-		host = braid_host_streams_at(&hosts, braid_host_streams_first(&hosts, s), s);
-		for (j = 0; host && j < s->nr_threads && !err; j++)
-			err = place_thread(l, l->group_of[host->number], l->group_of[s->number],
-					   &s->threads[j]);
+		for (n = 0; (part = braid_stream_part(source->streams[k], n)); n++) {
+			host = braid_host_streams_at(&hosts, braid_host_streams_first(&hosts, part),
+						     part);
+			for (j = 0; host && j < part->nr_threads && !err; j++)
+				err = place_thread(l, l->group_of[host->number], l->group_of[k],
+						   &part->threads[j]);
+		}
 	}
 	braid_host_streams_free(&hosts);
 	return err;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "host_agent/export/perfetto/perfetto.h"
+#include "host_agent/trace/epochs.h"
 #include "host_agent/util/array.h"
 #include "host_agent/util/error.h"
 
@@ -262,7 +263,7 @@ static void describe_clock(struct braid_perfetto_out *o, const struct braid_stre
 		if (*s->clock.reason)
 			braid_text_printf(t, " (%s)", s->clock.reason);
 		braid_text_printf(t, ", %u samples, %u epochs", s->clock.nr_samples,
-				  braid_clock_epochs(&s->clock));
+				  braid_epochs_most(s));
 		if (s->clock.kind == BRAID_CLOCK_EXCHANGE || s->clock.kind == BRAID_CLOCK_READS)
 			braid_text_printf(t, ", drift %+.3f ppm", braid_clock_drift(&s->clock));
 	}

@@ -240,7 +240,8 @@ static struct of_host *host_of(const struct braid_perfetto_states *x, u32 vcpu)
 {
 	const struct braid_states *s = braid_slices_states(x->slices);
 
-	return &x->hosts[s->vcpus[vcpu].host - s->hosts];
+	/* Its track stays where it began, also if the guest moves to another host. */
+	return &x->hosts[braid_stream_host_number(braid_stream_first_part(s->vcpus[vcpu].guest))];
 }
 
 static u64 track_of(u32 vcpu)

@@ -118,7 +118,7 @@ static void put_vcpus(const struct braid_stats *s, const struct braid_stream *st
 			braid_text_puts(t, ",\"vcpu\":null");
 		else if (vcpu->number != BRAID_NO_VCPU)
 			braid_json_u64(t, ",\"vcpu\":", vcpu->number);
-		if (braid_states_host(&s->states, stream)->seen.switches)
+		if (braid_states_seen_of(&s->states, stream).switches)
 			put_times(vcpu->runs_ns, vcpu->waits_ns, vcpu->sleeps_ns, vcpu->switches,
 				  t);
 		if (vcpu->knows_throttled)

@@ -109,7 +109,7 @@ static const struct braid_guest_task *thread_of(const struct braid_stats *s,
 static int put_vcpu(struct braid_stats *s, const struct braid_stream *stream, u32 number, s32 tid,
 		    const struct braid_vcpu *v)
 {
-	const struct braid_guest_task *task = thread_of(s, stream, tid);
+	const struct braid_guest_task *task = thread_of(s, v ? v->part : stream, tid);
 	struct braid_stats_vcpu row = {
 		.stream = stream, .number = number, .tid = tid,
 		.comm = task ? task->comm : "", .switches = task ? task->switches : 0,
@@ -133,25 +133,38 @@ static int put_vcpu(struct braid_stats *s, const struct braid_stream *stream, u3
 	       braid_out_of_memory() : 0;
 }
 
-static int put_guest(struct braid_stats *s, const struct braid_stream *stream)
+/* @part: what one of its hosts knows of it */
+static int put_part(struct braid_stats *s, const struct braid_stream *stream,
+		    const struct braid_stream *part)
 {
 	const struct braid_guest_state *guest = &s->states.guests[stream->number];
 	const struct braid_vcpu *v;
 	int err = 0;
 	size_t k;
 
-	for (k = 0; k < stream->nr_threads && !err; k++) {
-		u32 number = stream->threads[k].vcpu;
-		s32 tid = stream->threads[k].tid;
+	for (k = 0; k < part->nr_threads && !err; k++) {
+		u32 number = part->threads[k].vcpu;
+		s32 tid = part->threads[k].tid;
 
 		v = NULL;
 		if (number < guest->nr_vcpus)
 			v = &s->states.vcpus[guest->first_vcpu + number];
 		else if (number == BRAID_VCPU_ALL && guest->nr_vcpus == 1)
 			v = &s->states.vcpus[guest->first_vcpu];
-		if (v ? v->tid == tid : !!thread_of(s, stream, tid))
+		if (v ? v->tid == tid && v->part == part : !!thread_of(s, part, tid))
 			err = put_vcpu(s, stream, number, tid, v);
 	}
+	return err;
+}
+
+static int put_guest(struct braid_stats *s, const struct braid_stream *stream)
+{
+	const struct braid_stream *part;
+	int err = 0;
+	size_t k;
+
+	for (k = 0; (part = braid_stream_part(stream, k)) && !err; k++)
+		err = put_part(s, stream, part);
 	return err;
 }
 
@@ -196,7 +209,7 @@ const char *braid_stats_unknown(const struct braid_stats *s, const struct braid_
 			       u32 number)
 {
 	const struct braid_guest_state *x = &s->states.guests[stream->number];
-	const struct braid_seen *host = &braid_states_host(&s->states, stream)->seen;
+	const struct braid_seen host = braid_states_seen_of(&s->states, stream);
 	const char *all[5] = { NULL };
 	u32 n = 0;
 
@@ -210,11 +223,11 @@ const char *braid_stats_unknown(const struct braid_stats *s, const struct braid_
 		return number < n ? all[number] : NULL;
 	if (!stream->nr_threads)
 		all[n++] = "its vCPUs' time in the guest, exits and steal: " BRAID_VCPUS_UNKNOWN;
-	else if (!host->kvm)
+	else if (!host.kvm)
 		all[n++] = "its vCPUs' time in the guest and exits: the host has no kvm_entry and kvm_exit events";
-	if (stream->nr_threads && !host->switches)
+	if (stream->nr_threads && !host.switches)
 		all[n++] = "its vCPUs' steal: the host has no sched_switch events";
-	else if (stream->nr_threads && !host->wakeups)
+	else if (stream->nr_threads && !host.wakeups)
 		all[n++] = "its vCPUs' steal after wakeups: the host has no sched_wakeup events";
 	return number < n ? all[number] : NULL;
 }

@@ -137,7 +137,7 @@ static void stats_text_put_vcpu(const struct braid_stats *s, const struct braid_
 		stats_text_put_seconds(t, vcpu->kvm->ns[BRAID_VCPU_GUEST], 15);
 	else
 		braid_text_printf(t, " %15s", "?");
-	if (braid_states_host(&s->states, vcpu->stream)->seen.switches) {
+	if (braid_states_seen_of(&s->states, vcpu->stream).switches) {
 		stats_text_put_seconds(t, vcpu->runs_ns, 15);
 		stats_text_put_seconds(t, vcpu->waits_ns, 15);
 		if (vcpu->knows_throttled)

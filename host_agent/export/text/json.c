@@ -6,6 +6,7 @@
 #include "host_agent/export/text/form.h"
 #include "host_agent/export/text/line.h"
 #include "host_agent/export/text/parts.h"
+#include "host_agent/trace/epochs.h"
 
 void braid_json_string(struct braid_text *t, const char *key, const char *value)
 {
@@ -271,7 +272,7 @@ static void json_put_clock(struct braid_line_export *x, const struct braid_strea
 	if (s->tsc_unstable)
 		braid_text_puts(t, ",\"tsc_unstable\":true");
 	braid_json_u64(t, ",\"samples\":", clock->nr_samples);
-	braid_json_u64(t, ",\"epochs\":", braid_clock_epochs(clock));
+	braid_json_u64(t, ",\"epochs\":", braid_epochs_most(s));
 	braid_json_u64(t, ",\"counter_hz\":", s->counter_hz);
 	if (clock->kind == BRAID_CLOCK_EXCHANGE || clock->kind == BRAID_CLOCK_READS)
 		braid_text_printf(t, ",\"drift_ppm\":%.6f", braid_clock_drift(clock));
@@ -332,6 +333,25 @@ void braid_json_windows(struct braid_text *t, const struct braid_walk *w)
 	braid_text_putc(t, ']');
 }
 
+/* Where a guest was that moved between hosts. */
+static void put_stays(struct braid_line_export *x, const struct braid_stream *s)
+{
+	struct braid_text *t = &x->out;
+	s64 from_ns, begun_ns;
+	size_t k;
+
+	for (k = 0; k < s->nr_stays; k++) {
+		braid_json_string(t, k ? ",{\"host\":" : ",\"stays\":[{\"host\":",
+				  s->stays[k].of->host->name);
+		from_ns = braid_walk_shown_ns(&x->walk, s->stays[k].from_ns);
+		begun_ns = braid_walk_shown_ns(&x->walk, s->stays[k].begun_ns);
+		if (k)
+			braid_text_printf(t, ",\"from_ns\":%lld,\"begun_ns\":%lld",
+					  (long long)from_ns, (long long)begun_ns);
+		braid_text_puts(t, k + 1 < s->nr_stays ? "}" : "}]");
+	}
+}
+
 static void json_put_stream(struct braid_line_export *x, const struct braid_stream *s)
 {
 	struct braid_text *t = &x->out;
@@ -339,7 +359,8 @@ static void json_put_stream(struct braid_line_export *x, const struct braid_stre
 
 	put_identity(t, s);
 	if (x->walk.source->nr_hosts > 1 && s->host)
-		braid_json_string(t, ",\"host\":", s->host->name);
+		braid_json_string(t, ",\"host\":", braid_stream_first_part(s)->host->name);
+	put_stays(x, s);
 	if (s->kind == BRAID_STREAM_VM)
 		braid_json_vcpus(t, s);
 	else

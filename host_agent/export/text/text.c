@@ -4,6 +4,7 @@
 
 #include "host_agent/export/text/form.h"
 #include "host_agent/export/text/line.h"
+#include "host_agent/trace/epochs.h"
 
 /* Each frame of a stack has a line. */
 static void text_put_frames(struct braid_line_export *x, const struct braid_item *item,
@@ -71,10 +72,44 @@ static void put_bound(struct braid_text *t, u64 ns)
 			  ns == BRAID_BOUND_UNKNOWN ? "unknown" : text);
 }
 
-static void text_put_clock(struct braid_line_export *x, const struct braid_stream *s)
+/* Without its bound. */
+static void put_model(struct braid_line_export *x, const struct braid_stream *s)
 {
 	const struct braid_clock *clock = &s->clock;
 	struct braid_text *t = &x->out;
+
+	braid_text_printf(t, "clock %s", braid_clock_kind_name(clock->kind));
+	if (*clock->reason && !braid_line_misses_clock(x, s))
+		braid_text_printf(t, " (%s)", clock->reason);
+	if (clock->nr_samples && clock->kind != BRAID_CLOCK_KVM)
+		braid_text_printf(t, ", %u round-trip sample%s", clock->nr_samples,
+				  clock->nr_samples == 1 ? "" : "s");
+	if (clock->kind == BRAID_CLOCK_EXCHANGE || clock->kind == BRAID_CLOCK_READS)
+		braid_text_printf(t, ", drift %+.3f ppm", braid_clock_drift(clock));
+	braid_text_puts(t, ", ");
+}
+
+/* A guest that moved between hosts: its clock on each. */
+static void put_stays(struct braid_line_export *x, const struct braid_stream *s)
+{
+	size_t k, n;
+
+	for (k = 0; k < s->nr_stays; k++) {
+		for (n = 0; n < k && s->stays[n].of != s->stays[k].of; n++)
+			;
+		if (n < k)
+			continue;
+		braid_text_printf(&x->out, "#   on host %s: ", s->stays[k].of->host->name);
+		put_model(x, s->stays[k].of);
+		put_bound(&x->out, s->stays[k].bound_ns);
+		braid_text_putc(&x->out, '\n');
+	}
+}
+
+static void text_put_clock(struct braid_line_export *x, const struct braid_stream *s)
+{
+	struct braid_text *t = &x->out;
+	u32 epochs;
 
 	if (s->kind == BRAID_STREAM_HOST) {
 		braid_text_puts(t, "clock ");
@@ -90,18 +125,14 @@ static void text_put_clock(struct braid_line_export *x, const struct braid_strea
 		}
 		return;
 	}
-	braid_text_printf(t, "clock %s", braid_clock_kind_name(clock->kind));
-	if (*clock->reason && !braid_line_misses_clock(x, s))
-		braid_text_printf(t, " (%s)", clock->reason);
-	if (clock->nr_samples && clock->kind != BRAID_CLOCK_KVM)
-		braid_text_printf(t, ", %u round-trip sample%s", clock->nr_samples,
-				  clock->nr_samples == 1 ? "" : "s");
-	if (clock->kind == BRAID_CLOCK_EXCHANGE || clock->kind == BRAID_CLOCK_READS)
-		braid_text_printf(t, ", drift %+.3f ppm", braid_clock_drift(clock));
-	braid_text_puts(t, ", ");
+	if (s->nr_stays)
+		braid_text_printf(t, "clocks of %zu hosts, ", s->nr_parts + 1);
+	else
+		put_model(x, s);
 	put_bound(t, braid_walk_stream_bound(&x->walk, s));
-	if (braid_clock_epochs(clock) > 1)
-		braid_text_printf(t, ", %u epochs", braid_clock_epochs(clock));
+	epochs = braid_epochs_most(s);
+	if (epochs > 1)
+		braid_text_printf(t, ", %u epochs", epochs);
 }
 
 static void put_accounting(struct braid_line_export *x, const struct braid_stream *s)
@@ -146,6 +177,7 @@ static void put_stream_head(struct braid_line_export *x, const struct braid_stre
 	if (braid_line_misses_clock(x, s))
 		braid_text_printf(t, "#   clock source %s is unavailable: %s\n",
 				  braid_clock_kind_name(x->walk.options->clock), s->clock.reason);
+	put_stays(x, s);
 	if (s->kind != BRAID_STREAM_VM)
 		put_accounting(x, s);
 	if (s->unconfirmed)

@@ -462,18 +462,6 @@ def any_hugetlb(ctx):
         OVERCOMMIT.write_text(str(before), encoding="ascii")
 
 
-def migrate(ctx, source, name):
-    """Migrates a guest to another QEMU, which is returned; both exist then."""
-    socket = f"unix:{ctx.dir}/{name}.sock"
-    there = ctx.guest(name, shm=None, mem="256M", qemu_args=("-incoming", socket))
-    there.start()
-    there.qmp("query-status")
-    source.qmp("migrate", uri=socket)
-    ctx.wait_until(lambda: source.qmp("query-migrate").get("status") in ("completed", "failed"), "the migration", timeout=120)
-    ctx.equal(source.qmp("query-migrate")["status"], "completed", "status of the migration")
-    return there
-
-
 @case("any-migrate", usual=("6.12",), needs=NEEDS)
 def any_migrate(ctx):
     """A guest is migrated twice while it writes, from a QEMU that stays and one that ends: followed, no event twice, or lost unseen."""
@@ -487,7 +475,7 @@ def any_migrate(ctx):
     guest.post(f"echo 40000 > {kit.STORM}/run")
     ctx.wait_until(lambda: capture.stat().st_size > 1 << 20, "events of the storm in the capture", timeout=60)
     for number in (2, 3):
-        there = migrate(ctx, guest, f"any-migrate-{number}")
+        there = kit.migrate(ctx, guest, f"any-migrate-{number}")
         if number == 3:
             guest.kill()
         agent.wait_line(f"any-migrate: the guest was migrated to pid:{there.pid}", timeout=60)

@@ -18,7 +18,8 @@ import time
 import host
 from harness import case
 from host import make_initrd
-from kit import NEEDS, events_of, load, storm
+from kit import (NEEDS, STORM, TREE, events_of, intact_storm, load, migrate, read_so_far,
+                 stop_recorder, storm)
 from nested.machine import libraries, put
 from rig import boot_all
 
@@ -327,6 +328,98 @@ def hosts_chain(ctx):
     ctx.check(page.stat().st_size > 10000, "a page of three hosts")
     done = ctx.run_agent("export", *files, "--to", "trace.dat", "-o", ctx.dir / "out", status=1)
     ctx.check("export the captures of each host alone" in done.stderr, f"trace.dat: {done.stderr}")
+
+
+def start_beside(ctx, other, *arguments, **options):
+    """Another recorder on the host of one that start_other() started."""
+    child, = pathlib.Path(f"/proc/{other.pid}/task/{other.pid}/children").read_text(encoding="utf-8").split()
+    return ctx.start("nsenter", "--target", child, "--uts", "--time", "--", str(ctx.agent_path), "record", *map(str, arguments),
+                     **options)
+
+
+def check_moved(ctx, files, turned, offered):
+    """One guest of two hosts: each event once, and where its own host's capture alone shows it; by the other clock if turned."""
+    lines = events_of(ctx, *(files[::-1] if turned else files))
+    guests = [line for line in lines if line["type"] == "stream" and line["kind"] == "guest"]
+    guest, = [line for line in guests if line["stream"].startswith("web@")]
+    ctx.equal(sorted("stays" in line for line in guests), [False, False, True], "a guest on two hosts at a time is two")
+    hosts = [stay["host"] for stay in guest["stays"]]
+    ctx.equal((len(hosts), hosts[1], guest["epochs"] > 1), (2, "there", True), f"where the guest was: {guest}")
+    ctx.equal(guest["stream"], f"web@{hosts[0]}+there", "its name")
+    seen = intact_storm(ctx, lines, guest["stream"])
+    query = "SELECT coalesce(sum(lost), 0) AS lost FROM losses WHERE stream LIKE 'web@%'"
+    lost = json.loads(ctx.run_agent("sql", "--json", *files, query).stdout)["lost"]
+    ctx.equal((guest["read"], guest["lost"]), (len(seen), lost), "its account: what both have counts once")
+    ctx.equal(len(seen) + lost, offered, f"events seen and lost ({lost})")
+    here, there = (events_of_host(events_of(ctx, one), "web") for one in files[:2])
+    merged = events_of_host(lines, guest["stream"])
+    ctx.check(set(here) & set(there), "no event that both captures have")
+    ctx.equal(sorted(set(here) | set(there)), sorted(merged), "events of both captures")
+    # What happened before it moved is not known to the other host alone.
+    there = {place: line for place, line in there.items() if place not in here}
+    for alone, ahead_s in ((here, -AHEAD_S * turned), (there, AHEAD_S * (not turned))):
+        ctx.check(len(alone) > 500, f"{len(alone)} events of a host")
+        for place, line in alone.items():
+            off = abs(merged[place]["ns"] - (line["ns"] - ahead_s * 10**9))
+            bounds = (merged[place].get("bound_ns"), line.get("bound_ns"))
+            ctx.check(None in bounds or off <= sum(bounds), f"{place} is {off} ns off, more than {bounds}")
+    return guest["stream"], hosts
+
+
+def check_moved_forms(ctx, files, name, hosts):
+    """SQL, analyses and exports have one guest, of both hosts."""
+    query = f"SELECT host, count(*) AS events FROM events WHERE stream = '{name}' GROUP BY host"
+    rows = [json.loads(row) for row in ctx.run_agent("sql", "--json", *files, query).stdout.splitlines()]
+    ctx.equal(sorted(row["host"] for row in rows), sorted(hosts), f"hosts of its events: {rows}")
+    states = json.loads(ctx.run_agent("analyze", "states", "--json", *files).stdout)["vcpu_states"]
+    states = [row for row in states if row["vcpu"].startswith("web@")]
+    ctx.equal([row["vcpu"] for row in states], [f"{name}/vCPU {number}" for number in range(len(states))], "vCPUs")
+    query = "SELECT vcpu, sum(duration_ns) AS ns, count(DISTINCT host) AS hosts FROM vcpu_state WHERE stream LIKE 'web@%' GROUP BY vcpu"
+    rows = [json.loads(row) for row in ctx.run_agent("sql", "--json", *files, query).stdout.splitlines()]
+    ctx.equal([(row["ns"], row["hosts"]) for row in rows], [(row["observed_ns"], 2) for row in states], "time of states, and hosts")
+    proven = [row["observed_ns"] - row["unknown_ns"] for row in states]
+    ctx.check(all(proven), f"nothing is known of a vCPU: {states}")
+    for form in ("html", "perfetto", "ctf"):
+        ctx.run_agent("export", *files, "--to", form, "-o", ctx.dir / f"moved.{form}", timeout=120)
+    ctx.check(name.encode() in (ctx.dir / "moved.perfetto").read_bytes(), "its name in Perfetto's file")
+
+
+@case("hosts-migrate", usual=("6.12",), needs=NEEDS)
+def hosts_migrate(ctx):
+    """A guest is migrated to another host while it writes: one stream, each event once, by the clock of the host where it was."""
+    has_namespaces(ctx)
+    guest, idle = (ctx.guest(name, shm=None, mem="256M") for name in ("here", "idle"))
+    boot_all([guest, idle])
+    for one in (guest, idle):
+        load(one)
+    guest.run(f"echo 1 > {TREE}/events/storm/enable")
+    files = [ctx.dir / f"{name}.braid" for name in ("here", "there", "times-here", "times-there")]
+    # On each host one recorder exchanges times; another one records the guest while it is there.
+    port, idle = free_port(), ("-r", f"pid:{idle.pid},name=idle")
+    ends = start_other(ctx, "there", AHEAD_S, *idle, f"--peer-listen=127.0.0.1:{port}", "-o", files[3])
+    ends.wait_line("^Recording", timeout=60)
+    begins = ctx.agent("record", *idle, "--peer", f"127.0.0.1:{port}", "--peer-rate", "100", "-o", files[2])
+    begins.wait_line("^Recording", timeout=60)
+    recorder = ctx.agent("record", "-r", f"pid:{guest.pid},name=web", "--host=sched", "-o", files[0])
+    recorder.wait_line("^Recording", timeout=60)
+    storm(guest, 1000)
+    guest.post(f"echo 20000 > {STORM}/run")
+    ctx.wait_until(lambda: files[0].stat().st_size > 1 << 20, "events of the storm in the capture", timeout=60)
+    there = migrate(ctx, guest, "there", "-S")
+    stop_recorder(ctx, recorder)
+    ctx.check("was migrated" not in recorder.output(), "the recorder of the first host sees the other one's guest")
+    recorder = start_beside(ctx, ends, "-r", f"pid:{there.pid},name=web", "--backlog", "--host=sched", "-o", files[1])
+    there.qmp("cont")
+    recorder.wait_line("^Recording", timeout=60)
+    there.link.ready = guest.link.ready  # it is the same boot
+    offered = storm(there, 1000)
+    ctx.wait_until(lambda: read_so_far(ctx, files[1]) > 1000, "events of the other host in its capture")
+    stop_recorder(ctx, recorder)
+    begins.stop()
+    stop_other(ends)
+    check_moved(ctx, files, True, offered)
+    name, known = check_moved(ctx, files, False, offered)
+    check_moved_forms(ctx, files, name, known)
 
 
 def host_initrd(ctx):
