@@ -42,7 +42,7 @@ AS_OTHER_USERS	:= test_domains test_resolve
 define unit-rules
 $(B)/$(1)/obj/%.o: %.c Makefile tests/tests.mk
 	$(Q)mkdir -p $$(@D)
-	$(Q)$$(CC) $$(ALL_CFLAGS) -fvisibility=default -O1 $$(SAN_$(1)) -MMD -MP -c -o $$@ $$<
+	$(Q)$$(CC) $$(ALL_CFLAGS) -U_FORTIFY_SOURCE -fvisibility=default -O1 $$(SAN_$(1)) -MMD -MP -c -o $$@ $$<
 
 $(B)/$(1)/tracebraid: $$(patsubst $(B)/obj/%,$(B)/$(1)/obj/%,$$(AGENT_OBJS))
 	$(call say,LINK,$$@)
