@@ -150,6 +150,7 @@ static const struct conf_choice {
 	{ "kprobe", "kprobe", false }, { "uprobe", "uprobe", false }, { "pid", "pid", false },
 	{ "children", "children", true }, { "cgroup", "cgroup", false },
 	{ "comm", "comm", false }, { "cpus", "cpus", false }, { "sample", "sample", false },
+	{ "stacks", "stacks", true },
 	{ "user-stacks", "user-stacks", true },
 };
 

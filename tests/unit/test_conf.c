@@ -26,7 +26,7 @@ static void takes_each_setting(void)
 	static const char text[] =
 		"# a comment\n[record]\nevents = sched,irq\nfilter = CPU == 1\nevents = kvm\nkprobe = p vfs_read\n"
 		"uprobe = /bin/a:b\npid = 7\nchildren = yes\ncgroup = /web\ncomm = a*\ncpus = 0-3\n"
-		"sample = 99\nuser-stacks = no\nhost-events=sched\nguests = a b\nguests = c\n"
+		"sample = 99\nstacks = yes\nuser-stacks = no\nhost-events=sched\nguests = a b\nguests = c\n"
 		"peers = d:1 e\npeers = f\npeer-listen = [::]:7\npeer-rate = 100\n"
 		"window = 4M\nwindow-time = 90s\n[metrics]\nlisten = 127.0.0.1:1\nlisten = unix:/x\n"
 		"culprits = 7\n[snapshots]\ndirectory = /s\nhook = /h\nmax-size = 2G\nmax-age = 2d\n"
@@ -37,7 +37,7 @@ static void takes_each_setting(void)
 	static const char *const chosen[] = {
 		"--event=sched,irq", "--filter=CPU == 1", "--event=kvm", "--kprobe=p vfs_read",
 		"--uprobe=/bin/a:b", "--pid=7", "--children", "--cgroup=/web", "--comm=a*", "--cpus=0-3",
-		"--sample=99",
+		"--sample=99", "--stacks",
 	};
 	size_t k;
 
