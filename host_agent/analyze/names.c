@@ -95,7 +95,7 @@ static u32 host_of(const struct braid_states *s, u32 host, s32 tid)
 bool braid_culprit_is_recorder(const struct braid_states *s, const struct braid_culprit *culprit)
 {
 	const struct braid_stream *owner = culprit->kind == BRAID_CULPRIT_TASK ?
-					   braid_vcpu_owner(s->source, culprit->host, culprit->id) :
+					   braid_vcpu_owner(&s->threads, culprit->host, culprit->id) :
 					   NULL;
 
 	return culprit->kind == BRAID_CULPRIT_RECORDER ||
@@ -115,7 +115,7 @@ struct braid_culprit braid_culprit_group(const struct braid_states *s,
 		guest = s->vcpus[culprit->vcpu].guest;
 		break;
 	case BRAID_CULPRIT_TASK:
-		guest = braid_vcpu_owner(s->source, culprit->host, culprit->id);
+		guest = braid_vcpu_owner(&s->threads, culprit->host, culprit->id);
 		group.kind = guest ? BRAID_CULPRIT_RECORDER : BRAID_CULPRIT_HOST;
 		break;
 	case BRAID_CULPRIT_IRQ:
@@ -135,7 +135,7 @@ struct braid_culprit braid_culprit_group(const struct braid_states *s,
 /* A thread of a host: "kworker/1:2[99]", "guest1/qemu-system-x86[7]", "recorder/tracebraid[8]" */
 static void name_thread(const struct braid_states *s, u32 host, s32 tid, char name[BRAID_NAME_TEXT])
 {
-	const struct braid_stream *owner = braid_vcpu_owner(s->source, host, tid);
+	const struct braid_stream *owner = braid_vcpu_owner(&s->threads, host, tid);
 	char task[BRAID_NAME_TEXT];
 
 	braid_task_name(s, host_of(s, host, tid), tid, task);

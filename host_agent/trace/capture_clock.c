@@ -454,7 +454,6 @@ static bool has_unstable_tsc(const struct braid_capture_stream *s)
 
 void braid_capture_sort_rows(struct braid_capture_stream *s)
 {
-	braid_vcpu_sort_others(s->stream.others, s->stream.nr_others);
 	braid_vcpu_sort_cgroups(&s->stream);
 }
 

@@ -203,8 +203,8 @@ struct braid_stream {
 				   that of its host; else "" */
 	struct braid_vcpu_thread *threads;	/* of the host, by vCPU; or NULL */
 	size_t nr_threads;
-	struct braid_vcpu_thread *others;	/* by tid, without vCPU: of a guest, the VMM's; of a
-						   host, the recorder's */
+	struct braid_vcpu_thread *others;	/* without vCPU: of a guest, the VMM's; of a host, the
+						   recorder's */
 	size_t nr_others;
 	struct braid_cgroup *cgroups;	/* by tid, then from_ns; of a guest */
 	size_t nr_cgroups;		/* 0: it is not known which quotas its vCPUs have */

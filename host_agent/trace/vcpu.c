@@ -19,6 +19,14 @@ static int by_thread(const void *a, const void *b)
 	       braid_compare(x->vcpu, y->vcpu);
 }
 
+static int by_owned(const void *a, const void *b)
+{
+	const struct braid_vcpu_owned *x = a, *y = b;
+
+	return braid_compare(x->host, y->host) ?: braid_compare(x->tid, y->tid) ?:
+	       braid_compare(x->owner->number, y->owner->number);
+}
+
 /* What one host knows of a guest. */
 static void add_spans(struct braid_vcpu_map *map, const struct braid_stream *guest,
 		      const struct braid_stream *part)
@@ -34,24 +42,33 @@ static void add_spans(struct braid_vcpu_map *map, const struct braid_stream *gue
 			.from_ns = (s64)(row->from_ns ? row->from_ns : part->found_ns),
 		};
 	}
+	for (k = 0; k < part->nr_others; k++)
+		map->owned[map->nr_owned++] = (struct braid_vcpu_owned){
+			.host = braid_stream_host_number(part), .tid = part->others[k].tid,
+			.owner = guest,
+		};
 }
 
 int braid_vcpu_map_make(struct braid_vcpu_map *map, const struct braid_source *source)
 {
 	const struct braid_stream *part;
-	size_t k, n, nr = 0;
+	size_t k, n, nr = 0, nr_owned = 0;
 
-	map->nr = 0;
+	map->nr = map->nr_owned = 0;
 	for (k = 0; k < source->nr_streams; k++)
-		for (n = 0; (part = braid_stream_part(source->streams[k], n)); n++)
+		for (n = 0; (part = braid_stream_part(source->streams[k], n)); n++) {
 			nr += part->nr_threads;
+			nr_owned += part->nr_others;
+		}
 	map->spans = calloc(nr + 1, sizeof(*map->spans));
-	if (!map->spans)
+	map->owned = calloc(nr_owned + 1, sizeof(*map->owned));
+	if (!map->spans || !map->owned)
 		return braid_out_of_memory();
 	for (k = 0; k < source->nr_streams; k++)
 		for (n = 0; (part = braid_stream_part(source->streams[k], n)); n++)
 			add_spans(map, source->streams[k], part);
 	qsort(map->spans, map->nr, sizeof(*map->spans), by_thread);
+	qsort(map->owned, map->nr_owned, sizeof(*map->owned), by_owned);
 	return 0;
 }
 
@@ -144,6 +161,7 @@ void braid_vcpu_label(const struct braid_vcpu_span *span, char label[BRAID_VCPU_
 void braid_vcpu_map_free(struct braid_vcpu_map *map)
 {
 	free(map->spans);
+	free(map->owned);
 	*map = (struct braid_vcpu_map){ 0 };
 }
 
@@ -178,31 +196,14 @@ void braid_vcpu_sort(struct braid_vcpu_thread *threads, size_t *nr, u32 nr_cpus)
 	*nr = kept;
 }
 
-static int by_tid(const void *a, const void *b)
+const struct braid_stream *braid_vcpu_owner(const struct braid_vcpu_map *map, u32 host, s32 tid)
 {
-	const struct braid_vcpu_thread *x = a, *y = b;
+	const struct braid_vcpu_owned *o = map->owned;
+	size_t k;
 
-	return braid_compare(x->tid, y->tid);
-}
-
-void braid_vcpu_sort_others(struct braid_vcpu_thread *others, size_t nr)
-{
-	if (nr)
-		qsort(others, nr, sizeof(*others), by_tid);
-}
-
-const struct braid_stream *braid_vcpu_owner(const struct braid_source *source, u32 host, s32 tid)
-{
-	const struct braid_vcpu_thread key = { .tid = tid };
-	const struct braid_stream *s;
-	size_t k, n;
-
-	for (k = 0; k < source->nr_streams; k++)
-		for (n = 0; (s = braid_stream_part(source->streams[k], n)); n++)
-			if (s->nr_others && braid_stream_host_number(s) == host &&
-			    bsearch(&key, s->others, s->nr_others, sizeof(key), by_tid))
-				return source->streams[k];
-	return NULL;
+	braid_array_first(k, map->nr_owned,
+			  (braid_compare(o[k].host, host) ?: braid_compare(o[k].tid, tid)) >= 0);
+	return k < map->nr_owned && o[k].host == host && o[k].tid == tid ? o[k].owner : NULL;
 }
 
 static int by_thread_and_time(const void *a, const void *b)

@@ -14,9 +14,18 @@ struct braid_vcpu_span {
 	const struct braid_stream *guest;
 };
 
+/* A thread of a host that is no vCPU, but of a guest's VMM or of the host's recorder. */
+struct braid_vcpu_owned {
+	u32 host;				/* its number in the source */
+	s32 tid;
+	const struct braid_stream *owner;
+};
+
 struct braid_vcpu_map {
 	struct braid_vcpu_span *spans;		/* by host, tid, then from_ns */
 	size_t nr;
+	struct braid_vcpu_owned *owned;		/* by host, tid, then the owner's number */
+	size_t nr_owned;
 };
 
 /**
@@ -99,17 +108,14 @@ void braid_vcpu_sort_cgroups(struct braid_stream *stream);
 const struct braid_cgroup *braid_vcpu_cgroups(const struct braid_stream *stream, s32 tid, s64 ns,
 					      size_t *nr);
 
-/** braid_vcpu_sort_others - sort a stream's threads without vCPU, for braid_vcpu_owner() */
-void braid_vcpu_sort_others(struct braid_vcpu_thread *others, size_t nr);
-
 /**
  * braid_vcpu_owner - the stream whose VMM or recorder a thread of a host belongs to
- * @source: its streams
+ * @map: the index
  * @host: number of the host in the source
  * @tid: of a thread of it that is no vCPU
  *
  * Return: a guest: its VMM's; a host: its recorder's; NULL: the trace does not say.
  */
-const struct braid_stream *braid_vcpu_owner(const struct braid_source *source, u32 host, s32 tid);
+const struct braid_stream *braid_vcpu_owner(const struct braid_vcpu_map *map, u32 host, s32 tid);
 
 #endif /* BRAID_TRACE_VCPU_H */

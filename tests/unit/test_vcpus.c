@@ -237,15 +237,18 @@ static void of_the_vmm(void)
 	char *paths[] = { path };
 	struct braid_source *source;
 	const struct braid_stream *owner;
+	struct braid_vcpu_map map;
 
 	make(BRAID_CHUNK_VCPU_THREADS, rows, sizeof(rows));
 	check_text(false, "[guest1/", 0);
 	check_text(true, "\"vcpus\":[{\"vcpu\":0,\"tid\":70}]", 1);
 	NEED(!braid_source_open_captures(&source, paths, 1, NULL));
-	owner = braid_vcpu_owner(source, 0, HOST_PID);
+	NEED(!braid_vcpu_map_make(&map, source));
+	owner = braid_vcpu_owner(&map, 0, HOST_PID);
 	CHECK(owner && !strcmp(owner->name, "guest1"));
-	CHECK(braid_vcpu_owner(source, 0, 54) == owner);
-	CHECK(!braid_vcpu_owner(source, 0, 70) && !braid_vcpu_owner(source, 0, 53));
+	CHECK(braid_vcpu_owner(&map, 0, 54) == owner);
+	CHECK(!braid_vcpu_owner(&map, 0, 70) && !braid_vcpu_owner(&map, 0, 53));
+	braid_vcpu_map_free(&map);
 	braid_source_free(source);
 }
 
