@@ -45,7 +45,7 @@ MODULE_PARM_DESC(events, "events to enable at load: system[:event],...; * and ? 
 
 static char *event_stacks = "";
 module_param(event_stacks, charp, 0444);
-MODULE_PARM_DESC(event_stacks, "events whose kernel stack is recorded with them, likewise");
+MODULE_PARM_DESC(event_stacks, "events to record with their kernel stack: system[:event],...; * and ? are wildcards");
 
 #define FTRACE_SIZE_KB	512
 

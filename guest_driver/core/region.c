@@ -41,11 +41,11 @@ MODULE_PARM_DESC(symbols, "capacity of the table of symbols for kernel addresses
 
 static unsigned int stacks = 1024;
 module_param(stacks, uint, 0444);
-MODULE_PARM_DESC(stacks, "room of the table of stacks of events, 16 to 65536 (default 1024)");
+MODULE_PARM_DESC(stacks, "capacity of the table of stacks, 16 to 65536 (default 1024)");
 
 static unsigned int stack_depth = 16;
 module_param(stack_depth, uint, 0444);
-MODULE_PARM_DESC(stack_depth, "frames of each of them, 4 to 64 (default 16); 8 bytes each");
+MODULE_PARM_DESC(stack_depth, "frames of a stack, 4 to 64 (default 16); 8 bytes each");
 
 static bool braid_region_page_is_zero(const void *page)
 {

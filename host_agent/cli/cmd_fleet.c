@@ -32,12 +32,12 @@ static const struct braid_option options[] = {
 	{ 0, "csv", NULL, BRAID_FLAG(FLEET, csv),
 	  "sql, analyze: comma-separated values; the first line names the columns" },
 	{ 0, "on", "'HOSTS/GUESTS CONDITION'", BRAID_STRING(FLEET, on),
-	  "snapshot: when a guest that matches on a host that matches meets it, on all hosts: "
-	  "'*/web* stolen > 20% for 1s'. tracebraid-watch(1) lists the conditions" },
+	  "snapshot: wait until a matching guest on a matching host meets CONDITION, then take snapshots "
+	  "on all hosts: '*/web* stolen > 20% for 1s'. tracebraid-watch(1) lists the conditions" },
 	{ 0, "folded", NULL, BRAID_FLAG(FLEET, folded),
-	  "analyze profile, exits: all stacks of all hosts with their times, the host is the first frame" },
+	  "analyze profile, exits: print all stacks of all hosts with their times; the host is the first frame" },
 	{ 0, "for", "SECONDS", BRAID_COUNT(FLEET, for_s),
-	  "record: how long, at most 500. Default: 10. snapshot --on: wait at most so long. Default: 600",
+	  "record: duration, at most 500 (default: 10). snapshot --on: longest wait (default: 600)",
 	  .least = 1, .most = BRAID_FLEET_WATCH_SECONDS },
 	{ 0, "every", "SECONDS", BRAID_DURATION(FLEET, every),
 	  "top: from one table to the next, and the time that each is about. Default: 2" },
@@ -70,7 +70,7 @@ const struct braid_cli_command braid_command_fleet = {
 	"combined is refused. Rows that are not combined come as they are found, with their host. "
 	"`analyze` shows the worst rows of an analysis, of all hosts. `top` shows the guests that lack "
 	"most CPU time, again and again. "
-	"`snapshot` has each host take a snapshot of its window now, or `--on` a condition; `pull` fetches the last one of each "
+	"`snapshot` has each host take a snapshot of its window: now, or with `--on` when a condition is met; `pull` fetches the last one of each "
 	"into DIRECTORY/HOST/SNAPSHOT, and verifies it. `record` has hosts put what they record from now "
 	"on into the server's store, which `store` makes; hosts whose configuration says so store their "
 	"snapshots or all that they record. `tracebraid report nats://HOST:PORT/SNAPSHOT` reads them.\n"

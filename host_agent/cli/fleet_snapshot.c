@@ -74,8 +74,8 @@ static void watch_say(struct braid_fleet_command *f, const struct braid_fleet_ho
 	for (k = 0; k < f->client->nr; k++)
 		asked += f->client->hosts[k].state == BRAID_FLEET_ASKED;
 	if (f->watching == asked)
-		fprintf(stderr, "tracebraid: %zu hosts wait for it, for up to %llu s\n", f->watching,
-			(unsigned long long)f->for_s);
+		fprintf(stderr, "tracebraid: %zu host%s wait%s for the condition, for up to %llu s\n", f->watching,
+			f->watching == 1 ? "" : "s", f->watching == 1 ? "s" : "", (unsigned long long)f->for_s);
 }
 
 static bool snapshot_is(const char *at, size_t bytes, const char *word, const char *rest)

@@ -511,7 +511,7 @@ static void agent_complain(struct agent *a)
 	if (braid_monotonic_ns() < a->say_ns)
 		return;
 	if (dropped != a->dropped)
-		snprintf(line, sizeof(line), "%llu messages of the fleet's server came faster than they were taken, and were dropped",
+		snprintf(line, sizeof(line), "%llu messages of the fleet's server were dropped: this process was too slow",
 			 (unsigned long long)(dropped - a->dropped));
 	else if (braid_fleet_denied(a->link, denied))
 		snprintf(line, sizeof(line), "permission denied by the fleet's server: %s", denied);

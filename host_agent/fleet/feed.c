@@ -87,7 +87,7 @@ static void feed_trouble(struct feed *f, const char *line)
 	snprintf(text, sizeof(text), "%s", line);
 	if (!strcmp(f->trouble, text))
 		return;
-	feed_complain(f, *text ? text : "captures are put into the fleet's store again");
+	feed_complain(f, *text ? text : "captures are stored in the fleet's store again");
 	strcpy(f->trouble, text);
 }
 
@@ -323,7 +323,7 @@ static int feed_make_space(struct feed *f)
 		lost = braid_feed_item_lose(&f->files, i);
 		if (lost < 0)
 			return lost;
-		snprintf(line, sizeof(line), "%s: at most %llu bytes of this capture are lost: no more space for captures that wait for the fleet's store",
+		snprintf(line, sizeof(line), "%s: up to %llu bytes of this capture are lost: stream-space is full",
 			 i->name, (unsigned long long)lost);
 	}
 	feed_complain(f, line);
@@ -347,7 +347,7 @@ static int feed_limit_notes(struct feed *f)
 		}
 	if (err || !removed)
 		return err;
-	snprintf(line, sizeof(line), "%zu captures are lost of which the fleet's store has not even a note: more than %u wait",
+	snprintf(line, sizeof(line), "%zu captures are lost without a note in the fleet's store: more than %u notes wait",
 		 removed, MOST_NOTES);
 	feed_complain(f, line);
 	return braid_feed_items_look(&f->files);

@@ -67,7 +67,7 @@ static int fleet_link_files(const struct braid_serve_fleet *f, size_t slot,
 
 	fleet_remove_folder(f, slot);
 	if (left_out)
-		return braid_fail(-E2BIG, "its window has %zu files; at most %u can be asked", files + left_out,
+		return braid_fail(-E2BIG, "its window has %zu files; a request reads at most %u", files + left_out,
 				  BRAID_WINDOW_FILES);
 	fleet_folder(f, slot, folder);
 	if (mkdir(folder, 0700))

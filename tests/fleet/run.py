@@ -221,7 +221,7 @@ def armed(fleet, on, *words, hosts=3):
     """Starts a request that waits for a condition; returns it when all hosts do."""
     asks = fleet.begin("snapshot", f"--on={on}", "--json", *words, user="operator")
     line = asks.stderr.readline()
-    if f"{hosts} hosts wait for it" not in line:
+    if f"{hosts} hosts wait for the condition" not in line:
         asks.kill()
         must(False, line)
     return asks
