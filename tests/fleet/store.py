@@ -79,20 +79,30 @@ class Store:
     """The stream, read by the server's own requests."""
 
     def __init__(self, server):
-        self.peer = Peer(server, "reader-of-all", None, user="tester")
+        self.server = server
+        self.connect()
         self.asked = 0
         self.known = {}                         # messages by their sequence, which do not change
 
+    def connect(self):
+        """Another connection."""
+        self.peer = Peer(self.server, "reader-of-all", None, user="tester")
+
     def ask(self, subject, **request):
-        """A request of the server's API. A server that has just begun may leave one unanswered."""
+        """A request of the server's API. A server that has just begun may leave one unanswered, or disconnect."""
         replies, due = [], 0
+        data = json.dumps(request).encode() if request else b""
 
         def answer():
             nonlocal due
             if time.monotonic() >= due:
                 self.asked += 1
                 replies.append(f"s{self.asked}")
-                self.peer.request(f"$JS.API.{subject}", json.dumps(request).encode() if request else b"", replies[-1])
+                try:
+                    self.peer.request(f"$JS.API.{subject}", data, replies[-1])
+                except OSError:
+                    self.connect()
+                    return None
                 due = time.monotonic() + ASK_AGAIN_S
             return next(filter(None, map(self.peer.heard_of, replies)), None)
 
@@ -329,7 +339,7 @@ def case_notes(bed):
     bed.fleet.server.kill()
     for k in range(1200):
         (folder / f"note-{k:06}.lost").write_text("7\n")
-    wait_for("a line", lambda: "not even a note: more than 1024 wait" in bed.log(NAMES[0]))
+    wait_for("a line", lambda: "lost without a note in the fleet's store: more than 1024 notes wait" in bed.log(NAMES[0]))
     wait_for("they are removed", lambda: len(list(folder.glob("note-*.lost"))) <= 1024)
     must(not (folder / "note-000000.lost").exists() and (folder / "note-001199.lost").exists(), "the oldest ones")
     for path in folder.glob("note-*.lost"):
