@@ -485,6 +485,7 @@ static int finish_with_packets(struct braid_capture_source *cs, char *const *pat
 int braid_source_open_captures(struct braid_source **out, char *const *paths, size_t nr,
 			       const struct braid_source_options *options)
 {
+	const struct braid_capture_apart all = { .all = true };
 	struct braid_capture_source *cs, *first;
 	int ret;
 
@@ -496,6 +497,11 @@ int braid_source_open_captures(struct braid_source **out, char *const *paths, si
 		first = cs;
 		ret = open_once(&cs, paths, nr, options, true, first->twins);
 		free_captures(&first->source);
+	}
+	/* More guests are more than fit, perhaps: what is left out then told another one apart. */
+	if (ret > 0) {
+		free_captures(&cs->source);
+		ret = open_once(&cs, paths, nr, options, true, &all);
 	}
 	if (!ret)
 		*out = &cs->source;

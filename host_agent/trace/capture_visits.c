@@ -21,10 +21,9 @@ static bool may_move(const struct braid_capture_source *cs, const struct braid_s
 }
 
 static int by_incarnation(const struct braid_capture_source *cs, const struct braid_stream *s,
-			  enum braid_stream_kind kind, const struct braid_superblock *sb)
+			  enum braid_stream_kind kind, const struct braid_superblock *sb,
+			  bool moves)
 {
-	bool moves = kind == BRAID_STREAM_GUEST && may_move(cs, sb);
-
 	return braid_compare(s->kind, kind) ?: braid_compare(s->incarnation, sb->incarnation) ?:
 	       memcmp(s->boot_id, sb->boot_id, sizeof(s->boot_id)) ?:
 	       (moves ? 0 : braid_compare(s->host->number, cs->files[cs->file].host));
@@ -33,11 +32,13 @@ static int by_incarnation(const struct braid_capture_source *cs, const struct br
 size_t braid_capture_find_guest(const struct braid_capture_source *cs, enum braid_stream_kind kind,
 				const struct braid_superblock *sb, bool *there)
 {
+	bool moves = kind == BRAID_STREAM_GUEST && may_move(cs, sb);
 	size_t k;
 
 	braid_array_first(k, cs->nr_guests,
-			  by_incarnation(cs, &cs->guests[k]->stream, kind, sb) >= 0);
-	*there = k < cs->nr_guests && !by_incarnation(cs, &cs->guests[k]->stream, kind, sb);
+			  by_incarnation(cs, &cs->guests[k]->stream, kind, sb, moves) >= 0);
+	*there = k < cs->nr_guests &&
+		 !by_incarnation(cs, &cs->guests[k]->stream, kind, sb, moves);
 	return k;
 }
 
