@@ -7,7 +7,8 @@
 static u64 clock_of(const struct braid_item *item)
 {
 	/* Where the epoch is uncertain, even one vCPU's order does not apply to another's. */
-	u64 vcpu = item->stream->clock.nr_tracks > 1 || !item->sure ? item->ring->cpu + 1 : 0;
+	bool apart = braid_item_part(item)->clock.nr_tracks > 1 || !item->sure;
+	u64 vcpu = apart ? item->ring->cpu + 1 : 0;
 
 	return ((u64)item->stream->number + 1) << 32 | vcpu;
 }
