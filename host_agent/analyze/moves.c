@@ -7,6 +7,14 @@
 #include "host_agent/analyze/gaps.h"
 #include "host_agent/analyze/private.h"
 
+/* Just after a time; no event is as late as the latest one. */
+static int add_edge(struct braid_states *s, s64 ns, int kind, u32 stream)
+{
+	return ns == INT64_MAX ? 0 : braid_observe_edge(s, (struct braid_edge){
+		.due_ns = ns + 1, .kind = kind, .which = stream,
+	});
+}
+
 int braid_moves_begin(struct braid_states *s)
 {
 	size_t k, n;
@@ -16,29 +24,32 @@ int braid_moves_begin(struct braid_states *s)
 		const struct braid_stream *guest = s->source->streams[k];
 
 		for (n = 1; n < guest->nr_stays && !err; n++) {
-			err = braid_observe_edge(s, (struct braid_edge){
-				.due_ns = guest->stays[n].from_ns + 1,
-				.kind = BRAID_EDGE_LEAVES, .which = k,
-			}) ?: braid_observe_edge(s, (struct braid_edge){
-				.due_ns = guest->stays[n].begun_ns + 1,
-				.kind = BRAID_EDGE_ARRIVES, .which = k,
-			});
+			err = add_edge(s, guest->stays[n].from_ns, BRAID_EDGE_LEAVES, k) ?:
+			      add_edge(s, guest->stays[n].begun_ns, BRAID_EDGE_ARRIVES, k);
 		}
 	}
 	return err;
 }
 
-/* A CPU whose current thread it may have been. */
-static int close_gaps(struct braid_states *s, const struct braid_guest_state *guest,
+static bool is_of(const struct braid_guest_state *guest, u32 vcpu)
+{
+	return vcpu >= guest->first_vcpu && vcpu < guest->first_vcpu + guest->nr_vcpus;
+}
+
+/* CPUs whose current thread is a vCPU of it, or may have been: it is a task like others now. */
+static int leave_cpus(struct braid_states *s, const struct braid_guest_state *guest,
 		      struct braid_host_state *host, s64 ns)
 {
-	u32 cpu, vcpu;
+	u32 k;
 	int err = 0;
 
-	for (cpu = 0; cpu < host->nr_cpus && !err; cpu++) {
-		vcpu = host->cpus[cpu].hides;
-		if (vcpu >= guest->first_vcpu && vcpu < guest->first_vcpu + guest->nr_vcpus)
-			err = braid_gaps_close(s, &host->cpus[cpu], ns);
+	for (k = 0; k < host->nr_cpus && !err; k++) {
+		struct braid_host_cpu *cpu = &host->cpus[k];
+
+		if (is_of(guest, cpu->vcpu))
+			cpu->vcpu = BRAID_NO_VCPU;
+		if (is_of(guest, cpu->hides))
+			err = braid_gaps_close(s, cpu, ns);
 	}
 	return err;
 }
@@ -46,7 +57,7 @@ static int close_gaps(struct braid_states *s, const struct braid_guest_state *gu
 static int leaves(struct braid_states *s, const struct braid_guest_state *guest, s64 ns)
 {
 	struct braid_vcpu *v = &s->vcpus[guest->first_vcpu], *past = v + guest->nr_vcpus;
-	int err = v < past ? close_gaps(s, guest, v->host, ns) : 0;
+	int err = v < past ? leave_cpus(s, guest, v->host, ns) : 0;
 
 	for (; v < past && !err; v++) {
 		if (v->out)	/* no entry follows there */
@@ -66,7 +77,7 @@ static void untouch(struct braid_states *s, const struct braid_guest_state *gues
 	while (*at != BRAID_NO_VCPU) {
 		struct braid_vcpu *v = &s->vcpus[*at];
 
-		if (*at < guest->first_vcpu || *at >= guest->first_vcpu + guest->nr_vcpus) {
+		if (!is_of(guest, *at)) {
 			at = &v->next_touched;
 			continue;
 		}

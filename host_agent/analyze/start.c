@@ -447,7 +447,8 @@ int braid_start_apply(struct braid_states *s, u32 which)
 	for (k = 0; k < start->nr_vcpus; k++) {
 		struct braid_vcpu *v = &s->vcpus[start->vcpus[k].vcpu];
 
-		if (s->went_on && v->thread != BRAID_THREAD_UNKNOWN)
+		/* Of a guest that arrives there at this very time, that is not passed yet. */
+		if (v->host != host || (s->went_on && v->thread != BRAID_THREAD_UNKNOWN))
 			continue;
 		v->tid = start->vcpus[k].tid;
 		braid_vcpu_set_thread(s, v, start->vcpus[k].thread, start->vcpus[k].cpu);

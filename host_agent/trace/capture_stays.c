@@ -66,6 +66,15 @@ static int add_stay(struct braid_capture_stream *s, const struct braid_capture_v
 	return braid_array_push(s->stream.stays, s->nr_stays, s->stays_capacity, stay);
 }
 
+/* Samples may lie, or have wide bounds: stays are in order nevertheless. */
+static void place_stay(struct braid_stay *stay, s64 from_ns, s64 begun_ns)
+{
+	s64 before_ns = stay[-1].begun_ns;
+
+	stay->from_ns = from_ns > before_ns ? from_ns : before_ns;
+	stay->begun_ns = begun_ns > stay->from_ns ? begun_ns : stay->from_ns;
+}
+
 /* Visits of one host that follow one another are one stay. Likewise. */
 static int find_stays(struct braid_capture_stream *s)
 {
@@ -93,12 +102,9 @@ static int find_stays(struct braid_capture_stream *s)
 			return 1;
 		err = add_stay(s, visit);
 		stay = &s->stream.stays[s->nr_stays - 1];
-		if (!err && last) {
-			stay->from_ns = range_of(last, last->last_h1_ns).ns;
-			stay->begun_ns = range_of(visit, visit->first_h2_ns).ns;
-			if (stay->begun_ns < stay->from_ns)
-				stay->begun_ns = stay->from_ns;
-		}
+		if (!err && last)
+			place_stay(stay, range_of(last, last->last_h1_ns).ns,
+				   range_of(visit, visit->first_h2_ns).ns);
 		last = visit;
 	}
 	return err;

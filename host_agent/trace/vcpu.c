@@ -98,7 +98,7 @@ const struct braid_stream *braid_vcpu_part_on(const struct braid_stream *guest, 
 
 	if (!k)
 		return braid_stream_host_number(guest) == host ? guest : NULL;
-	while (k > 1 && stay[k - 1].begun_ns > ns)
+	while (k > 1 && stay[k - 1].begun_ns >= ns)
 		k--;
 	return braid_stream_host_number(stay[k - 1].of) == host &&
 	       (k == guest->nr_stays || stay[k].from_ns >= ns) ? stay[k - 1].of : NULL;

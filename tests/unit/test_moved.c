@@ -9,6 +9,7 @@
 
 #include "host_agent/trace/merge.h"
 #include "host_agent/trace/source.h"
+#include "host_agent/trace/vcpu.h"
 #include "tests/unit/check.h"
 #include "tests/unit/make_capture.h"
 #include "tests/unit/need.h"
@@ -40,6 +41,7 @@ struct plan {
 	u32 unread;		/* ticks before it moves that only the next host reads */
 	u32 both;		/* ticks before those that both read */
 	bool overwrite;		/* the rings have room for some of them only */
+	bool lies;		/* each host's latest count is of a time before all others */
 };
 
 static struct braid_capture_writer *writers[HOSTS];
@@ -126,6 +128,16 @@ static void find_next(const struct plan *plan, u32 host, u32 next)
 		synth_also(&guest, writers[next], streams[next], clock_of(next, now + 1e9));
 }
 
+/* A sample of the guest's counter as it is now, long ago. */
+static void put_lie(u32 host)
+{
+	u64 ns = clock_of(host, SYNTH_START_NS + 1000);
+	struct braid_clock_sample lie = { .h1_ns = ns, .counter = guest.now, .h2_ns = ns + 1000 };
+
+	NEED(!braid_capture_put(writers[host], BRAID_CHUNK_CLOCK, streams[host], &lie, sizeof(lie),
+				NULL, 0));
+}
+
 static void stay_there(const struct plan *plan, u32 stay)
 {
 	u32 host = plan->hosts[stay], next = stay + 1 < plan->nr ? plan->hosts[stay + 1] : host, k;
@@ -139,6 +151,8 @@ static void stay_there(const struct plan *plan, u32 stay)
 		tick();
 		if (k >= UNSURE && !(k % 10) && left > 8)
 			synth_sample(writers[host], &guest, 300, 500);
+		if (plan->lies && left == 9)
+			put_lie(host);
 		if (!moves || left > plan->unread)
 			synth_drain(writers[host], &guest, 0);
 	}
@@ -242,12 +256,31 @@ static const struct braid_stream *guest_of(const struct braid_source *source)
 	return found;
 }
 
+/* Whatever samples say, a guest is on one host at a time. */
+static void check_in_order(const struct braid_stream *s)
+{
+	const struct braid_stay *stay = s->stays;
+	u32 k;
+
+	for (k = 1; k < s->nr_stays; k++) {
+		CHECK(stay[k].from_ns >= stay[k - 1].begun_ns);
+		CHECK(stay[k].begun_ns >= stay[k].from_ns);
+		/* An analysis takes it there just after that time. */
+		CHECK(!braid_vcpu_part_on(s, braid_stream_host_number(stay[k].of),
+					  stay[k].begun_ns));
+		if (k + 1 == s->nr_stays || stay[k + 1].from_ns > stay[k].begun_ns)
+			CHECK(braid_vcpu_part_on(s, braid_stream_host_number(stay[k].of),
+						 stay[k].begun_ns + 1) == stay[k].of);
+	}
+}
+
 static void check_stays(const struct braid_stream *s, const struct plan *plan, u32 first)
 {
 	double left, arrived;
 	u32 k;
 
 	NEED(s->nr_stays == plan->nr);
+	check_in_order(s);
 	for (k = 0; k < plan->nr; k++) {
 		CHECK(!strcmp(s->stays[k].of->host->name, names[plan->hosts[k]]));
 		if (!k)
@@ -340,6 +373,19 @@ static void there_and_back(void)
 	const struct plan plan = { .hosts = { 1, 0, 1 }, .nr = 3, .unread = 3 };
 
 	check_plan(&plan, "web@beta+alpha");
+}
+
+static void lied_to(void)
+{
+	const struct plan plan = { .hosts = { 0, 1, 2 }, .nr = 3, .lies = true };
+	char *files[] = { paths[0], paths[1], paths[2] };
+	struct braid_source *source;
+
+	make(&plan);
+	NEED(!braid_source_open_captures(&source, files, HOSTS, NULL));
+	NEED(guest_of(source)->nr_stays == plan.nr);
+	check_in_order(guest_of(source));
+	braid_source_free(source);
 }
 
 /* The next host reads what the one before has read, and more. */
@@ -438,6 +484,60 @@ static void told_apart(void)
 	CHECK_EQ(twins(0, 0, false), 2);
 }
 
+#define CROWD	2100u	/* on each host: more than a source has streams for, if they are apart */
+
+/* Guests of which nothing is known, and between them one that is known by its last stream only. */
+static void put_crowd(u32 host, u32 again)
+{
+	u32 k;
+
+	guest.sb.incarnation = 77;
+	synth_begin(writers[host], &guest, 1);
+	for (k = 2; k < CROWD; k++) {
+		guest.sb.incarnation = 1000 + k;
+		synth_begin(writers[host], &guest, k);
+	}
+	guest.sb.incarnation = 77;
+	if (again)
+		synth_begin(writers[host], &guest, again);
+	else
+		guest.stream = 1;
+	run_on(host);
+	for (k = 0; k < 3; k++) {
+		guest.now += TICK_NS;
+		synth_sample(writers[host], &guest, 300, 500);
+	}
+}
+
+static void too_many(void)
+{
+	struct synth_guest_params params = {
+		.name = "web", .boot = 7, .nr_slots = 64, .subbuf_bytes = 4096,
+	};
+	char *files[] = { paths[0], paths[1] };
+	struct braid_source *source;
+	u32 k, moved = 0;
+
+	off_ns = 0;
+	for (k = 0; k < HOSTS; k++)
+		writers[k] = synth_capture_of(paths[k], names[k], k + 1,
+					      clock_of(k, SYNTH_START_NS));
+	synth_guest_init(&guest, &params);
+	put_crowd(0, 0);
+	off_ns += DOWN_NS;
+	put_crowd(1, CROWD);
+	put_crossings(SYNTH_START_NS + 4e9);
+	for (k = 0; k < HOSTS; k++)
+		NEED(!braid_capture_finish(writers[k]));
+	synth_guest_free(&guest);
+	NEED(!braid_source_open_captures(&source, files, 2, NULL));
+	for (k = 0; k < source->nr_streams; k++)
+		moved += source->streams[k]->nr_stays > 0;
+	CHECK_EQ(moved, 0);
+	CHECK(source->faults);
+	braid_source_free(source);
+}
+
 int main(void)
 {
 	u32 k;
@@ -447,9 +547,11 @@ int main(void)
 	RUN(once);
 	RUN(over_three);
 	RUN(there_and_back);
+	RUN(lied_to);
 	RUN(read_twice);
 	RUN(overwritten);
 	RUN(told_apart);
+	RUN(too_many);
 	for (k = 0; k < HOSTS; k++)
 		unlink(paths[k]);
 	return VERDICT();
