@@ -30,6 +30,17 @@ struct braid_capture_range braid_capture_tied_range(const struct braid_clock *ti
 	};
 }
 
+/* Times may be as far apart as a clock that is wrong puts them. */
+static u64 bound_of(const struct braid_capture_range *t)
+{
+	u64 early = t->ns > t->from_ns ? (u64)t->ns - (u64)t->from_ns : 0;
+	u64 late = t->to_ns > t->ns ? (u64)t->to_ns - (u64)t->ns : 0;
+	u64 bound_ns = early > late ? early : late;
+
+	return t->from_ns == INT64_MIN || t->to_ns == INT64_MAX || bound_ns > INT64_MAX ?
+	       BRAID_BOUND_UNKNOWN : bound_ns;
+}
+
 void braid_ring_tie(struct braid_ring *ring)
 {
 	struct braid_item *item = &ring->item;
@@ -47,11 +58,7 @@ void braid_ring_tie(struct braid_ring *ring)
 		t.ns = ring->tied_ns;	/* between two epochs: its order is known */
 	ring->tied_ns = t.ns;
 	item->host_ns = t.ns;
-	if (t.from_ns == INT64_MIN || t.to_ns == INT64_MAX)
-		item->bound_ns = BRAID_BOUND_UNKNOWN;
-	else
-		item->bound_ns = (u64)(t.to_ns - t.ns > t.ns - t.from_ns ? t.to_ns - t.ns :
-									   t.ns - t.from_ns);
+	item->bound_ns = bound_of(&t);
 	item->sure &= t.sure;
 }
 

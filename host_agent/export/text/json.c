@@ -336,18 +336,20 @@ void braid_json_windows(struct braid_text *t, const struct braid_walk *w)
 /* Where a guest was that moved between hosts. */
 static void put_stays(struct braid_line_export *x, const struct braid_stream *s)
 {
+	const struct braid_stay *stay = s->stays;
 	struct braid_text *t = &x->out;
 	s64 from_ns, begun_ns;
 	size_t k;
 
 	for (k = 0; k < s->nr_stays; k++) {
 		braid_json_string(t, k ? ",{\"host\":" : ",\"stays\":[{\"host\":",
-				  s->stays[k].of->host->name);
-		from_ns = braid_walk_shown_ns(&x->walk, s->stays[k].from_ns);
-		begun_ns = braid_walk_shown_ns(&x->walk, s->stays[k].begun_ns);
-		if (k)
+				  stay[k].of->host->name);
+		if (k) {	/* the first one has no times */
+			from_ns = braid_walk_shown_ns(&x->walk, stay[k].from_ns);
+			begun_ns = braid_walk_shown_ns(&x->walk, stay[k].begun_ns);
 			braid_text_printf(t, ",\"from_ns\":%lld,\"begun_ns\":%lld",
 					  (long long)from_ns, (long long)begun_ns);
+		}
 		braid_text_puts(t, k + 1 < s->nr_stays ? "}" : "}]");
 	}
 }
