@@ -376,20 +376,17 @@ int tracebraid_stream_epoch(const struct tracebraid_stream *stream, size_t numbe
 			    struct tracebraid_epoch *epoch)
 {
 	const struct braid_stream *of = trace_inner(stream);
-	struct braid_epoch one = { 0 };
+	struct braid_epoch one;
 
-	while (braid_epoch_next(of, &one)) {
-		if (number--)
-			continue;
-		*epoch = (struct tracebraid_epoch){
-			.number = one.number, .vcpu = one.vcpu,
-			.from_ns = one.from_ns, .begun_ns = one.begun_ns,
-			.step_ns = one.moved ? 0 : one.e->step_ns,
-			.cause = braid_epoch_cause(&one),
-			.disrupted = !one.moved && one.e->disrupted,
-			.drift_ppm = one.e->drift_ppm,
-		};
-		return 0;
-	}
-	return braid_fail(-ENOENT, "%s has no such epoch", of->name);
+	if (!braid_epoch_at(of, number, &one))
+		return braid_fail(-ENOENT, "%s has no such epoch", of->name);
+	*epoch = (struct tracebraid_epoch){
+		.number = one.number, .vcpu = one.vcpu,
+		.from_ns = one.from_ns, .begun_ns = one.begun_ns,
+		.step_ns = one.moved ? 0 : one.e->step_ns,
+		.cause = braid_epoch_cause(&one),
+		.disrupted = !one.moved && one.e->disrupted,
+		.drift_ppm = one.e->drift_ppm,
+	};
+	return 0;
 }

@@ -73,6 +73,22 @@ bool braid_epoch_next(const struct braid_stream *stream, struct braid_epoch *epo
 	return false;
 }
 
+bool braid_epoch_at(const struct braid_stream *stream, size_t number, struct braid_epoch *epoch)
+{
+	const struct braid_clock *clock = &stream->clock;
+	u32 vcpu = 0;
+
+	/* Callers ask for one after the other: most vCPUs are passed as a whole. */
+	for (; !stream->nr_stays && vcpu < clock->nr_tracks &&
+	       number >= clock->tracks[vcpu].nr_epochs; vcpu++)
+		number -= clock->tracks[vcpu].nr_epochs;
+	*epoch = (struct braid_epoch){ .vcpu = vcpu };
+	while (braid_epoch_next(stream, epoch))
+		if (!number--)
+			return true;
+	return false;
+}
+
 u32 braid_epochs_most(const struct braid_stream *stream)
 {
 	struct braid_epoch epoch = { 0 };

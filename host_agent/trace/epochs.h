@@ -26,6 +26,9 @@ struct braid_epoch {
  */
 bool braid_epoch_next(const struct braid_stream *stream, struct braid_epoch *epoch);
 
+/** braid_epoch_at - the @number-th of these, from 0. Return: whether there is one */
+bool braid_epoch_at(const struct braid_stream *stream, size_t number, struct braid_epoch *epoch);
+
 /** braid_epochs_most - of the vCPU that has the most */
 u32 braid_epochs_most(const struct braid_stream *stream);
 
