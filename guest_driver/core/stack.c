@@ -78,7 +78,7 @@ static void braid_stack_publish(const struct stored *s, u32 slot, const u64 *fra
 	braid_store(&table->nr_used, slot + 1);
 }
 
-/* Return: false: there is none left. */
+/* Return: false: the table is full. */
 static bool braid_stack_claim(struct stored *s, u32 *slot)
 {
 	if ((u32)atomic_read(&s->claimed) >= s->nr_slots)

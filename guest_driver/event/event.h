@@ -44,9 +44,9 @@ struct braid_trigger_test;
 
 /* How an event's source is turned on and off. */
 struct braid_event_ops {
-	/* May sleep. 0 or -errno. Events may occur before it returns. */
+	/* NULL, or: may sleep. 0 or -errno. Events may occur before it returns. */
 	int (*enable)(struct braid_event *ev);
-	/* May sleep. Events may still occur until synchronize() returns. */
+	/* NULL, or: may sleep. Events may still occur until synchronize() returns. */
 	void (*disable)(struct braid_event *ev);
 	/* May sleep; waits until no probe disabled before is running. */
 	void (*synchronize)(void);

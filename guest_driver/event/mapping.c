@@ -274,8 +274,8 @@ static void braid_mapping_disable(struct braid_event *ev)
 }
 
 /*
- * Not for the worker, which may read a file for ever, as of FUSE, while all wait for the registry's
- * lock. What it looks at is not written any more.
+ * Does not wait for the worker: it can block without limit in a file of a FUSE file system, and the
+ * caller holds the registry's lock. The worker writes no record while the event is off.
  */
 static void braid_mapping_synchronize(void)
 {

@@ -17,15 +17,6 @@ struct online_record {
 	u32 online;
 };
 
-static int braid_online_enable(struct braid_event *ev)
-{
-	return 0;
-}
-
-static void braid_online_disable(struct braid_event *ev)
-{
-}
-
 static void braid_online_synchronize(void)
 {
 }
@@ -43,8 +34,6 @@ static int braid_online_format(const struct braid_event *ev, u16 id, char *text,
 }
 
 static const struct braid_event_ops online_ops = {
-	.enable = braid_online_enable,
-	.disable = braid_online_disable,
 	.synchronize = braid_online_synchronize,
 	.format = braid_online_format,
 };

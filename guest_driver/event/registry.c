@@ -46,8 +46,8 @@ static int braid_registry_set_locked(struct braid_event *ev, u32 who, bool on)
 	if (flags & WANTED)		/* else its last writers still need it as it is */
 		braid_filter_follow(ev, flags);
 	if (flags & WANTED && !(ev->flags & WANTED))
-		err = ev->ops->enable(ev);
-	else if (!(flags & WANTED))
+		err = ev->ops->enable ? ev->ops->enable(ev) : 0;
+	else if (!(flags & WANTED) && ev->ops->disable)
 		ev->ops->disable(ev);
 	if (err)
 		return err;

@@ -164,20 +164,6 @@ void braid_stacks_clear(void)
 
 /* The event -------------------------------------------------------------------------------- */
 
-static int braid_stacks_enable(struct braid_event *ev)
-{
-	return 0;
-}
-
-static void braid_stacks_disable(struct braid_event *ev)
-{
-}
-
-static void braid_stacks_synchronize(void)
-{
-	braid_synchronize_writers();
-}
-
 static int braid_stacks_format(const struct braid_event *ev, u16 id, char *text, size_t bytes)
 {
 	int len = snprintf(text, bytes,
@@ -196,9 +182,7 @@ static int braid_stacks_format(const struct braid_event *ev, u16 id, char *text,
 }
 
 static const struct braid_event_ops stacks_ops = {
-	.enable = braid_stacks_enable,
-	.disable = braid_stacks_disable,
-	.synchronize = braid_stacks_synchronize,
+	.synchronize = braid_synchronize_writers,
 	.format = braid_stacks_format,
 };
 

@@ -36,20 +36,6 @@ struct trigger_record {
 	u64 duration_ns;
 };
 
-static int braid_trigger_enable(struct braid_event *ev)
-{
-	return 0;
-}
-
-static void braid_trigger_disable(struct braid_event *ev)
-{
-}
-
-static void braid_trigger_synchronize(void)
-{
-	braid_synchronize_writers();
-}
-
 static int braid_trigger_format(const struct braid_event *ev, u16 id, char *text, size_t bytes)
 {
 	int len = snprintf(text, bytes,
@@ -63,9 +49,7 @@ static int braid_trigger_format(const struct braid_event *ev, u16 id, char *text
 }
 
 static const struct braid_event_ops trigger_ops = {
-	.enable = braid_trigger_enable,
-	.disable = braid_trigger_disable,
-	.synchronize = braid_trigger_synchronize,
+	.synchronize = braid_synchronize_writers,
 	.format = braid_trigger_format,
 };
 

@@ -265,16 +265,6 @@ static const struct braid_outputs outputs = {
 
 /* Events ----------------------------------------------------------------------------------------- */
 
-/* It is on where it is turned on: in tracefs. */
-static int braid_export_enable(struct braid_event *ev)
-{
-	return 0;
-}
-
-static void braid_export_disable(struct braid_event *ev)
-{
-}
-
 static int braid_export_format(const struct braid_event *ev, u16 id, char *text, size_t bytes)
 {
 	const struct exported *exported = container_of(ev, struct exported, ev);
@@ -283,9 +273,8 @@ static int braid_export_format(const struct braid_event *ev, u16 id, char *text,
 	return length < 0 ? -ENOSPC : length;
 }
 
+/* They are turned on in tracefs. */
 static const struct braid_event_ops export_ops = {
-	.enable = braid_export_enable,
-	.disable = braid_export_disable,
 	.synchronize = braid_synchronize_writers,	/* for braid_export_note_symbols() */
 	.format = braid_export_format,
 };
