@@ -14,6 +14,7 @@
 #define BATCH_COMMS	1024u
 #define BATCH_SYMBOLS	1024u
 #define BATCH_STACKS	4096u		/* words */
+#define STACKS_A_TURN	1024u		/* slots that are looked at */
 #define STACKS_AHEAD	16u		/* slots that other contexts of the guest may be filling */
 #define MAX_ENTRIES	(1u << 18)	/* checked in a table, whatever its guest claims */
 
@@ -225,11 +226,15 @@ static u32 add_stack(u64 *to, const struct braid_stack_copy *stack)
 	return 1 + stack->nr;
 }
 
-/* A guest that died between two of its steps has slots that are complete beyond nr_used. */
-static int send_stacks(struct braid_live_tables *t, struct braid_live_stream *s)
+/*
+ * A guest that died between two of its steps has slots that are complete beyond nr_used. @all: else
+ * so many slots that a hostile guest, whose table changes again and again, costs no more than one
+ * with as many events.
+ */
+static int send_stacks(struct braid_live_tables *t, struct braid_live_stream *s, bool all)
 {
 	struct braid_stack_shape shape = stacks_shape(s);
-	u32 k, words = 0, end = shape.nr_used + STACKS_AHEAD;
+	u32 k, words = 0, end = shape.nr_used + STACKS_AHEAD, looked = 0;
 	u64 batch[BATCH_STACKS];
 	struct braid_stack_copy stack;
 	int err = 0;
@@ -239,9 +244,17 @@ static int send_stacks(struct braid_live_tables *t, struct braid_live_stream *s)
 	if (shape.first != t->stacks_first) {
 		memset(t->stacks_sent, 0, t->stacks_room);
 		t->stacks_first = shape.first;
-		t->nr_stacks = 0;
+		t->nr_stacks = t->next_stack = 0;
 	}
-	for (k = t->nr_stacks; k < shape.nr_slots && k < end && !err; k++) {
+	k = t->nr_stacks;
+	if (!all && t->next_stack > k)
+		k = t->next_stack;
+	t->next_stack = 0;
+	for (; k < shape.nr_slots && k < end && !err; k++) {
+		if (!all && looked++ == STACKS_A_TURN) {
+			t->next_stack = k;
+			break;
+		}
 		if (t->stacks_sent[k] || !braid_stack_load(&stack, stacks_of(s), &shape, k) ||
 		    stack.id != shape.first + k)	/* the table was emptied just now */
 			continue;
@@ -268,6 +281,6 @@ int braid_live_tables_send(struct braid_live_tables *t, struct braid_live_stream
 	if (!err)
 		err = send_symbols(t, s);
 	if (!err)
-		err = send_stacks(t, s);
+		err = send_stacks(t, s, now);
 	return err;
 }

@@ -32,6 +32,7 @@ struct braid_live_tables {
 	u32 nr_symbols;		/* sent */
 	u32 stacks_first;	/* the table's, for which the following holds */
 	u32 nr_stacks;		/* slots of which all are sent */
+	u32 next_stack;		/* slot to look at in the next turn; 0: the first unsent one */
 	u32 stacks_room;	/* slots; 0: there is no table */
 	u8 *stacks_sent;	/* by slot */
 	u64 incarnation;	/* in which, before we came, ... */
