@@ -31,7 +31,7 @@ struct braid_watch {
 struct braid_watches {
 	struct braid_shots *shots;
 	struct braid_serve_fleet *fleet;
-	int fd;			/* to the analyst; -1: there is none now */
+	int fd;			/* to the analyst; -1: it does not run */
 	struct braid_watch items[BRAID_ANALYST_MOST_WATCHES];
 };
 
@@ -42,19 +42,19 @@ struct braid_watches {
  */
 int braid_watches_ask(struct braid_watches *w, const struct braid_fleet_ask *ask, int out);
 
-/** braid_watches_tell - to another analyst; @fd -1: there is none now */
+/** braid_watches_tell - send all to a new analyst; @fd -1: the analyst has ended */
 void braid_watches_tell(struct braid_watches *w, int fd);
 
 /** braid_watches_confirm - the analyst watches */
 void braid_watches_confirm(struct braid_watches *w, u32 number);
 
-/** braid_watches_fire - the analyst has seen the condition of ->watch: other hosts are told */
+/** braid_watches_fire - publish an alarm: the analyst has seen the condition of ->watch */
 void braid_watches_fire(struct braid_watches *w, const struct braid_analyst_message *m);
 
 /** braid_watches_turn - take snapshots that are due, end what is over; @recorder: its process */
 void braid_watches_turn(struct braid_watches *w, pid_t recorder);
 
-/** braid_watches_clear - end all, without a word: nobody listens any more */
+/** braid_watches_clear - end all without an answer: the process that would send it has ended */
 void braid_watches_clear(struct braid_watches *w);
 
 #endif /* BRAID_SERVE_WATCHES_H */

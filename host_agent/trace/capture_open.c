@@ -498,7 +498,10 @@ int braid_source_open_captures(struct braid_source **out, char *const *paths, si
 		ret = open_once(&cs, paths, nr, options, true, first->twins);
 		free_captures(&first->source);
 	}
-	/* More guests are more than fit, perhaps: what is left out then told another one apart. */
+	/*
+	 * Told apart, the guests can exceed BRAID_MAX_STREAMS. The second opening then left out
+	 * some by which others had been told apart: no guest of two hosts is taken for one.
+	 */
 	if (ret > 0) {
 		free_captures(&cs->source);
 		ret = open_once(&cs, paths, nr, options, true, &all);

@@ -4,8 +4,8 @@
  *
  * A guest's incarnation and boot are the same on each host. So are those of a VM that was started
  * from a snapshot of one that goes on, or twice from one snapshot: these are several guests, whose
- * positions and numbers stand for different events. What tells them apart is that the counter of a
- * guest is seen on one host at a time, and goes on from where it was.
+ * positions and numbers stand for different events. They are told apart by their samples: a guest's
+ * counter is seen on one host at a time, and continues on the next one.
  */
 #include <errno.h>
 #include <stdio.h>

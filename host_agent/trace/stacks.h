@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The stacks that a guest's records refer to. The guest's tracebraid:stack has numbers; who reads a
- * trace gets the same event with the frames.
+ * The stacks that a guest's records refer to. The guest writes tracebraid:stack with numbers; an
+ * item of a walk has the same event with the frames.
  */
 #ifndef BRAID_TRACE_STACKS_H
 #define BRAID_TRACE_STACKS_H
