@@ -23,7 +23,7 @@
 #define CONNECT_MS	5000
 #define FLUSH_MS	5000
 #define PING_MS		10000	/* of a connection that is silent ... */
-#define SIGN_TRIES	3u
+#define SIGN_TRIES	8u
 #define MOST_PINGS	2	/* ... and broken, if so many are not answered */
 
 struct link_entry {
@@ -38,6 +38,7 @@ struct braid_fleet_link {
 	size_t nr_subscriptions;
 	char *credentials, *ca;
 	char key[64], seed[64];		/* of an NKey */
+	bool unsent;			/* its last signature is one that cannot be sent */
 	char inbox[BRAID_FLEET_PATH];
 	int event_fd;
 	pthread_mutex_t lock;		/* of what follows */
@@ -132,10 +133,21 @@ static void link_error(natsConnection *nc, natsSubscription *subscription, natsS
 static natsStatus link_sign(char **text, unsigned char **signature, int *bytes, const char *nonce,
 			    void *arg)
 {
-	const struct braid_fleet_link *link = arg;
+	struct braid_fleet_link *link = arg;
+	natsStatus s = nats_Sign(link->seed, nonce, signature, bytes);
 
-	(void)text;
-	return nats_Sign(link->seed, nonce, signature, bytes);
+	/*
+	 * Up to version 3.7 the library encodes bytes that begin with 0, as one in 256 signatures
+	 * does, as an empty text, and omits the signature; the server refuses the login. The next
+	 * login signs another nonce.
+	 */
+	if (s || **signature)
+		return s;
+	free(*signature);
+	*signature = NULL;
+	*text = strdup("the signature begins with 0, which libnats cannot send");
+	link->unsent = true;
+	return NATS_ERR;
 }
 
 static void link_connected(natsConnection *nc, void *arg)
@@ -239,9 +251,11 @@ static int link_connect(struct braid_fleet_link *link, const struct braid_fleet_
 		s = link_set_options(link, conf, name, waits);
 	if (!s)
 		s = natsConnection_Connect(&link->nc, link->options);
-	/* With libnats 3.4.1, servers refuse about one in a hundred valid signatures. */
-	for (k = 1; s == NATS_CONNECTION_AUTH_FAILED && *link->seed && k < SIGN_TRIES; k++)
+	/* When it connects by itself, as after a failure, it repeats this by itself. */
+	for (k = 1; s && s != NATS_NOT_YET_CONNECTED && link->unsent && k < SIGN_TRIES; k++) {
+		link->unsent = false;
 		s = natsConnection_Connect(&link->nc, link->options);
+	}
 	if (!s || (waits && s == NATS_NOT_YET_CONNECTED))
 		return 0;
 	text = nats_GetLastError(NULL);

@@ -14,6 +14,7 @@ import time
 TREE = pathlib.Path(__file__).resolve().parents[2]
 AGENT = TREE / "build/tracebraid"
 LIMIT_S = 120                           # of a wait, to catch hangs
+NAMES = ["rack1-a", "rack1-b", "rack2-c"]
 
 ALLOWED = {
     "agent": ('"_INBOX_agent.>", "tracebraid.v1.alarm", "tracebraid.store.v1.>", '
