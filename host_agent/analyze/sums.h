@@ -3,7 +3,7 @@
 #ifndef BRAID_ANALYZE_SUMS_H
 #define BRAID_ANALYZE_SUMS_H
 
-#include "host_agent/analyze/histogram.h"
+#include "host_agent/util/histogram.h"
 #include "host_agent/analyze/states.h"
 #include "host_agent/analyze/table.h"
 

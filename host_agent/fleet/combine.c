@@ -10,6 +10,7 @@
 #include "host_agent/fleet/statement.h"
 #include "host_agent/util/cleanup.h"
 #include "host_agent/util/error.h"
+#include "host_agent/util/sql_histogram.h"
 
 #define MOST_ITEMS	64u
 
@@ -62,6 +63,7 @@ static int combine_open(struct combine *c)
 		"AND (narg = ?2 OR narg < 0)";
 
 	if (sqlite3_open_v2(":memory:", &c->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_MEMORY, NULL) ||
+	    braid_sql_add_histograms(c->db) ||
 	    sqlite3_prepare_v2(c->db, text, -1, &c->functions, NULL))
 		return braid_out_of_memory();
 	return 0;
@@ -131,7 +133,7 @@ static bool combine_has(struct braid_sql_range r, const char *word)
 static int combine_aggregate(struct combine *c, const struct braid_sql_token *call, size_t nr,
 			     struct braid_text *to)
 {
-	static const char *const same[] = { "sum", "total", "min", "max" };
+	static const char *const same[] = { "sum", "total", "min", "max", "histogram_sum" };
 	static const char *const extremes[] = { "min", "max" };
 	char name[32];
 	int k;
@@ -149,11 +151,14 @@ static int combine_aggregate(struct combine *c, const struct braid_sql_token *ca
 		k = combine_partial(c, "total", call, nr);
 		combine_partial(c, "count", call, nr);
 		braid_text_printf(to, "(total(c%d) / sum(c%d))", k, k + 1);
+	} else if (braid_sql_token_is(call, "histogram")) {
+		k = combine_partial(c, "histogram", call, nr);
+		braid_text_printf(to, "histogram_sum(c%d)", k);
 	} else if (IS_ONE(call, same)) {
 		k = combine_partial(c, name, call, nr);
 		braid_text_printf(to, "%s(c%d)", name, k);
 	} else {
-		return braid_fail(-EOPNOTSUPP, "%s() cannot be combined across hosts; sum, total, count, min, max and avg can",
+		return braid_fail(-EOPNOTSUPP, "%s() cannot be combined across hosts; sum, total, count, min, max, avg, histogram and histogram_sum can",
 				  name);
 	}
 	return 0;

@@ -10,6 +10,7 @@
 #include "host_agent/fleet/rows.h"
 #include "host_agent/util/array.h"
 #include "host_agent/util/error.h"
+#include "host_agent/util/sql_histogram.h"
 
 /* A message whose rows wait. */
 struct rows_message {
@@ -344,7 +345,7 @@ int braid_fleet_rows_open(struct braid_fleet_rows **out, struct braid_fleet_clie
 		r->nr = o->nr_columns;
 	if (!err && !r->nr)
 		err = braid_fail(-ENODATA, "no host has sent rows");
-	if (!err && (sqlite3_open(":memory:", &r->db) ||
+	if (!err && (sqlite3_open(":memory:", &r->db) || braid_sql_add_histograms(r->db) ||
 		     sqlite3_create_module(r->db, BRAID_FLEET_ROWS, &rows_module, r)))
 		err = braid_out_of_memory();
 	if (err) {

@@ -7,6 +7,7 @@
 
 #include "host_agent/sql/private.h"
 #include "host_agent/util/error.h"
+#include "host_agent/util/sql_histogram.h"
 
 #define STEPS	10000	/* of SQLite's machine, from one look at options.stop to the next */
 
@@ -48,6 +49,8 @@ static int open_database(struct braid_sql *sql)
 
 	if (!ret)
 		ret = sqlite3_exec(sql->db, "PRAGMA temp_store = memory", NULL, NULL, NULL);
+	if (!ret)
+		ret = braid_sql_add_histograms(sql->db);
 	if (ret)
 		return braid_sql_fail(sql, ret);
 	if (sql->options.stop)

@@ -44,7 +44,6 @@ ALONE = {
     ("profile", "periods_off"): "likewise",
     ("stalls", "stalls", "tid"): "tables have vCPUs, not their threads",
     ("exits", "", "near_change_ns"): "it is about the bounds of single events",
-    ("*", "*", "p50_ns"): "the lower edge of a slot", ("*", "*", "p99_ns"): "likewise",
     ("summary", "", "host_steal_ns"): "it is of the host, not of its vCPUs", ("*", "", "missing"): "sentences", ("*", "", "within_bound_ns"): "of ends of spans, which may be joined in rows",
     ("*", "", "proven_ns"): "likewise", ("*", "", "recorder_ns"): "its culprits are compared",
     ("*", "exits", "level"): "compared where it is known",
@@ -105,6 +104,12 @@ class Facts:
             row["culprit"] = row["culprit"] and without_comm(row["culprit"])
         self.states.sort(key=lambda row: (row["stream_id"], row["vcpu"], row["from_ns"]))
         self.episodes = list(self.find_episodes())
+        self.functions = tracebraid.Database(*captures)
+
+    def percentiles(self, durations):
+        """The median and the 99th percentile, by SQL's functions."""
+        return next(iter(self.functions.execute("SELECT histogram_percentile(h, 50), histogram_percentile(h, 99) FROM ("
+                                                "SELECT histogram(value) AS h FROM json_each(?))", [json.dumps(durations)])))
 
     @staticmethod
     def columns_of(database, name):
@@ -192,19 +197,22 @@ def group(culprit):
     return "the host's threads" if culprit.isdigit() else culprit
 
 
-def add_up(rows, key, parts):
-    """Sums, numbers and the worst of rows, by a key: from (duration, start, parts)."""
-    found = {}
+def add_up(facts, rows, key, parts):
+    """Sums, numbers, percentiles and the worst of rows, by a key: from (duration, start, parts)."""
+    found, durations = {}, collections.defaultdict(list)
     for row in rows:
         ns, at, values = parts(row)
         one = found.setdefault(key(row), {"count": 0, "total_ns": 0, "worst_ns": 0, "worst_at_ns": at,
                                           **dict.fromkeys(values, 0)})
         one["count"] += 1
         one["total_ns"] += ns
+        durations[key(row)].append(ns)
         if (ns, -at) > (one["worst_ns"], -one["worst_at_ns"]):  # of equal ones the earliest
             one["worst_ns"], one["worst_at_ns"] = ns, at
         for name, value in values.items():
             one[name] += value
+    for name, one in found.items():
+        one["p50_ns"], one["p99_ns"] = facts.percentiles(durations[name])
     return found
 
 
@@ -218,7 +226,7 @@ def steal(facts, by):
             taken[name(row["culprit"])] += row["duration_ns"]
         shares += [(episode, culprit, ns) for culprit, ns in taken.items()]
     whole = sum(ns for *_, ns in shares)
-    cells = add_up(shares, lambda one: ((facts.task(one[0][0]),) if by == "task" else ()) + (victim(one[0][0]), one[1]),
+    cells = add_up(facts, shares, lambda one: ((facts.task(one[0][0]),) if by == "task" else ()) + (victim(one[0][0]), one[1]),
                    lambda one: (one[2], one[0][0]["from_ns"], {}))
     rows = {key: {**cell, "share_ppm": int(cell["total_ns"] * 1e6 / whole)} for key, cell in cells.items()}
     longest = {}
@@ -261,7 +269,7 @@ def states(facts, by):
 def exits(facts, by):
     extra = {"": (), "task": (facts.task,), "syscall": (lambda row: row["call"],)}[by]
     names = {"": (), "task": ("task",), "syscall": ("system_call",)}[by]
-    cells = add_up(facts.exits, lambda row: tuple(of(row) for of in extra) + (facts.vcpu(row), row["reason"]), lambda row: (
+    cells = add_up(facts, facts.exits, lambda row: tuple(of(row) for of in extra) + (facts.vcpu(row), row["reason"]), lambda row: (
         row["duration_ns"], row["from_ns"], {
             "hypervisor_ns": row["hypervisor_ns"], "vmm_ns": row["vmm_ns"], "stolen_ns": row["stolen_ns"],
             "throttled_ns": row["throttled_ns"], "halted_ns": row["halted_ns"] + row["offline_ns"],
@@ -287,7 +295,7 @@ def causes(row):
 
 def wake(facts, by):
     named = (facts.task,) if by == "task" else ()
-    cells = add_up(facts.wakeups, lambda row: tuple(of(row) for of in named) + (facts.vcpu(row),),
+    cells = add_up(facts, facts.wakeups, lambda row: (*(of(row) for of in named), facts.vcpu(row)),
                    lambda row: (row["duration_ns"], row["from_ns"], causes(row)))
     longest = {(facts.vcpu(row), facts.task(row), row["from_ns"]): {"duration_ns": row["duration_ns"], **causes(row)}
                for row in facts.wakeups}
@@ -361,7 +369,7 @@ def profile(facts, _):
     def what(state, reason, culprit):
         detail = {"hypervisor": reason, "VMM": reason, "throttled": culprit, "stolen": group(culprit or "")}.get(state, "")
         return "[no sample]" if state in ("guest", "running") else f"[{state}] {detail}".rstrip()
-    cells = add_up(facts.states, lambda row: (facts.guest(row), what(row["state"], row["reason"], row["culprit"])), lambda row: (row["duration_ns"], 0, {}))
+    cells = add_up(facts, facts.states, lambda row: (facts.guest(row), what(row["state"], row["reason"], row["culprit"])), lambda row: (row["duration_ns"], 0, {}))
     whole = sum(row["duration_ns"] for row in facts.states)
     figures = {} if facts.sampled else {"samples": 0, "periods_off": 0}
     others = dict.fromkeys(("samples_of_others", "mappings_of_others", "addresses_of_others"), 0)

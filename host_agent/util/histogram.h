@@ -3,8 +3,8 @@
  * Durations by magnitude: percentiles that are at most 1/8 too small, in bounded memory; and the
  * longest of them.
  */
-#ifndef BRAID_ANALYZE_HISTOGRAM_H
-#define BRAID_ANALYZE_HISTOGRAM_H
+#ifndef BRAID_UTIL_HISTOGRAM_H
+#define BRAID_UTIL_HISTOGRAM_H
 
 #include "tracebraid/types.h"
 
@@ -23,6 +23,12 @@ static inline u32 braid_histogram_slot(u64 ns)
 	u64 slot = ns < 8 ? ns : (power - 2) * 8 + ((ns >> (power - 3)) & 7);
 
 	return slot < BRAID_HISTOGRAM_SLOTS ? slot : BRAID_HISTOGRAM_SLOTS - 1;
+}
+
+/** braid_histogram_least - the least duration of a slot, in ns */
+static inline u64 braid_histogram_least(u32 slot)
+{
+	return slot < 8 ? slot : (u64)(8 + (slot & 7)) << (slot / 8 - 1);
 }
 
 /* The result does not depend on the order in which durations come. */
@@ -64,9 +70,9 @@ static inline u64 braid_histogram_percentile(const struct braid_histogram *h, u3
 	for (k = 0; k < BRAID_HISTOGRAM_SLOTS; k++) {
 		seen += h->counts[k];
 		if (seen >= rank && seen)
-			return k < 8 ? k : (u64)(8 + (k & 7)) << (k / 8 - 1);
+			return braid_histogram_least(k);
 	}
 	return 0;
 }
 
-#endif /* BRAID_ANALYZE_HISTOGRAM_H */
+#endif /* BRAID_UTIL_HISTOGRAM_H */
