@@ -23,11 +23,11 @@
 struct braid_live_sink {
 	struct braid_capture_writer *capture;	/* set before the first poll */
 	u32 next_stream;			/* number of the next stream, 1 at first */
-	bool prompt;				/* low latency: unfinished sub-buffers are read
-						   every BRAID_PROMPT_NS */
+	u64 prompt_ns;				/* low latency: unfinished sub-buffers are read so
+						   often; 0: as seldom as costs little */
 };
 
-#define BRAID_PROMPT_NS	20000000ULL
+#define BRAID_PROMPT_NS	20000000ULL	/* usual, where somebody waits */
 
 /* What a poll of a source found. */
 enum braid_poll_result {

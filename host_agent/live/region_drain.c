@@ -166,7 +166,7 @@ static int region_drain_take_span(struct braid_live_rings *r, struct braid_live_
 static int drain_ring(struct braid_live_rings *r, struct braid_live_stream *s,
 		      struct braid_live_ring *ring, bool tails, s64 *budget)
 {
-	u64 tail_ns = s->o.sink->prompt ? BRAID_PROMPT_NS : TAIL_NS, look_ns, now_ns;
+	u64 tail_ns = s->o.sink->prompt_ns ?: TAIL_NS, look_ns, now_ns;
 	struct braid_span span;
 	int ret;
 
@@ -198,14 +198,14 @@ static int drain_ring(struct braid_live_rings *r, struct braid_live_stream *s,
 			return 0;
 		}
 		now_ns = braid_live_now_ns(s);	/* after the load of the commit word */
-		if (!span.final && !tails && now_ns < ring->tail_due_ns)
+		if (!span.final && !tails && now_ns - ring->tail_ns < tail_ns)
 			return 0;
 		ret = region_drain_take_span(r, s, ring, &span, now_ns);
 		if (ret)
 			return ret;
 		*budget -= span.to_bytes - span.from_bytes + sizeof(struct braid_chunk_page);
 		if (!span.final) {
-			ring->tail_due_ns = now_ns + tail_ns;
+			ring->tail_ns = now_ns;
 			ring->complete_ns = look_ns;
 			return 0;
 		}

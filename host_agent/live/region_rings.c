@@ -269,7 +269,7 @@ static int attach(struct braid_live_rings *r, struct braid_live_stream *s,
 	begin_part(r, s, ring);
 	if (ring->from.set && (s64)(ring->reader.next_seq - ring->from.seq) >= 0)
 		ring->from.set = false;		/* the guest read all of before */
-	ring->tail_due_ns = 0;
+	ring->tail_ns = 0;
 	ring->took_extent = false;
 	if (!ring->reported_guest || ring->reported_ours)
 		return 0;

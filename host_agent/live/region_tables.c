@@ -164,10 +164,10 @@ static int send_comms(struct braid_live_tables *t, struct braid_live_stream *s, 
 	if (generation == t->comm_generation)
 		return 0;
 	now_ns = braid_host_clock_ns();
-	if (!now && now_ns < t->comms_due_ns)
+	if (!now && now_ns - t->comms_ns < (s->o.sink->prompt_ns ?: COMMS_NS))
 		return 0;
 	t->comm_generation = generation;
-	t->comms_due_ns = now_ns + (s->o.sink->prompt ? BRAID_PROMPT_NS : COMMS_NS);
+	t->comms_ns = now_ns;
 	for (k = 0; k < t->nr_comms && !err; k++) {
 		if (!load_comm(&shared->entries[k], &batch[nr], t->comm_seqs[k]))
 			continue;

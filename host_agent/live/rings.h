@@ -57,7 +57,7 @@ struct braid_live_ring {
 	u64 reported_lost;	/* the part of reader's lost already in chunks */
 	bool took_extent;	/* of the sub-buffer at: */
 	u64 extent_position;
-	u64 tail_due_ns;	/* when the unfinished sub-buffer is read again */
+	u64 tail_ns;		/* when the unfinished sub-buffer was last read */
 	u64 complete_ns;	/* all events committed by then are read; 0: never yet */
 	s64 rest_bytes;		/* FOLLOW_CLOSING: to be taken at most; 0: it was emptied */
 };

@@ -28,7 +28,7 @@ struct braid_live_tables {
 	u32 *comm_seqs;		/* as sent, by entry */
 	u32 nr_comms;
 	u64 comm_generation;
-	u64 comms_due_ns;
+	u64 comms_ns;		/* when names were last taken */
 	u32 nr_symbols;		/* sent */
 	u32 stacks_first;	/* the table's, for which the following holds */
 	u32 nr_stacks;		/* slots of which all are sent */

@@ -155,7 +155,7 @@ void braid_tracefs_source_off(struct braid_tracefs_source *s)
 
 int braid_tracefs_source_poll(struct braid_tracefs_source *s)
 {
-	u64 comms_ns = s->o.sink->prompt ? PROMPT_COMMS_NS : COMMS_NS;
+	u64 comms_ns = s->o.sink->prompt_ns ? PROMPT_COMMS_NS : COMMS_NS;
 	int result = BRAID_POLL_IDLE, nr;
 	u32 k;
 
@@ -182,11 +182,12 @@ int braid_tracefs_source_poll(struct braid_tracefs_source *s)
 
 u64 braid_tracefs_source_rest_ns(const struct braid_tracefs_source *s)
 {
-	u64 now_ns = braid_host_clock_ns(), ns = ~0ULL, left_ns;
+	u64 now_ns = braid_host_clock_ns(), ns = ~0ULL, due_ns, left_ns;
 	u32 k;
 
 	for (k = 0; k < s->nr_cpus && !s->o.flight; k++) {
-		left_ns = s->cpus[k].read_due_ns > now_ns ? s->cpus[k].read_due_ns - now_ns : 0;
+		due_ns = braid_host_cpu_due_ns(s, &s->cpus[k]);
+		left_ns = due_ns > now_ns ? due_ns - now_ns : 0;
 		ns = left_ns < ns ? left_ns : ns;
 	}
 	return ns;

@@ -193,13 +193,18 @@ static int drain_extents(struct braid_tracefs_source *s, struct braid_host_cpu *
 	if (nr < 0 || (u32)nr >= budget)
 		return nr;
 	if (cpu->page_bytes && cpu->put_bytes != data_end(s, cpu)) {
-		if (now_ns < cpu->extent_due_ns)
+		if (now_ns - cpu->extent_ns < (s->o.sink->prompt_ns ?: EXTENT_NS))
 			return nr;
-		cpu->extent_due_ns = now_ns + (s->o.sink->prompt ? BRAID_PROMPT_NS : EXTENT_NS);
+		cpu->extent_ns = now_ns;
 		err = put_extent(s, cpu);
 	}
 	cpu->complete_ns = now_ns;
 	return err ? err : nr;
+}
+
+u64 braid_host_cpu_due_ns(const struct braid_tracefs_source *s, const struct braid_host_cpu *cpu)
+{
+	return cpu->read_ns ? cpu->read_ns + (s->o.sink->prompt_ns ?: PART_NS) : 0;
 }
 
 static int drain_read(struct braid_tracefs_source *s, struct braid_host_cpu *cpu, u32 budget,
@@ -210,7 +215,7 @@ static int drain_read(struct braid_tracefs_source *s, struct braid_host_cpu *cpu
 	ssize_t n;
 	int ret, err;
 
-	if (!rest && now_ns < cpu->read_due_ns)
+	if (!rest && now_ns < braid_host_cpu_due_ns(s, cpu))
 		return 0;
 	while (nr < budget) {
 		n = read(cpu->fd, cpu->page, s->subbuf_bytes);
@@ -237,7 +242,7 @@ static int drain_read(struct braid_tracefs_source *s, struct braid_host_cpu *cpu
 			break;
 	}
 	if (nr < budget) {
-		cpu->read_due_ns = now_ns + (s->o.sink->prompt ? BRAID_PROMPT_NS : PART_NS);
+		cpu->read_ns = now_ns;
 		cpu->complete_ns = now_ns;
 	}
 	return nr;

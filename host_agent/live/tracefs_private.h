@@ -29,12 +29,12 @@ struct braid_host_cpu {
 	u32 page_bytes;		/* used of @page; 0: none */
 	u64 page_lost;		/* events lost before it */
 	u8 *page;		/* large enough for a sub-buffer */
-	u64 read_due_ns;	/* read(): when a part is worth the call */
+	u64 read_ns;		/* read(): when a part was last taken; 0: never */
 	u64 reported_read;	/* flight: by the snapshots before */
 	u64 reported_lost;
 	u32 put_bytes;		/* of @page, header included, that are in the capture already ... */
 	u64 put_stamp;		/* ... and the time there */
-	u64 extent_due_ns;	/* a prompt sink: when the next extent is put */
+	u64 extent_ns;		/* when the last extent was put */
 	u64 complete_ns;	/* all events committed by then are written; 0: never yet */
 };
 
@@ -65,6 +65,9 @@ struct braid_tracefs_source {
 /* Opens every CPU of the instance. 0 or -errno with braid_fail(). */
 int braid_host_cpus_open(struct braid_tracefs_source *s);
 void braid_host_cpus_close(struct braid_tracefs_source *s);
+
+/* When a read() of a CPU takes something again. */
+u64 braid_host_cpu_due_ns(const struct braid_tracefs_source *s, const struct braid_host_cpu *cpu);
 
 /*
  * Takes up to @budget sub-buffers of a CPU. @rest: the unfinished one too.

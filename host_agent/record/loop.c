@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "host_agent/clock_sync/host.h"
+#include "host_agent/record/pace.h"
 #include "host_agent/record/private.h"
 #include "host_agent/transport/endpoint.h"
 #include "host_agent/util/error.h"
@@ -33,9 +34,10 @@ static u64 longest_rest_ns(const struct braid_recording *r, const struct braid_r
 {
 	bool copied = braid_region_source_rest_ns(guest->source);
 	u64 ns = r->nr_guests * (copied ? COPY_SHARE_NS : SHARE_NS);
-	u64 most_ns = r->sink.prompt ? LIVE_REST_NS : copied ? COPY_REST_NS : REST_MAX_NS;
+	u64 most_ns = r->sink.prompt_ns ? LIVE_REST_NS : copied ? COPY_REST_NS : REST_MAX_NS;
 
-	if (ns >= most_ns || braid_region_source_rings(guest->source))
+	/* A guest rings for a share of its ring: the viewer wants what is less, too. */
+	if (ns >= most_ns || (braid_region_source_rings(guest->source) && !r->o.live.wanted))
 		return most_ns;
 	return ns < SLEEP_MAX_NS ? SLEEP_MAX_NS : ns;
 }
@@ -89,6 +91,27 @@ static int poll_guest(struct braid_recording *r, struct braid_record_guest *gues
 	return ret;
 }
 
+/* Followed live, no guest rests longer than the pace, which begins anew with each event. */
+static void loop_pace(struct braid_recording *r, u64 now_ns, bool busy)
+{
+	u64 most_ns = r->nr_guests * SHARE_NS, rest_ns;
+	size_t k;
+
+	if (!r->o.live.wanted)
+		return;
+	if (busy)
+		r->flow_ns = now_ns;
+	most_ns = most_ns > SLEEP_MAX_NS ? most_ns : SLEEP_MAX_NS;
+	most_ns = most_ns < LIVE_REST_NS ? most_ns : LIVE_REST_NS;
+	r->sink.prompt_ns = braid_pace_ns(now_ns - r->flow_ns, r->nr_guests, most_ns);
+	for (k = 0; k < r->nr_guests; k++) {
+		rest_ns = braid_region_source_rest_ns(r->guests[k].source);
+		rest_ns = rest_ns > r->sink.prompt_ns ? rest_ns : r->sink.prompt_ns;
+		if (r->guests[k].due_ns > now_ns + rest_ns && r->guests[k].due_ns != ~0ULL)
+			r->guests[k].due_ns = now_ns + rest_ns;
+	}
+}
+
 /* Polls all guests that are due. Returns enum braid_poll_result or the capture's error. */
 static int poll_all(struct braid_recording *r)
 {
@@ -108,6 +131,7 @@ static int poll_all(struct braid_recording *r)
 			return ret;
 		result = ret > result ? ret : result;
 	}
+	loop_pace(r, now_ns, result != BRAID_POLL_IDLE);
 	ret = braid_record_poll_agents(r);
 	if (ret < 0)
 		return ret;
@@ -145,7 +169,8 @@ static int poll_all(struct braid_recording *r)
 /* How long what is no guest can wait. A flight recorder and a viewer go on. */
 static u64 others_rest_ns(const struct braid_recording *r)
 {
-	u64 ns = r->o.flight.wanted || r->sink.prompt ? SLEEP_MAX_NS : OTHERS_NS, host_ns;
+	u64 ns = r->o.live.wanted ? r->sink.prompt_ns :
+		 r->o.flight.wanted || r->sink.prompt_ns ? SLEEP_MAX_NS : OTHERS_NS, host_ns;
 	u64 memories_ns = braid_record_memories_rest_ns(r);
 
 	host_ns = r->host_source ? braid_tracefs_source_rest_ns(r->host_source) : ns;
@@ -238,6 +263,10 @@ static bool rest(struct braid_recording *r, int result, u64 *sleep_ns, struct br
 		*sleep_ns = SLEEP_MIN_NS;
 	else if (*sleep_ns < SLEEP_MAX_NS)
 		*sleep_ns = 2 * *sleep_ns < SLEEP_MAX_NS ? 2 * *sleep_ns : SLEEP_MAX_NS;
+	if (r->o.live.wanted && *sleep_ns > r->sink.prompt_ns)
+		*sleep_ns = r->sink.prompt_ns;
+	if (r->viewer.mark.bytes)	/* it is sent once all before it is written */
+		*sleep_ns = SLEEP_MIN_NS;
 	ns = guests_rest_ns(r);
 	ns = ns > *sleep_ns ? ns : *sleep_ns;
 	listen_to_guests(r, &ns);

@@ -317,6 +317,7 @@ struct braid_recording {
 	u8 host_id[BRAID_HOST_ID_BYTES];	/* all 0: not known */
 	int signal_fd;
 	struct braid_wait wait;
+	u64 flow_ns;		/* when a guest was last found to have written; 0: never */
 	u64 start_ns;		/* 0: not yet */
 	u64 end_ns;
 };

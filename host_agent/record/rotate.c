@@ -225,7 +225,7 @@ static void rotate_stop(struct braid_recording *r)
 	size_t k;
 
 	r->rotation.stop_ns = braid_host_clock_ns();
-	r->sink.prompt = true;
+	r->sink.prompt_ns = BRAID_PROMPT_NS;
 	for (k = 0; k < r->nr_guests; k++)
 		r->guests[k].due_ns = 0;
 }
@@ -253,7 +253,7 @@ int braid_record_poll_rotation(struct braid_recording *r)
 		return 0;
 	stop_ns = x->stop_ns;
 	err = rotate_leave(r);
-	r->sink.prompt = r->o.prompt;
+	r->sink.prompt_ns = r->o.prompt ? BRAID_PROMPT_NS : 0;
 	return err ? err : rotate_enter(r, stop_ns);
 }
 

@@ -12,13 +12,15 @@
 
 #define LINE_BYTES	2048
 #define MARK_NS		100000000ULL	/* not oftener */
-#define SLACK_NS	10000000ULL	/* maximum delay between an event's begin and commit */
+#define SLACK_NS	10000000ULL	/* maximum delay between an event's begin and commit ... */
+#define LIVE_SLACK_NS	1000000ULL	/* ... that a viewer waits for; later ones are marked */
 #define DEADLINE_NS	1000000000ULL	/* what is not complete by then is late ... */
 #define PROMPT_DEADLINE_NS	120000000ULL	/* ... where sub-buffers are read soon */
 
 s64 braid_record_complete_ns(const struct braid_recording *r, u64 deadline_ns)
 {
 	u64 now_ns = braid_host_clock_ns(), ns = now_ns, one_ns;
+	u64 slack_ns = r->o.live.wanted ? LIVE_SLACK_NS : SLACK_NS;
 	size_t k;
 
 	for (k = 0; k < r->nr_guests; k++) {
@@ -30,7 +32,7 @@ s64 braid_record_complete_ns(const struct braid_recording *r, u64 deadline_ns)
 		ns = one_ns < ns ? one_ns : ns;
 	}
 	/* Do not wait indefinitely for a late guest. */
-	return ns > now_ns - deadline_ns + SLACK_NS ? ns - SLACK_NS : now_ns - deadline_ns;
+	return ns > now_ns - deadline_ns + slack_ns ? ns - slack_ns : now_ns - deadline_ns;
 }
 
 int braid_record_mark_complete(struct braid_recording *r)
@@ -53,7 +55,7 @@ int braid_record_mark_complete(struct braid_recording *r)
 	else if (m->until_ns >= m->grew_ns)
 		return 0;	/* the last mark covers all */
 	/* A file that is about to be left reads soon, too, but waits for guests that are slow. */
-	prompt = r->sink.prompt && !r->rotation.stop_ns;
+	prompt = r->sink.prompt_ns && !r->rotation.stop_ns;
 	mark.until_ns = braid_record_complete_ns(r, prompt ? PROMPT_DEADLINE_NS : DEADLINE_NS);
 	/* What follows its stop is complete in the next file only. */
 	if (r->rotation.stop_ns && mark.until_ns > (s64)r->rotation.stop_ns)

@@ -561,7 +561,7 @@ int braid_record_open_file(struct braid_recording *r)
 	if (!strcmp(r->o.file, "-") && isatty(STDOUT_FILENO))
 		return braid_fail(-EINVAL, "standard output is a terminal: use -o FILE or redirect it");
 	r->ops->capture_head(&head);
-	r->sink.prompt = r->o.live.wanted || r->o.prompt;
+	r->sink.prompt_ns = r->o.live.wanted || r->o.prompt ? BRAID_PROMPT_NS : 0;
 	if (r->o.rotate.bytes)
 		return braid_record_begin_rotation(r);
 	err = open_one_file(r, &head);

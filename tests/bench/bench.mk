@@ -15,12 +15,13 @@ check-bench:
 
 BENCH_LIBS_lttng := -llttng-ust -ldl
 
-bench-run: agent library $(addprefix $(B)/bench_,ring lttng count clock many memory walk flush) $(B)/make_big_capture
+bench-run: agent library $(B)/make_big_capture \
+		$(addprefix $(B)/bench_,ring lttng count clock many memory live walk flush)
 	@$(MAKE) BRAID_TEST_MODULES="$(TEST_MODULES)" \
 		$(call test-drivers,$(call krels,$(filter-out %-rt,$(PACKAGED))))
 	@tests/bench/run.sh $(BENCH)
 
-$(B)/bench_clock $(B)/bench_many $(B)/bench_memory: $(B)/bench_%: $(B)/obj/tests/bench/bench_%.o \
+$(addprefix $(B)/bench_,clock many memory live): $(B)/bench_%: $(B)/obj/tests/bench/bench_%.o \
 		$(addprefix $(B)/obj/tests/,bench/recorder.o unit/fake_guest.o unit/own_memory.o) $(LIB_OBJS)
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $^ $(LIBS)

@@ -62,6 +62,29 @@ pid_t recorder_watch(char *const *regions, int nr, const char *said)
 	return start("watch", regions, nr, "--", "stolen > 99%", said);
 }
 
+pid_t recorder_live(const char *region, const char *other, FILE **lines, const char *said)
+{
+	int fds[2], fd;
+	pid_t pid;
+
+	NEED(!pipe(fds));
+	pid = fork();
+	NEED(pid >= 0);
+	if (!pid) {
+		fd = open(said, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+		dup2(fd, STDERR_FILENO);
+		dup2(fds[1], STDOUT_FILENO);
+		close(fds[0]);
+		close(fds[1]);
+		execl(AGENT, AGENT, "record", "--live", "--json", "-r", region, "-r", other, "-o", "/dev/null", NULL);
+		_exit(127);
+	}
+	close(fds[1]);
+	*lines = fdopen(fds[0], "r");
+	NEED(*lines);
+	return pid;
+}
+
 static char text[256 * 1024];	/* what a recorder has said */
 
 static bool has_said(const char *said, const char *word)

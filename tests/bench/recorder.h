@@ -3,6 +3,7 @@
 #ifndef BRAID_TESTS_RECORDER_H
 #define BRAID_TESTS_RECORDER_H
 
+#include <stdio.h>
 #include <sys/types.h>
 
 #include "tracebraid/types.h"
@@ -18,6 +19,12 @@ pid_t recorder_start(char *const *regions, int nr, const char *capture, const ch
 
 /* Starts `tracebraid watch` of them, which records the host, too. */
 pid_t recorder_watch(char *const *regions, int nr, const char *said);
+
+/*
+ * Starts `tracebraid record --live --json` of two regions, without a file. *lines: its output, to
+ * be closed.
+ */
+pid_t recorder_live(const char *region, const char *other, FILE **lines, const char *said);
 
 /* Memory that a process and its descendants alone have, without files. */
 u64 recorder_memory_kb(pid_t pid);

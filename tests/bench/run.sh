@@ -27,6 +27,7 @@ fi
 	build/bench_clock
 	build/bench_many
 	build/bench_memory
+	build/bench_live
 	tests/bench/exports.py
 } >"$out.new"
 mv "$out.new" "$out"

@@ -411,7 +411,7 @@ static void complete_is_in_the_capture(void)
 		.name = "fake", .bytes = 4 << 20, .nr_vcpus = 2, .subbuf_bytes = 4096, .nr_slots = 64,
 		.always = true,
 	};
-	struct session s = { .sink.prompt = true };
+	struct session s = { .sink.prompt_ns = BRAID_PROMPT_NS };
 	char *region = scratch("region");
 	u64 wrote_ns, round;
 

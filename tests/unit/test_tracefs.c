@@ -168,7 +168,7 @@ static void record(bool without_mmap, bool prompt)
 	int k;
 
 	open_sink(&sink);
-	sink.prompt = prompt;
+	sink.prompt_ns = prompt ? BRAID_PROMPT_NS : 0;
 	CHECK_EQ(braid_pattern_parse(&pattern, "raw_syscalls:sys_enter"), 0);
 	CHECK_EQ(braid_tracefs_source_open(&s, &o), 0);
 	CHECK_EQ(braid_tracefs_source_start(s), 0);
