@@ -63,7 +63,7 @@ static const char *other_pid(const char *system, const char *event)
 	if (strcmp(system, "sched"))
 		return NULL;
 	return !strcmp(event, "sched_switch") ? "next_pid" :
-	       !strncmp(event, "sched_wak", 9) ? "pid" : NULL;
+	       !strcmp(event, "sched_waking") || !strncmp(event, "sched_wakeup", 12) ? "pid" : NULL;
 }
 
 /* All digits: an id. */

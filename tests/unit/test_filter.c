@@ -243,6 +243,9 @@ static void test_who(void)
 	/* A switch has next_pid, which this record has not: the other task is asked for. */
 	CHECK_EQ(concerns("sched", "sched_switch", "77", NULL, NULL, NULL), -ENOENT);
 	CHECK_EQ(concerns("sched", "sched_process_fork", "77", NULL, NULL, NULL), 1);
+	/* It wakes no task. */
+	CHECK_EQ(concerns("sched", "sched_wakeup_new", "77", NULL, NULL, NULL), -ENOENT);
+	CHECK_EQ(concerns("sched", "sched_wake_idle_without_ipi", "77", NULL, NULL, NULL), 1);
 	CHECK_EQ(concerns("x", "y", NULL, NULL, "", NULL), -EINVAL);
 	CHECK_EQ(concerns("x", "y", NULL, NULL, "3-1", NULL), -EINVAL);
 	CHECK_EQ(concerns("x", "y", NULL, NULL, "1,", NULL), -EINVAL);
