@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "host_agent/cli/cli.h"
+#include "host_agent/cli/record_selection.h"
 #include "host_agent/cli/trace_options.h"
 #include "host_agent/record/record.h"
 #include "host_agent/serve/conf.h"
@@ -45,90 +46,6 @@ static int take_domain(const struct braid_option *o, void *to, const char *value
 	return braid_record_add_domain(&r->o, value);
 }
 
-static int cmd_record_take_events(const struct braid_option *o, void *list, const char *value)
-{
-	(void)o;
-	return braid_record_add_events(list, value);
-}
-
-static int cmd_record_take_filter(const struct braid_option *o, void *list, const char *value)
-{
-	(void)o;
-	return braid_record_add_filter(list, value);
-}
-
-static int cmd_record_take_probe(const struct braid_option *o, void *to, const char *value)
-{
-	struct record_command *r = to;
-
-	return !strcmp(o->name, "kprobe") ? braid_record_add_kprobe(&r->o, value) :
-					    braid_record_add_uprobe(&r->o, value);
-}
-
-static int cmd_record_take_pid(const struct braid_option *o, void *to, const char *value)
-{
-	struct record_command *r = to;
-
-	(void)o;
-	return braid_record_add_pid(&r->o, value);
-}
-
-static int cmd_record_take_trigger(const struct braid_option *o, void *to, const char *value)
-{
-	struct record_command *r = to;
-
-	(void)o;
-	return braid_record_add_trigger(&r->o, value);
-}
-
-/* "64K". Return: 0, or -EINVAL with braid_fail(). */
-static int take_bytes(u64 *bytes, const char *value, u64 most)
-{
-	char *end;
-	double number = strtod(value, &end);
-	int shift = *end == 'K' ? 10 : *end == 'M' ? 20 : *end == 'G' ? 30 : 0;
-
-	number *= 1ULL << shift;
-	if (end == value || end[shift > 0] || !(number >= 1 && number <= most))
-		return braid_fail(-EINVAL, "expected a size, as in 64K or 4M");
-	*bytes = number;
-	return 0;
-}
-
-static int cmd_record_take_buffer_size(const struct braid_option *o, void *to, const char *value)
-{
-	struct record_command *r = to;
-
-	(void)o;
-	return take_bytes(&r->o.reshape.ring_bytes, value, 1ULL << 40);
-}
-
-static int cmd_record_take_subbuf_size(const struct braid_option *o, void *to, const char *value)
-{
-	struct record_command *r = to;
-	u64 bytes = 0;
-	int err = take_bytes(&bytes, value, BRAID_MAX_SUBBUF_BYTES);
-
-	(void)o;
-	if (!err && (bytes < BRAID_MIN_SUBBUF_BYTES || bytes % 8))
-		err = braid_fail(-EINVAL, "expected 256 to 64K, a multiple of 8");
-	r->o.reshape.subbuf_bytes = bytes;
-	return err;
-}
-
-static int cmd_record_take_mode(const struct braid_option *o, void *to, const char *value)
-{
-	struct record_command *r = to;
-	bool overwrite = !strcmp(value, "overwrite");
-
-	(void)o;
-	if (!overwrite && strcmp(value, "consume"))
-		return braid_fail(-EINVAL, "expected overwrite or consume");
-	r->o.reshape.set = overwrite ? BRAID_BUFFER_OVERWRITE : 0;
-	r->o.reshape.clear = overwrite ? 0 : BRAID_BUFFER_OVERWRITE;
-	return 0;
-}
-
 /* As trace-cmd has it. */
 static int cmd_record_take_tracer(const struct braid_option *o, void *to, const char *value)
 {
@@ -136,15 +53,6 @@ static int cmd_record_take_tracer(const struct braid_option *o, void *to, const 
 	(void)to;
 	(void)value;
 	return braid_fail(-EINVAL, "functions are traced by the guest's own tracefs; in the guest: echo 'vfs_*' >/sys/kernel/tracing/set_ftrace_filter; echo function >/sys/kernel/tracing/current_tracer; 'record' then records them, from the buffer ftrace (docs/ftrace.md)");
-}
-
-static int cmd_record_take_cpus(const struct braid_option *o, void *to, const char *value)
-{
-	struct record_command *r = to;
-
-	(void)o;
-	r->o.who.cpus = value;
-	return braid_who_check(&(struct braid_who){ .cpus = value });
 }
 
 /* --host and --try-host. */
@@ -186,8 +94,6 @@ static int cmd_record_take_listen(const struct braid_option *o, void *to, const 
 }
 
 #define RECORD		struct record_command
-#define EVENTS(member)	BRAID_TAKE(cmd_record_take_events, struct braid_record_patterns, \
-				   RECORD, member)
 
 static const struct braid_option options[] = {
 	{ 'r', "region", "REGION[,name=NAME]", .take = cmd_record_take_guest, .help =
@@ -209,70 +115,16 @@ static const struct braid_option options[] = {
 	  "before the recording, search each page of VMs' memory, as `tracebraid list --search` "
 	  "does; not that of VMs that start later" },
 	BRAID_OPTION_CONNECT(RECORD, o.domains.uri, ""),
-	{ 'e', "event", "SYSTEM[:EVENT]", EVENTS(o.events),
-	  "events to enable in the guests; globs; may be repeated, or separated by commas. Default: "
-	  BRAID_GUEST_EVENTS, .values = "@event" },
-	{ 'f', "filter", "FILTER",
-	  BRAID_TAKE(cmd_record_take_filter, struct braid_record_patterns, RECORD, o.events),
-	  "of the events of the last -e, record only those that match, as 'prev_prio < 100 && "
-	  "next_comm ~ \"nginx*\"': the guest decides, before an event takes room. Fields of numbers "
-	  "with == != < <= > >= and & (a bit of a mask is set), of strings with == != and ~ (a "
-	  "glob); ! && || ( ); CPU and COMM are the CPU and the name of the current task. The last -e that matches an event "
-	  "decides. While the guest's user has the event enabled too, all are recorded. At the end "
-	  "each filter's account is printed: offered = filtered + written + lost" },
-	{ 0, "kprobe", "PROBE", .take = cmd_record_take_probe, .help =
-	  "an event at a function of the guests' kernel, as 'do_sys_openat2 file=+0(%si):string', in "
-	  "the syntax of tracefs' kprobe_events (docs/probes.md); 'r FUNCTION ret=$retval' is one when "
-	  "it returns. May be repeated, and followed by -f. Removed when the recording ends" },
-	{ 0, "uprobe", "PROBE", .take = cmd_record_take_probe, .help =
-	  "likewise, an event in a program of the guests, as "
-	  "'/usr/bin/bash:readline' or '/usr/bin/bash:0x4245 n=%di:s32', as of uprobe_events" },
-	{ 'P', "pid", "PID", .take = cmd_record_take_pid, .help =
-	  "only events of this task of the guests, by its number in the guest's initial namespace; may be "
-	  "repeated. A switch concerns both tasks, a wake-up also the one that is woken. Applies to all "
-	  "events of the guests, before -f" },
-	{ 0, "children", NULL, BRAID_FLAG(RECORD, o.who.children),
-	  "with --pid: also events of the tasks that these fork from then on, and those of theirs" },
-	{ 0, "cgroup", "CGROUP", BRAID_STRING(RECORD, o.who.cgroup),
-	  "likewise, only events of tasks in this cgroup of the guests (version 2) or below it: a path, as "
-	  "/system.slice/nginx.service, or an id" },
-	{ 0, "comm", "GLOB", BRAID_STRING(RECORD, o.who.comm),
-	  "likewise, only events of tasks with such a name" },
-	{ 0, "cpus", "LIST", .take = cmd_record_take_cpus, .help =
-	  "likewise, only events on these vCPUs, as in 0-3,5" },
-	{ 0, "trigger", "TRIGGER", .take = cmd_record_take_trigger, .help =
-	  "act at once in a guest, at a record of an event: 'EVENT if FILTER: ACTION' or, when a task needs "
-	  "longer than TIME from one event to another, 'EVENT..EVENT > TIME if FILTER: ACTION', as "
-	  "'syscalls:sys_enter_fsync..sys_exit_fsync > 50ms: snapshot'. The guest stops writing its rings, so "
-	  "that they keep what led there. ACTION is traceoff (until the recording ends), stop (the recording "
-	  "ends) or, with --snapshot, snapshot (take one, and go on); 'after NUMBER' lets the guest write so "
-	  "many more events before. FILTER as for -f, of the first event. May be given up to 8 times" },
+	BRAID_RECORD_SELECTION(RECORD, o),
+	{ 'B', "buffer", "NAME", BRAID_STRING(RECORD, o.buffer),
+	  "record only the guests' buffers of this name. Default: all, including buffers that are "
+	  "created later" },
 	{ 'p', "tracer", "TRACER", .take = cmd_record_take_tracer, .help =
 	  "prints how to trace functions, with the guest's own tracefs", .values = "function" },
-	{ 0, "sample", "HZ", BRAID_COUNT(RECORD, o.sample_hz),
-	  "also sample what the guests' vCPUs execute, HZ times a second each, for `tracebraid analyze profile`; "
-	  "99 is usual", .least = 1, .most = BRAID_SAMPLE_MAX_HZ },
-	{ 'T', "stacks", NULL, BRAID_FLAG(RECORD, o.stacks),
-	  "also record the guests' kernel stack with each of their events (docs/stacks.md)" },
-	{ 0, "user-stacks", NULL, BRAID_FLAG(RECORD, o.user_stacks),
-	  "with --sample or -T: also record the user stacks of the guests' tasks, by frame "
-	  "pointers" },
 	{ 0, "guest-agent", NULL, BRAID_FLAG(RECORD, o.domains.agents),
 	  "where a domain of -d is only read, have its QEMU guest agent enable the events of -e, and "
 	  "disable them at the end. Each command is printed before it is sent to the guest (also with "
 	  "--quiet). Without this option nothing is ever sent to a guest agent" },
-	{ 'B', "buffer", "NAME", BRAID_STRING(RECORD, o.buffer),
-	  "record only the guests' buffers of this name. Default: all, including buffers that are "
-	  "created later" },
-	{ 0, "buffer-size", "SIZE", .take = cmd_record_take_buffer_size, .help =
-	  "give each ring of these buffers so many bytes (256K, 4M), rounded up to a power of two of sub-buffers. "
-	  "The rings are replaced by empty ones; what was unread is lost without --backlog. A guest whose "
-	  "memory has no room keeps its rings, and a line says so. The buffers keep their size afterwards" },
-	{ 0, "subbuf-size", "SIZE", .take = cmd_record_take_subbuf_size, .help =
-	  "likewise, the bytes of a sub-buffer: 256 to 64K, a multiple of 8" },
-	{ 0, "mode", "MODE", .take = cmd_record_take_mode, .help =
-	  "likewise: overwrite (a full ring overwrites its oldest events) or consume (it drops the newest)",
-	  .values = "overwrite consume" },
 	{ 0, "host", "[=EVENTS]", .take = cmd_record_take_host, .help =
 	  "record the host too; EVENTS as for -e. If no guest is named, VMs without the driver are noted: "
 	  "analyses show what their vCPUs did. Default: " BRAID_HOST_EVENTS },
@@ -330,7 +182,7 @@ static const struct braid_option options[] = {
 	  "flight recorder: write nothing until `tracebraid snapshot` requests it, a guest ends or "
 	  "is silent, or an event of --on occurs. Load the guests' drivers with overwrite=1. "
 	  "Automatic snapshots are named after -o FILE: FILE-1.braid, FILE-2.braid..." },
-	{ 0, "on", "SYSTEM[:EVENT]", EVENTS(o.flight.on),
+	{ 0, "on", "SYSTEM[:EVENT]", BRAID_EVENTS(RECORD, o.flight.on),
 	  "take a snapshot when such an event occurs in a guest or, with --host, on the host; this "
 	  "enables the event. Syntax as for -e", .values = "@event" },
 	{ 0, "on-count", "NUMBER", BRAID_COUNT(RECORD, o.flight.most),
@@ -423,12 +275,10 @@ static int check_triggers(const struct braid_record_options *r)
 static int check_options(const struct braid_record_options *r)
 {
 	int err = check_triggers(r) ?: check_live(r) ?: check_compress(r) ?: check_rotate(r) ?:
-		  braid_who_check(&r->who);
+		  braid_record_selection_check(r);
 
 	if (err)
 		return err;
-	if (r->user_stacks && !r->sample_hz && !r->stacks)
-		return braid_fail(-EINVAL, "--user-stacks needs --sample or -T");
 	if (!r->flight.wanted)
 		return r->flight.on.nr ? braid_fail(-EINVAL, "--on needs --snapshot") : 0;
 	if (r->host_clock)

@@ -128,6 +128,28 @@ int braid_record_add_trigger(struct braid_record_options *o, const char *argumen
 	return err;
 }
 
+int braid_record_complete_events(struct braid_record_options *o)
+{
+	size_t k;
+	int err = 0;
+
+	if (!o->events.nr && !o->clock_only)
+		err = braid_record_add_events(&o->events, BRAID_GUEST_EVENTS);
+	for (k = 0; !err && k < o->events.nr; k++)
+		o->events.items[k].stacks = o->stacks;
+	if (!err && o->sample_hz)
+		err = braid_record_add_events(&o->events, BRAID_SAMPLE_EVENTS);
+	else if (!err && o->user_stacks)
+		err = braid_record_add_events(&o->events, BRAID_MAPPING_EVENTS);
+	return err;
+}
+
+u64 braid_record_sampling(const struct braid_record_options *o)
+{
+	return !o->sample_hz ? 0 :
+	       braid_sample_request(o->sample_hz, o->user_stacks ? BRAID_SAMPLE_USER_STACKS : 0);
+}
+
 int braid_record_add_domain(struct braid_record_options *o, const char *name)
 {
 	if (strlen(name) >= BRAID_GUEST_NAME_BYTES)

@@ -160,6 +160,12 @@ int braid_record_add_filter(struct braid_record_patterns *list, const char *argu
 int braid_record_add_trigger(struct braid_record_options *o, const char *argument);
 int braid_record_add_domain(struct braid_record_options *o, const char *name);
 
+/** braid_record_complete_events - the default ones, and what --stacks and --sample add */
+int braid_record_complete_events(struct braid_record_options *o);
+
+/** braid_record_sampling - arg0 of BRAID_CMD_SAMPLE; 0: none is sent */
+u64 braid_record_sampling(const struct braid_record_options *o);
+
 /** braid_record_options_free - what was added */
 void braid_record_options_free(struct braid_record_options *o);
 

@@ -350,8 +350,7 @@ int braid_record_open_guest(struct braid_recording *r, struct braid_record_guest
 		.triggers = r->o.triggers,
 		.nr_triggers = r->o.nr_triggers,
 		.reshape = r->o.reshape,
-		.sampling = !r->o.sample_hz ? 0 : braid_sample_request(r->o.sample_hz,
-			r->o.user_stacks ? BRAID_SAMPLE_USER_STACKS : 0),
+		.sampling = braid_record_sampling(&r->o),
 		.user_stacks = r->o.user_stacks,
 		.asked_elsewhere = r->o.domains.agents && *guest->domain,
 		.buffer = r->o.buffer,
@@ -373,30 +372,14 @@ int braid_record_open_guest(struct braid_recording *r, struct braid_record_guest
 	return err;
 }
 
-static void give_stacks(struct braid_record_patterns *events)
-{
-	size_t k;
-
-	for (k = 0; k < events->nr; k++)
-		events->items[k].stacks = true;
-}
-
 int braid_record_open_guests(struct braid_recording *r)
 {
 	bool expects = braid_record_expects(r);
 	bool some = r->nr_guests || expects || r->memories.wanted;
 	size_t k = 0, found = r->nr_guests;
 	bool defaults = !r->o.events.nr;
-	int err = 0;
+	int err = braid_record_complete_events(&r->o);
 
-	if (defaults && !r->o.clock_only)
-		err = braid_record_add_events(&r->o.events, BRAID_GUEST_EVENTS);
-	if (!err && r->o.stacks)
-		give_stacks(&r->o.events);
-	if (!err && r->o.sample_hz)
-		err = braid_record_add_events(&r->o.events, BRAID_SAMPLE_EVENTS);
-	else if (!err && r->o.user_stacks)
-		err = braid_record_add_events(&r->o.events, BRAID_MAPPING_EVENTS);
 	if (!err)
 		err = braid_record_add_on(r, &r->o.events);
 	if (!err && some)
