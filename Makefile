@@ -36,7 +36,7 @@ say		= @printf '  %-8s %s\n' '$(1)' '$(2)'
 
 SHARED_SRCS	:= $(wildcard shared/*.c)
 PROTO		:= host_agent/export/perfetto/perfetto
-AGENT_SRCS	:= $(wildcard host_agent/*.c host_agent/*/*.c host_agent/export/*/*.c) \
+AGENT_SRCS	:= $(filter-out host_agent/select/%,$(wildcard host_agent/*.c host_agent/*/*.c host_agent/export/*/*.c)) \
 		   $(B)/made/$(PROTO).pb-c.c
 AGENT_OBJS	:= $(addprefix $(B)/obj/,$(SHARED_SRCS:.c=.o) $(AGENT_SRCS:.c=.o))
 LIB_OBJS	:= $(filter-out $(B)/obj/host_agent/main.o,$(AGENT_OBJS))
@@ -119,7 +119,30 @@ $(B)/made/%.pb-c.c $(B)/made/%.pb-c.h: %.proto
 $(foreach tree,obj address/obj thread/obj counted/obj fuzz/obj,$(patsubst %.c,$(B)/$(tree)/%.o,$(wildcard $(dir $(PROTO))*.c))): \
 	| $(B)/made/$(PROTO).pb-c.h
 
--include $(AGENT_OBJS:.o=.d)
+# The guest's program: of the agent what selects events, and no library but the C library. What those files have
+# beyond that, the linker leaves out.
+SELECT_SRCS	:= $(wildcard host_agent/select/*.c host_agent/control/*.c host_agent/fields/*.c) \
+		   $(addprefix host_agent/,capture/writer.c cli/common.c cli/options.c cli/record_selection.c \
+			clock_sync/host.c record/options.c \
+			$(addprefix live/region_,control.c filters.c reshape.c sampling.c stream.c triggers.c) \
+			$(addprefix transport/,directory.c endpoint.c guard.c identity.c mapping.c) \
+			$(addprefix util/,array.c error.c option.c text.c)) \
+		   $(addprefix shared/,asked.c clock.c filter.c probe.c region.c schema.c)
+SELECT_OBJS	:= $(addprefix $(B)/select/,$(SELECT_SRCS:.c=.o))
+
+$(B)/select/%.o: %.c Makefile
+	$(call say,CC,$<)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_CFLAGS) -Os -ffunction-sections -fdata-sections -MMD -MP -c -o $@ $<
+
+$(B)/tracebraid-select: $(SELECT_OBJS)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -Wl,--gc-sections -o $@ $^
+
+.PHONY: select
+select: $(B)/tracebraid-select
+
+-include $(AGENT_OBJS:.o=.d) $(SELECT_OBJS:.o=.d)
 
 include guest_driver/driver.mk
 include tests/tests.mk

@@ -6,6 +6,7 @@
 #include "guest_driver/event/debugfs.h"
 #include "guest_driver/event/mapping.h"
 #include "guest_driver/event/online.h"
+#include "guest_driver/event/select.h"
 #include "guest_driver/event/stacks.h"
 #include "guest_driver/event/trigger.h"
 #include "guest_driver/marker/marker.h"
@@ -43,11 +44,16 @@ static int __init braid_module_init(void)
 	err = braid_marker_init();
 	if (err)
 		goto err_sample;
-	err = braid_transports_init(&braid_attach_client);
+	err = braid_select_init();
 	if (err)
 		goto err_marker;
+	err = braid_transports_init(&braid_attach_client);
+	if (err)
+		goto err_select;
 	return 0;
 
+err_select:
+	braid_select_exit();
 err_marker:
 	braid_marker_exit();
 err_sample:
@@ -73,6 +79,7 @@ static void __exit braid_module_exit(void)
 {
 	braid_transports_exit();
 	braid_export_exit();
+	braid_select_exit();
 	braid_marker_exit();
 	braid_sample_exit();
 	braid_stacks_exit();

@@ -148,7 +148,7 @@ check-lint:
 SPARSE_KRELS	= $(if $(KERNELS),$(TEST_KRELS),$(call krels,$(OLDEST) newest))
 LINT_KRELS	= $(if $(KERNELS),,$(strip $(call krels,newest-rt newest-cloud)))
 lint-run: lint-drivers lint-agent
-	@tests/lint/uses.py $(B)/obj $(patsubst %/tracebraid.ko,%,$(call test-drivers,$(TEST_KRELS)))
+	@tests/lint/uses.py $(B)/obj $(B)/select $(patsubst %/tracebraid.ko,%,$(call test-drivers,$(TEST_KRELS)))
 
 lint-drivers:
 	@$(MAKE) C=2 BRAID_TEST_MODULES="$(TEST_MODULES)" $(call test-drivers,$(SPARSE_KRELS))
@@ -292,7 +292,7 @@ check-e2e:
 	@$(MAKE) -j$(NPROC) e2e-run
 
 .PHONY: e2e-run
-e2e-run: agent library $(B)/address/test_formats
+e2e-run: agent select library $(B)/address/test_formats
 	+@$(call build-drivers,$(filter-out $(A64_RELEASES),$(TEST_KRELS)),$(TEST_MODULES))
 	+@$(call build-drivers,$(filter $(A64_RELEASES),$(TEST_KRELS)),$(A64_MODULES))
 	@$(if $(E2E_UML),$(MAKE) BRAID_TEST_MODULES=tests/e2e/storm/storm.o $(call test-drivers,$(call made,uml)))

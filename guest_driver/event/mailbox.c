@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Executes the host's commands; trusts none of their contents. */
+/* Executes the commands of the host, and of the guest's own user; trusts none of their contents. */
 #include <linux/jiffies.h>
+#include <linux/mutex.h>
 #include <linux/slab.h>
 
 #include "guest_driver/event/event.h"
@@ -12,6 +13,10 @@
 #include "guest_driver/event/stacks.h"
 #include "guest_driver/event/trigger.h"
 #include "guest_driver/event/who.h"
+
+static DEFINE_MUTEX(lock);		/* one command at a time, whoever gives it */
+static struct braid_guest_region *serving;	/* or NULL */
+static bool held;			/* what is selected is the choice of the guest's own user */
 
 struct command {
 	u32 code;
@@ -229,6 +234,111 @@ static int braid_mailbox_carry_out(struct braid_mailbox *mailbox, const struct c
 	return -EOPNOTSUPP;
 }
 
+/* Whether a command begins a selection, or adds to it. */
+static bool braid_mailbox_selects(const struct braid_mailbox *mailbox, const struct command *cmd)
+{
+	switch (cmd->code) {
+	case BRAID_CMD_ENABLE:
+	case BRAID_CMD_TRIGGER:
+	case BRAID_CMD_SAMPLE:
+	case BRAID_CMD_STACKS:
+		return true;
+	case BRAID_CMD_FILTER:
+		return mailbox->program.nr_insns;
+	case BRAID_CMD_PROBE:
+		return mailbox->probe.kind != BRAID_PROBE_NONE;
+	case BRAID_CMD_CHOOSE:
+		return cmd->arg0 != BRAID_CHOOSE_NONE;
+	}
+	return false;
+}
+
+/* Must hold lock. */
+static int braid_mailbox_of_host(struct braid_mailbox *mailbox, const struct command *cmd,
+				 u32 *matched, struct braid_refusal *refusal)
+{
+	*matched = 0;
+	if (held && cmd->code != BRAID_CMD_NONE && cmd->code != BRAID_CMD_ACCOUNT)
+		return braid_refuse(refusal, -EBUSY, "the guest's own user has selected what is recorded (tracebraid-select --reset ends that)");
+	return braid_mailbox_carry_out(mailbox, cmd, matched, refusal);
+}
+
+int braid_mailbox_ask(struct braid_mailbox *box)
+{
+	struct braid_refusal refusal = { .text = "" };
+	struct command cmd;
+	u32 matched = 0;
+	int err;
+
+	braid_mailbox_take_copy(box, &cmd);
+	mutex_lock(&lock);
+	if (!serving) {
+		mutex_unlock(&lock);
+		return -ENODEV;
+	}
+	braid_policy_lift(true);
+	err = braid_mailbox_carry_out(box, &cmd, &matched, &refusal);
+	braid_policy_lift(false);
+	if (!err && braid_mailbox_selects(box, &cmd))
+		WRITE_ONCE(held, true);
+	if (cmd.code == BRAID_CMD_DISABLE && !*cmd.system && !*cmd.event)
+		WRITE_ONCE(held, false);
+	braid_trigger_publish(serving->mailbox);
+	box->result = err;
+	box->matched = matched;
+	memcpy(box->reason, refusal.text, sizeof(box->reason));
+	box->guest_heartbeat = braid_counter_ordered();
+	box->trigger_last = braid_load(&serving->mailbox->trigger_last);
+	box->trigger_state = braid_load(&serving->mailbox->trigger_state);
+	memcpy(box->trigger_counts, serving->mailbox->trigger_counts, sizeof(box->trigger_counts));
+	box->done_seq = box->command_seq;
+	mutex_unlock(&lock);
+	return 0;
+}
+
+ssize_t braid_mailbox_copy_tables(void *to, size_t bytes, u64 at, const struct braid_mailbox *box)
+{
+	const struct braid_section *sections;
+	u64 begin, end;
+	ssize_t ret = -ENODEV;
+
+	mutex_lock(&lock);
+	if (serving) {
+		sections = serving->layout.sections;
+		end = sections[BRAID_SECTION_RINGS].offset;
+		ret = at < end ? min_t(u64, bytes, end - at) : 0;
+		memcpy(to, serving->range.base + min(at, end), ret);
+		begin = max(at, sections[BRAID_SECTION_MAILBOX].offset);
+		end = min(at + ret, sections[BRAID_SECTION_MAILBOX].offset + sizeof(*box));
+		if (begin < end)
+			memcpy(to + (begin - at),
+			       (const u8 *)box + (begin - sections[BRAID_SECTION_MAILBOX].offset),
+			       end - begin);
+	}
+	mutex_unlock(&lock);
+	return ret;
+}
+
+void braid_mailbox_open(struct braid_guest_region *region)
+{
+	mutex_lock(&lock);
+	serving = region;
+	mutex_unlock(&lock);
+}
+
+void braid_mailbox_close(void)
+{
+	mutex_lock(&lock);
+	serving = NULL;
+	WRITE_ONCE(held, false);	/* the region's end ends every selection */
+	mutex_unlock(&lock);
+}
+
+bool braid_mailbox_is_held(void)
+{
+	return READ_ONCE(held);
+}
+
 /* Executes a command. Return: whether it is a new one: until it is confirmed, its number stays. */
 static bool braid_mailbox_execute(struct braid_guest_region *region, u32 seq)
 {
@@ -240,8 +350,10 @@ static bool braid_mailbox_execute(struct braid_guest_region *region, u32 seq)
 		return false;
 	braid_mailbox_take_copy(region->mailbox, &cmd);
 	executed->seq = seq;
-	executed->result = braid_mailbox_carry_out(region->mailbox, &cmd,
-						   &executed->matched, &refusal);
+	mutex_lock(&lock);
+	executed->result = braid_mailbox_of_host(region->mailbox, &cmd, &executed->matched,
+						 &refusal);
+	mutex_unlock(&lock);
 	memcpy(executed->reason, refusal.text, sizeof(executed->reason));
 	executed->waits = (cmd.code == BRAID_CMD_NONE || cmd.code == BRAID_CMD_DISABLE) &&
 			  cmd.arg0 & BRAID_CONFIRM_TABLES;

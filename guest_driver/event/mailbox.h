@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The host's commands. */
+/* The commands of the host and of the guest's own user. */
 #ifndef BRAID_EVENT_MAILBOX_H
 #define BRAID_EVENT_MAILBOX_H
 
@@ -14,5 +14,36 @@
  * Context: may sleep. Return: whether an agent is present (its heartbeat advances).
  */
 bool braid_mailbox_poll(struct braid_guest_region *region, bool (*settle)(bool first));
+
+/** braid_mailbox_open - from now on commands are about this region. May sleep */
+void braid_mailbox_open(struct braid_guest_region *region);
+
+/** braid_mailbox_close - and from now on about none; nobody's selection is left. May sleep */
+void braid_mailbox_close(void);
+
+/**
+ * braid_mailbox_ask - execute a command of the guest's own user
+ * @box: private; its words of the host have the command, those of the guest get the answer
+ *
+ * The parameter allow= does not concern it. While what it has selected is in effect, the host's
+ * commands that would change that are refused; until DISABLE of all events, or the region's end.
+ *
+ * Context: may sleep. Return: 0: executed, with a result in @box; -ENODEV: there is no region.
+ */
+int braid_mailbox_ask(struct braid_mailbox *box);
+
+/** braid_mailbox_is_held - whether such a selection is in effect. Context: any */
+bool braid_mailbox_is_held(void);
+
+/**
+ * braid_mailbox_copy_tables - copy of the region what precedes the rings
+ * @to: private memory
+ * @bytes: of it
+ * @at: from the region's start
+ * @box: what is copied in place of the mailbox
+ *
+ * Context: may sleep. Return: bytes; 0: at the end; -ENODEV: there is no region.
+ */
+ssize_t braid_mailbox_copy_tables(void *to, size_t bytes, u64 at, const struct braid_mailbox *box);
 
 #endif /* BRAID_EVENT_MAILBOX_H */

@@ -66,15 +66,16 @@ static int braid_poll_loop(void *arg)
 	struct braid_guest_region *region = arg;
 
 	while (!kthread_should_stop()) {
-		bool active;
+		bool active, wanted;
 
 		WRITE_ONCE(poll_wanted, false);
 		braid_buffers_publish_off();
 		active = braid_mailbox_poll(region, braid_poll_settle);
+		wanted = active || braid_mailbox_is_held();
 		braid_poll_set_urgent(active);
-		braid_trigger_poll(region->mailbox, active);
-		braid_online_poll(active);
-		braid_poll_forget(active);
+		braid_trigger_poll(region->mailbox, wanted);
+		braid_online_poll(wanted);
+		braid_poll_forget(wanted);
 		if (braid_reader_poll())
 			active = true;
 		braid_exchange_poll(region);
@@ -124,6 +125,7 @@ int braid_poll_start(struct braid_guest_region *region, void (*each_turn)(void),
 		return PTR_ERR(task);
 	}
 	braid_poll_set_thread(task);
+	braid_mailbox_open(region);
 	return 0;
 }
 
@@ -131,6 +133,7 @@ void braid_poll_stop(void)
 {
 	struct task_struct *task = thread;
 
+	braid_mailbox_close();
 	braid_poll_set_thread(NULL);
 	kthread_stop(task);
 	braid_exchange_stop();

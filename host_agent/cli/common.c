@@ -51,6 +51,17 @@ const char *braid_cli_quoted(const char *word)
 }
 
 static const char *complainer;
+static const char *program = "tracebraid ";
+
+void braid_cli_called(const char *prefix)
+{
+	program = prefix;
+}
+
+const char *braid_cli_program(void)
+{
+	return program;
+}
 
 void braid_complain_as(const char *command)
 {
@@ -67,8 +78,16 @@ int braid_complain(void)
 {
 	const char *line = braid_cli_clean(braid_failure());	/* file names are untrusted, too */
 	bool named = complainer && names_option(line);
+	size_t n;
 
-	fprintf(stderr, "tracebraid: %s%s%s\n", named ? complainer : "", named ? ": " : "", line);
+	if (program[strlen(program) - 1] == '-') {
+		n = strlen(complainer);
+		if (!strncmp(line, complainer, n) && !strncmp(line + n, ": ", 2))
+			line += n + 2;	/* it is in the program's name */
+		fprintf(stderr, "%s%s: %s\n", program, complainer, line);
+	} else {
+		fprintf(stderr, "tracebraid: %s%s%s\n", named ? complainer : "", named ? ": " : "", line);
+	}
 	return EXIT_FAILURE;
 }
 

@@ -11,6 +11,9 @@
 #include "host_agent/util/error.h"
 #include "host_agent/util/text.h"
 
+/* Not in the guest's program, none of whose options are the library's. */
+#pragma weak braid_library_option
+
 #define MAX_OPTIONS	64
 #define BY_NAME		256	/* getopt's value of an option's name: this plus its number */
 #define WIDTH		80	/* of --help */
@@ -164,8 +167,8 @@ static void print_help(const struct braid_cli_command *c)
 
 	for (usage = c->usage; *usage; usage = *end ? end + 1 : end) {
 		end = strchrnul(usage, '\n');
-		printf("%s tracebraid %s %.*s\n", usage == c->usage ? "Usage:" : "      ", c->name,
-		       (int)(end - usage), usage);
+		printf("%s %s%s %.*s\n", usage == c->usage ? "Usage:" : "      ",
+		       braid_cli_program(), c->name, (int)(end - usage), usage);
 	}
 	print_paragraphs(c->text);
 	putchar('\n');
@@ -259,8 +262,8 @@ static int refuse_name(const struct braid_cli_command *c, const char *word)
 	if (near.nearest)
 		return braid_fail(-EINVAL, "%s: unknown option '%s'; did you mean '--%s'?", c->name,
 				  word, near.nearest);
-	return braid_fail(-EINVAL, "%s: unknown option '%s'; 'tracebraid %s --help' lists all",
-			  c->name, word, c->name);
+	return braid_fail(-EINVAL, "%s: unknown option '%s'; '%s%s --help' lists all",
+			  c->name, word, braid_cli_program(), c->name);
 }
 
 /* What stands here for options that users of trace-cmd and perf type by reflex. */
@@ -318,8 +321,8 @@ static int options_refuse(const struct braid_cli_command *c, int got, const char
 		return refuse_name(c, word);
 	if (habit_of(c->name, optopt))
 		return braid_fail(-EINVAL, "%s: no option '%s'; %s", c->name, word, habit_of(c->name, optopt));
-	return braid_fail(-EINVAL, "%s: unknown option '%s'; 'tracebraid %s --help' lists all",
-			  c->name, word, c->name);
+	return braid_fail(-EINVAL, "%s: unknown option '%s'; '%s%s --help' lists all",
+			  c->name, word, braid_cli_program(), c->name);
 }
 
 /* A fault of a value has one shape, whatever it is. @err: of the option's function. */

@@ -7,6 +7,15 @@ import re
 
 TRACING = "/sys/kernel/tracing"
 INSTANCE = f"{TRACING}/instances/select"
+# A task that has a name of its own.
+WORK = "for i in 1 2 3 4 5 6 7 8; do sh -c 'echo -n busy > /proc/self/comm; sleep 0.02; sleep 0.01'; done"
+# Numbers of both signs, bits, strings in arrays and elsewhere, the task's name; and, or, not.
+FILTERS = {
+    "sched:sched_switch": 'next_comm == "busy" && next_prio > 100 || prev_comm ~ "b?s[a-z]" && prev_state & 1',
+    "sched:sched_wakeup": 'comm == "busy" && !(prio < 100 || target_cpu > 1)',
+    "sched:sched_process_exec": 'filename ~ "*/s?l[!a-d]/*" && old_pid != 1',
+    "raw_syscalls:sys_exit": 'COMM == "busy" && (ret < 0 || ret >= 2)',
+}
 
 
 def trace_in_guest(guest, filters):

@@ -46,6 +46,7 @@ ROOMS = {
     "host_agent/fleet": "util",
     "host_agent/serve": f"{READING} analyze online library fleet",
     "host_agent/cli": f"{READING} {RECORDING} analyze walk export export/text library sql live record online fleet serve",
+    "host_agent/select": f"{READING} {RECORDING} live record cli",
     "guest_driver/core": "",
     "guest_driver/clock": "core",
     "guest_driver/event": "core clock",

@@ -5,17 +5,8 @@ import re
 
 import kit
 from harness import case
-from tracefs import INSTANCE, check_equal, trace_in_guest
+from tracefs import FILTERS, INSTANCE, WORK, check_equal, trace_in_guest
 
-# A task that has a name of its own.
-WORK = "for i in 1 2 3 4 5 6 7 8; do sh -c 'echo -n busy > /proc/self/comm; sleep 0.02; sleep 0.01'; done"
-# Numbers of both signs, bits, strings in arrays and elsewhere, the task's name; and, or, not.
-FILTERS = {
-    "sched:sched_switch": 'next_comm == "busy" && next_prio > 100 || prev_comm ~ "b?s[a-z]" && prev_state & 1',
-    "sched:sched_wakeup": 'comm == "busy" && !(prio < 100 || target_cpu > 1)',
-    "sched:sched_process_exec": 'filename ~ "*/s?l[!a-d]/*" && old_pid != 1',
-    "raw_syscalls:sys_exit": 'COMM == "busy" && (ret < 0 || ret >= 2)',
-}
 ACCOUNT = re.compile(r"filter of (\S+): (\d+) offered = (\d+) filtered \+ (\d+) written \+ (\d+) lost$")
 
 
