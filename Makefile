@@ -139,8 +139,12 @@ $(B)/tracebraid-select: $(SELECT_OBJS)
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -Wl,--gc-sections -o $@ $^
 
+$(B)/man/tracebraid-select.1: docs/man/guest/tracebraid-select.1.in docs/man/generate.awk $(B)/tracebraid-select
+	$(Q)mkdir -p $(@D)
+	$(Q)awk -v agent=$(B)/tracebraid-select -f docs/man/generate.awk $< >$@.part && mv $@.part $@
+
 .PHONY: select
-select: $(B)/tracebraid-select
+select: $(B)/tracebraid-select $(B)/man/tracebraid-select.1
 
 -include $(AGENT_OBJS:.o=.d) $(SELECT_OBJS:.o=.d)
 

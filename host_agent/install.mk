@@ -55,6 +55,14 @@ install: agent library
 		'  tracebraid create /dev/shm/NAME     another QEMU: prints its options' \
 		'In the guest, from a clone: make dkms && modprobe tracebraid. Then, here: tracebraid list')
 
+# In a guest whose memory the host only reads.
+.PHONY: install-select
+install-select: select
+	install -D -m 755 $(B)/tracebraid-select $(DESTDIR)$(PREFIX)/bin/tracebraid-select
+	install -D -m 644 host_agent/tracebraid-select.bash \
+		$(DESTDIR)$(PREFIX)/share/bash-completion/completions/tracebraid-select
+	install -D -m 644 $(B)/man/tracebraid-select.1 $(DESTDIR)$(PREFIX)/share/man/man1/tracebraid-select.1
+
 # Of any version and release of Python. What DKMS has in a guest: dkms remove tracebraid/VERSION --all.
 .PHONY: uninstall
 uninstall:
@@ -65,6 +73,7 @@ uninstall:
 		$(addprefix $(DESTDIR)$(PREFIX)/lib/,$(addsuffix .d/tracebraid.conf,sysusers tmpfiles)) \
 		$(DESTDIR)$(LIBDIR)/libtracebraid.* $(DESTDIR)$(LIBDIR)/pkgconfig/tracebraid.pc \
 		$(DESTDIR)$(PREFIX)/share/man/man1/tracebraid.1 $(DESTDIR)$(PREFIX)/share/man/man1/tracebraid-*.1 \
+		$(addprefix $(DESTDIR)$(PREFIX)/,bin/tracebraid-select share/bash-completion/completions/tracebraid-select) \
 		$(DESTDIR)$(PREFIX)/share/man/man3/libtracebraid.3 $(DESTDIR)$(PREFIX)/share/man/man3/tracebraid_*.3
 	rm -rf $(DESTDIR)$(PREFIX)/include/tracebraid $(DESTDIR)$(PREFIX)/share/tracebraid $(DOC_TO) \
 		$(wildcard $(DESTDIR)$(PREFIX)/lib/python*/*-packages/tracebraid)

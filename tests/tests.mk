@@ -161,7 +161,7 @@ lint-drivers:
 	@tests/lint/kbuild.sh
 
 # While kbuild links, a CPU is free for it.
-lint-agent: agent library $(B)/live_region
+lint-agent: agent select library $(B)/live_region
 	@tests/lint/house.sh
 	@tests/lint/test_uses.py
 	@tests/lint/completion.sh
@@ -169,7 +169,7 @@ lint-agent: agent library $(B)/live_region
 	@tests/lint/man.sh
 	@tests/lint/examples.sh
 	@tests/lint/help.sh
-	@shellcheck -s bash host_agent/tracebraid.bash && shellcheck $$(git ls-files '*.sh' .ci/run) && echo 'ok   shellcheck'
+	@shellcheck -s bash host_agent/tracebraid.bash host_agent/tracebraid-select.bash && shellcheck $$(git ls-files '*.sh' .ci/run) && echo 'ok   shellcheck'
 
 check-unit:
 	@tests/packages.sh build forms

@@ -59,11 +59,13 @@ function put_list(kind,    k, column)
 
 function put_head(    k)
 {
+	# A program that is one command has its name.
+	joint = agent ~ /tracebraid-[a-z]+$/ ? "-" : " "
 	print ".Dt TRACEBRAID-" toupper(command) " 1\n.Os " version "\n.Sh NAME\n.Nm tracebraid-" command
 	print ".Nd " row["summary", 1]
 	print ".Sh SYNOPSIS"
 	for (k = 1; k <= nr["usage"]; k++)
-		print ".Nm tracebraid " command "\n" row["usage", k]
+		print ".Nm tracebraid" joint command "\n" row["usage", k]
 	print ".Sh DESCRIPTION"
 	put_rows("text")
 }

@@ -28,7 +28,7 @@ section()
 
 check()
 {
-	local command=$1 page=build/man/tracebraid-$1.1 template=docs/man/tracebraid-$1.1.in table text kind example
+	local command=$1 page=build/man/tracebraid-$1.1 template=docs/man/${2-}tracebraid-$1.1.in table text kind example
 
 	[ -e "$template" ] || { complain "docs/man: there is no page for '$command'"; return; }
 	mandoc -Tlint -W warning "$page" || failed=1
@@ -38,11 +38,11 @@ check()
 		grep -q "^${kind#*:}"$'\t' <<<"$table" || continue
 		grep -qx "@${kind%:*}" "$template" || complain "$template: lacks @${kind%:*}"
 	done
-	example=$(section EXAMPLES <<<"$text" | grep -E "^ +[#$] .*tracebraid $command( |$)") ||
+	example=$(section EXAMPLES <<<"$text" | grep -E "^ +[#$] .*tracebraid[- ]$command( |$)") ||
 		complain "$page: no example"
 	# The part of each example that is ours: up to a pipe, or a command that it runs.
 	grep -vxFf <(awk -F'\t' '$1 == "option" { print $2; print $3 }' <<<"$table" | grep .) \
-		< <(sed -E 's/ (\||--|&&|>) .*//; s/^.*tracebraid //' <<<"$example" | words) |
+		< <(sed -E 's/ (\||--|&&|>) .*//; s/^.*tracebraid[- ]//' <<<"$example" | words) |
 		sed "s|^|$page: its example has an unknown option: |" | grep . && failed=1
 	return 0
 }
@@ -53,6 +53,8 @@ for command in "${commands[@]}"; do
 	grep -qx "@command $command" docs/man/tracebraid.1.in ||
 		complain "docs/man/tracebraid.1.in: does not refer to '$command'"
 done
+agent=build/tracebraid-select
+check select guest/
 for page in docs/man/tracebraid-*.1.in; do
 	command=${page##*/tracebraid-}
 	[[ " ${commands[*]} " == *" ${command%.1.in} "* ]] || complain "$page: no such command"
