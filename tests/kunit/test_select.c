@@ -122,7 +122,6 @@ static void select_takes_anything(struct kunit *test)
 			box->program.version = BRAID_FILTER_VERSION;
 			box->program.nr_insns %= BRAID_FILTER_INSNS + 1;
 		}
-		/* Its buffer may be given another shape, and a probe needs a kernel that has such. */
 		KUNIT_ASSERT_EQ(test, braid_mailbox_ask(box), 0);
 		KUNIT_ASSERT_LE(test, box->result, 0);
 		braid_record_event(buffer, id, 0, NULL);
