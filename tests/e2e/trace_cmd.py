@@ -3,6 +3,7 @@
 """Reads trace.dat exports with Debian's trace-cmd, whose output must equal the agent's own report."""
 
 import argparse
+import collections
 import pathlib
 import re
 import subprocess
@@ -16,8 +17,12 @@ NO_TASK = "-1", "<...>"  # as trace-cmd shows the pid -1
 OURS = re.compile(r"(?P<stream>.+?): +(?:(?P<comm>.*)-(?P<pid>-?\d+))?(?: +\[[^]]*/(?:vCPU \d+|all vCPUs)\])? +\[(?P<cpu>\d+|---)\] +(?P<time>\d+\.\d{9}): (?P<rest>.*)")
 # 3.3 prints flags between CPU and time.
 THEIRS = re.compile(r" *(?P<comm><\.\.\.>|.*)-(?P<pid>-?\d+) +\[(?P<cpu>\d+)\] +(?:\S+ +)?(?P<time>\d+\.\d{9}): (?P<rest>.*)")
+OF_TASK = re.compile(r".*-\d+ +\[\d+\] ")
 LOST = re.compile(r"LOST (\d+|some) events?")
 DROPPED = re.compile(r" *CPU:(\d+) \[(?:(\d+) )?EVENTS DROPPED\]")
+# Lines of stacks; an address without a name is printed in different forms.
+OUR_FRAME = re.compile(r" => (?:0x)?([^\s+]+)")
+THEIR_FRAME = re.compile(r" *=> (\S+)")
 OF_FILE = re.compile(r" *(\S+\.dat):(.*)")
 
 
@@ -37,14 +42,31 @@ def split(rest):
     """An event's name and text. Hexadecimal bytes are truncated in a report."""
     name, _, text = rest.partition(":")
     name, text = re.sub(r"\W", "_", name), re.sub(r" \.\.\. \(\d+ bytes\)$", "", " ".join(text.split()))
+    if name == "kernel_stack":  # of an unknown stack both have no frames
+        name, text = "stack", re.sub(r"^<stack trace > ?", "", text) or "unknown"
     if name == "bprint":  # of an unknown format both print its address
         text = re.sub(r"^\w+: (?:\(NO FORMAT FOUND at )?([0-9a-f]+)\)?$", r"\1", text)
     return name, text
 
 
+def with_stacks(lines, frame):
+    """Appends the frames of a stack, which have lines of their own, to the line of its event."""
+    last = None
+    for line in lines:
+        found = last is not None and frame.match(line)
+        if found:
+            last += f" => {found[1]}"
+            continue
+        if last is not None:
+            yield last
+        last = line
+    if last is not None:
+        yield last
+
+
 def ours(lines):
     """Parses a report: (time, stream, CPU, kind, what) of each line, and each event's task."""
-    for line in lines:
+    for line in with_stacks(lines, OUR_FRAME):
         m = OURS.fullmatch(line)
         if not m:
             raise Unreadable(f"cannot parse this line of the report: {line}")
@@ -63,7 +85,7 @@ def ours(lines):
 def theirs(lines, streams):
     """Parses trace-cmd's output likewise."""
     name, lost = None, None
-    for line in lines:
+    for line in with_stacks(lines, THEIR_FRAME):
         m = OF_FILE.fullmatch(line)
         if m:
             name, line = m[1], m[2]
@@ -87,6 +109,24 @@ def theirs(lines, streams):
             rest = rest[len("bytes: "):].lstrip()
         if split(rest) != ("note", "events were lost"):
             yield (*key, m["pid"], *split(rest)), m["comm"].strip()
+
+
+def stacks_of(files, names):
+    """The stacks in files, in trace-cmd's order: it prints their frames by a plugin, which it may use for these alone."""
+    inputs = [word for path in files for word in ("-i", path)]
+    lines = run("trace-cmd", "report", "-t", "-F", "kernel_stack", *inputs)
+    if len(files) == 1:
+        lines = [f"{files[0].name}:{line}" if OF_TASK.match(line) else line for line in lines]
+    return [item for item, _ in theirs(lines, names) if item[4] == "stack"]
+
+
+def with_frames(items, stacks):
+    """Replaces what trace-cmd prints of stacks without its plugins by what it prints with them."""
+    left = collections.defaultdict(collections.deque)
+    for stack in stacks:
+        left[stack[:4]].append(stack)
+    for item, comm in items:
+        yield (left[item[:4]].popleft() if item[4] == "stack" and left[item[:4]] else item), comm
 
 
 def in_order(items):
@@ -196,7 +236,8 @@ def check(agent, capture, form, folder, kvm=False, select=()):
     names = {out.name: "host", **{path.name: stream for stream, path in guests.items()}}
     if len(files) == 1:
         lines = [f"{out.name}:{line}" for line in lines]
-    wrong = compare(report, list(theirs(lines, names)))
+    stacks = stacks_of(files, names) if any(item[4] == "stack" for item, _ in report) else []
+    wrong = compare(report, list(with_frames(theirs(lines, names), stacks)))
     found, host_options = check_options(out, guests)
     wrong += found
     if kvm:

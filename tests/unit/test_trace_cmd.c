@@ -32,7 +32,7 @@
 	"\tfield:__data_loc char[] text;\toffset:32;\tsize:4;\tsigned:0;\n\n"
 
 enum { ID_TICK = 1, ID_FIELDS, ID_SYMBOL, ID_GARBAGE, ID_NONE, ID_BLOB, ID_PRINT, ID_FOLLOWS,
-       ID_POINTER };
+       ID_POINTER, ID_STACK };
 
 static const struct braid_schema_event events[] = {
 	{ .id = ID_FIELDS, .system = "odd", .name = "calls",
@@ -54,6 +54,13 @@ static const struct braid_schema_event events[] = {
 	{ .id = ID_POINTER, .system = "odd", .name = "pointer",
 	  .format = FORMAT_HEAD "\tfield:const char * s;\toffset:8;\tsize:8;\tsigned:0;\n\n"
 		    "print fmt: \"<%s>\", REC->s\n" },
+	{ .id = ID_STACK, .system = "tracebraid", .name = "stack",
+	  .format = FORMAT_HEAD "\tfield:unsigned int kernel;\toffset:8;\tsize:4;\tsigned:0;\n"
+		    "\tfield:unsigned int user;\toffset:12;\tsize:4;\tsigned:0;\n"
+		    "\tfield:__data_loc u64[] stack;\toffset:16;\tsize:4;\tsigned:0;\n"
+		    "\tfield:__data_loc u64[] user_stack;\toffset:20;\tsize:4;\tsigned:0;\n\n"
+		    "print fmt: \"%s%s\", __get_dynamic_array_len(stack) ? \"\" : \"unknown\", "
+		    "__get_stacktrace(stack)\n" },
 	/* What trace-cmd would read from before its copies of, and odd ones. */
 	{ .flags = BRAID_EVENT_GONE, .id = BRAID_TEXT_ID, .system = "",
 	  .name = BRAID_TEXT_PRINTK_NAME,
@@ -76,6 +83,11 @@ struct follows {
 	struct braid_record record;
 	u32 count;
 	u8 bytes[4];
+};
+
+struct stack {
+	struct braid_record record;
+	u32 kernel, user, stack, user_stack, more;
 };
 
 static char folder[] = "/tmp/tracebraid-XXXXXX";
@@ -139,6 +151,29 @@ static void put_follows(struct synth_guest *g, u32 count)
 	NEED(synth_event(g, 0, &f, sizeof(f)));
 }
 
+/* Number 0 is unknown; others have as many frames. */
+static void put_stack(struct synth_guest *g, u32 number)
+{
+	struct stack s = {
+		.record = { .common_type = ID_STACK, .common_pid = 100 }, .kernel = number,
+		.stack = sizeof(s), .user_stack = sizeof(s),
+	};
+
+	g->now += 1000;
+	NEED(synth_event(g, 0, &s, sizeof(s)));
+}
+
+static void put_stack_table(struct braid_capture_writer *w, u32 stream)
+{
+	static const u64 words[] = {
+		1 | 1ULL << 32, 0xffffffff81000018,
+		2 | 2ULL << 32, 0xffffffff81000010, 0xffffffff80000000,
+		3 | 3ULL << 32, 0xffffffff81000018, 0xffffffff80000000, 0xffffffff81000018,
+	};
+
+	NEED(!braid_capture_put(w, BRAID_CHUNK_STACKS, stream, NULL, 0, words, sizeof(words)));
+}
+
 static void put_pointers(struct synth_guest *g)
 {
 	u64 record[2] = { ID_POINTER | 100ULL << 32 };
@@ -179,6 +214,8 @@ static void put_odd(struct synth_guest *g)
 	put_bytes(g, ID_NONE, 24, 0x5a);
 	put_bytes(g, ID_PRINT, 24, 0x11);
 	put_follows(g, 3);
+	for (k = 0; k <= 3; k++)
+		put_stack(g, k);
 	put_pointers(g);
 	synth_tick(g, 1, 1, "");
 	g->now += 1ULL << 27;			/* ns: more than a delta can express */
@@ -210,6 +247,7 @@ static void odd_capture(bool with_host)
 	synth_begin(w, &b, 2);
 	put_events(w, 1);
 	put_threads(w, 1);
+	put_stack_table(w, 1);
 	if (with_host)
 		synth_host(w, 3, 50, SYNTH_START_NS + 100, 3000);
 	synth_sample(w, &a, 500, 500);

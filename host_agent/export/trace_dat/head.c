@@ -148,6 +148,29 @@ static void put_comms(struct braid_text *t, const struct braid_dat_out_file *fil
 	set_size(t, at, sizeof(u64));
 }
 
+u64 braid_dat_out_make_id(const struct braid_source *source, const struct braid_stream *stream,
+			  u32 number)
+{
+	struct {
+		u64 start_ns;
+		u64 realtime_ns;
+		u64 incarnation;
+		u64 number;
+	} of = {
+		.start_ns = source->head.start_host_ns,
+		.realtime_ns = source->head.start_realtime_ns,
+		.incarnation = stream ? stream->incarnation : 0,
+		.number = number,
+	};
+	const u8 *bytes = (const u8 *)&of;
+	u64 hash = 0xcbf29ce484222325ULL;	/* FNV-1a */
+	size_t k;
+
+	for (k = 0; k < sizeof(of); k++)
+		hash = (hash ^ bytes[k]) * 0x100000001b3ULL;
+	return hash ? hash : 1;
+}
+
 /* Options ------------------------------------------------------------------------------------ */
 
 /* Begins an option. Return: the argument of end_option(). */

@@ -12,6 +12,7 @@
 
 #include "host_agent/export/export.h"
 #include "host_agent/export/trace_dat/form.h"
+#include "host_agent/export/trace_dat/stacks.h"
 #include "host_agent/export/trace_dat/states.h"
 #include "host_agent/trace/vcpu.h"
 #include "host_agent/util/array.h"
@@ -200,6 +201,26 @@ static int take_kind(struct writing *w, const struct braid_event_type_info *info
 	return err;
 }
 
+/* The kernel's stack, which may have no frames, and that of the user, if there is one. */
+static int put_stacks(struct writing *w, const struct braid_item *item,
+		      const struct braid_event_type_info *info)
+{
+	int user, err = 0;
+	const u8 *frames;
+	void *record;
+	u32 bytes;
+
+	for (user = 0; user < 2 && !err; user++) {
+		bytes = braid_dat_out_stacks_find(item, info, user, &frames);
+		if (!bytes && user)
+			continue;
+		err = put_record(w, time_of(w), braid_dat_out_stacks_bytes(bytes), &record);
+		if (!err)
+			braid_dat_out_stacks_fill(record, item, user, frames, bytes);
+	}
+	return err;
+}
+
 static int trace_dat_take_event(void *arg, const struct braid_item *item,
 				const struct braid_event_type_info *info)
 {
@@ -215,6 +236,8 @@ static int trace_dat_take_event(void *arg, const struct braid_item *item,
 		return err;
 	if (w->ids[info->number] == NO_ID || !braid_format_holds(info, item))
 		return put_bytes(w, item, info);
+	if (braid_dat_out_stacks_is(info))
+		return put_stacks(w, item, info);
 	err = put_record(w, time_of(w), item->payload_bytes, &record);
 	if (err)
 		return err;
@@ -326,6 +349,7 @@ static int write_file(struct writing *w, struct braid_dat_out_file *file)
 	file->data_start = braid_dat_out_head_bytes(&w->dat, file);
 	braid_dat_out_put_format(file, OUR_SYSTEM, note_format, strlen(note_format));
 	braid_dat_out_put_format(file, OUR_SYSTEM, bytes_format, strlen(bytes_format));
+	braid_dat_out_stacks_format(file);
 	if (file->has_states)
 		braid_dat_out_states_format(file);
 	for (;;) {
@@ -341,30 +365,6 @@ static int write_file(struct writing *w, struct braid_dat_out_file *file)
 }
 
 /* Names and numbers -------------------------------------------------------------------------- */
-
-/* Derived from its content, so that the same capture always gives the same id; never 0. */
-static u64 make_trace_id(const struct braid_source *source, const struct braid_stream *stream,
-			 u32 number)
-{
-	struct {
-		u64 start_ns;
-		u64 realtime_ns;
-		u64 incarnation;
-		u64 number;
-	} of = {
-		.start_ns = source->head.start_host_ns,
-		.realtime_ns = source->head.start_realtime_ns,
-		.incarnation = stream ? stream->incarnation : 0,
-		.number = number,
-	};
-	const u8 *bytes = (const u8 *)&of;
-	u64 hash = 0xcbf29ce484222325ULL;	/* FNV-1a */
-	size_t k;
-
-	for (k = 0; k < sizeof(of); k++)
-		hash = (hash ^ bytes[k]) * 0x100000001b3ULL;
-	return hash ? hash : 1;
-}
 
 /* The guest's own name in a file's name: without '/', and without the separators of numbers. */
 static char path_character(char c)
@@ -426,7 +426,7 @@ static int add_file(struct braid_dat_out *d, const char *base, const struct brai
 		file->part = NULL;
 	file->nr_cpus = count_cpus(stream);
 	file->cpus = calloc(file->nr_cpus, sizeof(*file->cpus));
-	file->trace_id = make_trace_id(d->source, stream, d->nr_files);
+	file->trace_id = braid_dat_out_make_id(d->source, stream, d->nr_files);
 	d->nr_files++;
 	return file->part && file->cpus ? 0 : braid_out_of_memory();
 }

@@ -23,6 +23,8 @@ enum braid_dat_out_id {
 	BRAID_DAT_OUT_NOTE = 1,		/* text: what happened to the stream */
 	BRAID_DAT_OUT_BYTES = 2,	/* a label and bytes: an event that no format explains */
 	BRAID_DAT_OUT_STATE = 3,	/* a vCPU's state, in a buffer of its own */
+	BRAID_DAT_OUT_KERNEL_STACK = 4,	/* as ftrace has it */
+	BRAID_DAT_OUT_USER_STACK = 12,
 	BRAID_DAT_OUT_FIRST_KIND = 16,
 	BRAID_DAT_OUT_MAX_ID = 32767,	/* KernelShark takes more for negative */
 };
@@ -132,6 +134,17 @@ struct braid_dat_out {
 	size_t nr_files;
 	int folder;			/* that all are in; -1: not opened yet */
 };
+
+/**
+ * braid_dat_out_make_id - a number for a file
+ * @source: the trace
+ * @stream: NULL: of a host that was not recorded
+ * @number: of the file in the export
+ *
+ * Derived from its content, so that the same capture always gives the same number. Return: not 0.
+ */
+u64 braid_dat_out_make_id(const struct braid_source *source, const struct braid_stream *stream,
+			  u32 number);
 
 /** braid_dat_out_head_bytes - bytes before the first CPU's pages, or a guess for version 6 */
 u64 braid_dat_out_head_bytes(const struct braid_dat_out *d,
