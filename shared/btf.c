@@ -6,14 +6,7 @@
 #define BYTES_KNOWN	(__builtin_offsetof(struct btf_header, str_len) + sizeof(u32))
 #define MOST_ALIASES	16	/* typedefs and qualifiers between a member and its type */
 
-struct btf_view {
-	const void *types;
-	u32 types_bytes;
-	const char *strings;	/* end with a NUL */
-	u32 strings_bytes;
-};
-
-static bool braid_btf_open(struct btf_view *view, const void *btf, size_t bytes)
+bool braid_btf_open(struct braid_btf_view *view, const void *btf, size_t bytes)
 {
 	const struct btf_header *head = btf;
 	u64 room = bytes;
@@ -21,13 +14,13 @@ static bool braid_btf_open(struct btf_view *view, const void *btf, size_t bytes)
 	if (bytes < BYTES_KNOWN || head->magic != BTF_MAGIC || head->version != BTF_VERSION ||
 	    head->hdr_len < BYTES_KNOWN || head->hdr_len % 4 || head->type_off % 4 ||
 	    (u64)head->hdr_len + head->type_off + head->type_len > room ||
-	    (u64)head->hdr_len + head->str_off + head->str_len > room || !head->str_len)
+	    (u64)head->hdr_len + head->str_off + head->str_len > room)
 		return false;
 	view->types = btf + head->hdr_len + head->type_off;
 	view->types_bytes = head->type_len;
 	view->strings = btf + head->hdr_len + head->str_off;
 	view->strings_bytes = head->str_len;
-	return !view->strings[view->strings_bytes - 1];
+	return !view->strings_bytes || !view->strings[view->strings_bytes - 1];
 }
 
 /* Bytes of a type after its struct btf_type, or -1 for a kind that is not known. */
@@ -69,8 +62,7 @@ static s64 braid_btf_rest(const struct btf_type *type)
 	return -1;
 }
 
-/* The type at *@at, which then moves to the next one; NULL at the end, or if it is not valid. */
-static const struct btf_type *braid_btf_next(const struct btf_view *view, u32 *at)
+const struct btf_type *braid_btf_next(const struct braid_btf_view *view, u32 *at)
 {
 	const struct btf_type *type = view->types + *at;
 	u32 room = view->types_bytes - *at;
@@ -85,13 +77,13 @@ static const struct btf_type *braid_btf_next(const struct btf_view *view, u32 *a
 	return type;
 }
 
-static bool braid_btf_is_named(const struct btf_view *view, u32 offset, const char *name)
+static bool braid_btf_is_named(const struct braid_btf_view *view, u32 offset, const char *name)
 {
 	return offset < view->strings_bytes && !strcmp(view->strings + offset, name);
 }
 
 /* The type of an id, which is its number in sequence; 0 is void. */
-static const struct btf_type *braid_btf_find(const struct btf_view *view, u32 id)
+static const struct btf_type *braid_btf_find(const struct braid_btf_view *view, u32 id)
 {
 	const struct btf_type *type = NULL;
 	u32 at = 0;
@@ -102,7 +94,7 @@ static const struct btf_type *braid_btf_find(const struct btf_view *view, u32 id
 }
 
 /* Whether a type has so many bytes, or is an array or structure (0). */
-static bool braid_btf_is_sized(const struct btf_view *view, u32 id, u32 bytes)
+static bool braid_btf_is_sized(const struct braid_btf_view *view, u32 id, u32 bytes)
 {
 	u32 k;
 
@@ -133,7 +125,7 @@ static bool braid_btf_is_sized(const struct btf_view *view, u32 id, u32 bytes)
 }
 
 /* The member's offset in one structure, in bits, or -1. @width: of a bit field, else 0 */
-static s64 braid_btf_member_bits(const struct btf_view *view, const struct btf_type *type,
+static s64 braid_btf_member_bits(const struct braid_btf_view *view, const struct btf_type *type,
 				 const char *name, u32 size, u32 width)
 {
 	const struct btf_member *member = (const void *)(type + 1);
@@ -155,7 +147,7 @@ static s64 braid_btf_bits(const void *btf, size_t bytes, const char *structure, 
 			  u32 size, u32 width)
 {
 	const struct btf_type *type;
-	struct btf_view view;
+	struct braid_btf_view view;
 	s64 found = -1, here;
 	u32 at = 0;
 

@@ -1,9 +1,37 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
-/* Finds structure members in BTF, the kernel's description of its own types. */
+/* Reads BTF, the kernel's description of its own types, and finds members of structures in it. */
 #ifndef BRAID_SHARED_BTF_H
 #define BRAID_SHARED_BTF_H
 
 #include "shared/platform.h"
+
+/* The parts of BTF; both are within it. */
+struct braid_btf_view {
+	const void *types;
+	u32 types_bytes;
+	const char *strings;	/* end with a NUL, unless there are none */
+	u32 strings_bytes;
+};
+
+/**
+ * braid_btf_open() - Check the header of BTF.
+ * @view: Filled on success.
+ * @btf: The BTF, aligned to 4 bytes.
+ * @bytes: Its size.
+ *
+ * Return: whether it is BTF.
+ */
+bool braid_btf_open(struct braid_btf_view *view, const void *btf, size_t bytes);
+
+/**
+ * braid_btf_next() - Walk the types.
+ * @view: The BTF.
+ * @at: Offset of the type, from 0; moved to the next one.
+ *
+ * Return: the type, with all that follows it; NULL at the end, or if the type is not valid or of a
+ * kind that is newer than this file.
+ */
+const struct btf_type *braid_btf_next(const struct braid_btf_view *view, u32 *at);
 
 /**
  * struct braid_btf_member - Where a member is expected.

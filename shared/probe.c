@@ -42,6 +42,59 @@ u32 braid_probe_bytes(u8 type)
 	return 8;
 }
 
+static bool braid_probe_is_letter(char c)
+{
+	return c == '_' || (c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z');
+}
+
+/* NAME[->MEMBER|.MEMBER]..., where NAME may be $retval. */
+static bool braid_probe_is_path(const char *at)
+{
+	static const char retval[] = "$retval";
+
+	if (*at == '$') {
+		if (strncmp(at, retval, sizeof(retval) - 1))
+			return false;
+		at += sizeof(retval) - 1;
+		if (braid_probe_is_letter(*at))
+			return false;
+	} else if (!braid_probe_is_letter(*at)) {
+		return false;
+	}
+	while (*at) {
+		while (braid_probe_is_letter(*at))
+			at++;
+		if (!*at)
+			break;
+		if (*at == '-' && at[1] == '>')
+			at++;
+		else if (*at != '.')
+			return false;
+		if (!braid_probe_is_letter(*++at))
+			return false;
+	}
+	return true;
+}
+
+/* Return: NULL, or what is wrong. */
+static const char *braid_probe_check_named(const struct braid_probe *p,
+					   const struct braid_probe_arg *arg)
+{
+	if (braid_probe_is_user(p))
+		return "names of arguments are known only of the kernel's functions";
+	if (p->kind == BRAID_PROBE_KERNEL && p->offset)
+		return "names of arguments: only at the start of a function";
+	if (arg->base == BRAID_PROBE_ALL)
+		return p->kind == BRAID_PROBE_KERNEL && arg->type == BRAID_PROBE_AUTO &&
+		       !arg->nr_reads ? NULL : "$arg*: only at a function's start, without a type";
+	if (arg->value >= sizeof(p->symbol) ||
+	    !braid_probe_ends(p->symbol + arg->value, sizeof(p->symbol) - arg->value) ||
+	    !braid_probe_is_path(p->symbol + arg->value))
+		return "not a name of an argument and its members";
+	return p->symbol[arg->value] == '$' && !braid_probe_is_return(p) ?
+	       "$retval: only when a function returns" : NULL;
+}
+
 /* Return: NULL, or what is wrong. */
 static const char *braid_probe_check_base(const struct braid_probe *p,
 					  const struct braid_probe_arg *arg)
@@ -58,8 +111,18 @@ static const char *braid_probe_check_base(const struct braid_probe *p,
 	case BRAID_PROBE_COMM:
 		return arg->type == BRAID_PROBE_STRING && !arg->nr_reads ? NULL :
 		       "$comm is a string";
+	case BRAID_PROBE_NAMED:
+	case BRAID_PROBE_ALL:
+		return braid_probe_check_named(p, arg);
 	}
 	return arg->base < BRAID_PROBE_NR_BASES ? NULL : "unknown kind of argument";
+}
+
+/* Whether an argument may leave its type to BTF. */
+static bool braid_probe_may_be_auto(const struct braid_probe *p, const struct braid_probe_arg *arg)
+{
+	return !arg->nr_reads && (arg->base == BRAID_PROBE_NAMED || arg->base == BRAID_PROBE_ALL ||
+				  (arg->base == BRAID_PROBE_RETVAL && !braid_probe_is_user(p)));
 }
 
 static const char *braid_probe_check_arg(const struct braid_probe *p, u32 at)
@@ -67,6 +130,13 @@ static const char *braid_probe_check_arg(const struct braid_probe *p, u32 at)
 	const struct braid_probe_arg *arg = &p->args[at];
 	u32 k;
 
+	if (arg->base == BRAID_PROBE_ALL) {
+		for (k = 0; k < at; k++)
+			if (p->args[k].base == BRAID_PROBE_ALL)
+				return "$arg* twice";
+		return *arg->name || arg->reserved0 ? "$arg* has no name" :
+		       braid_probe_check_base(p, arg);
+	}
 	if (!braid_probe_is_name(arg->name, sizeof(arg->name)) ||
 	    !strncmp(arg->name, "common_", strlen("common_")) ||
 	    !strncmp(arg->name, "__probe_", strlen("__probe_")))
@@ -76,9 +146,12 @@ static const char *braid_probe_check_arg(const struct braid_probe *p, u32 at)
 			return "two arguments of one name";
 	if (arg->type >= BRAID_PROBE_NR_TYPES || arg->reserved0)
 		return "unknown type";
+	if (arg->type == BRAID_PROBE_AUTO && !braid_probe_may_be_auto(p, arg))
+		return "its type is not known";
 	if (arg->nr_reads > BRAID_PROBE_READS)
 		return "too many reads of memory";
-	if (arg->type == BRAID_PROBE_STRING && !arg->nr_reads && arg->base != BRAID_PROBE_COMM)
+	if (arg->type == BRAID_PROBE_STRING && !arg->nr_reads && arg->base != BRAID_PROBE_COMM &&
+	    arg->base != BRAID_PROBE_NAMED)
 		return "a string is in memory, as +0(%si)";
 	return braid_probe_check_base(p, arg);
 }
@@ -90,7 +163,7 @@ static const char *braid_probe_check_target(const struct braid_probe *p)
 		return "no target";
 	if (braid_probe_is_user(p))
 		return *p->target == '/' ? NULL : "the path of a file begins with /";
-	return *p->symbol ? "a symbol in a file, but no file" : NULL;
+	return *p->symbol && !braid_probe_has_names(p) ? "a symbol in a file, but no file" : NULL;
 }
 
 int braid_probe_check(const struct braid_probe *p, const char **why)
@@ -110,6 +183,26 @@ int braid_probe_check(const struct braid_probe *p, const char **why)
 	for (k = 0; !*why && k < p->nr_args; k++)
 		*why = braid_probe_check_arg(p, k);
 	return *why ? -EINVAL : 0;
+}
+
+bool braid_probe_has_names(const struct braid_probe *p)
+{
+	u32 k;
+
+	for (k = 0; k < p->nr_args && k < BRAID_PROBE_ARGS; k++)
+		if (p->args[k].base == BRAID_PROBE_NAMED || p->args[k].base == BRAID_PROBE_ALL)
+			return true;
+	return false;
+}
+
+bool braid_probe_is_complete(const struct braid_probe *p)
+{
+	u32 k;
+
+	for (k = 0; k < p->nr_args; k++)
+		if (p->args[k].type == BRAID_PROBE_AUTO)
+			return false;
+	return !braid_probe_has_names(p);
 }
 
 u32 braid_probe_layout(const struct braid_probe *p, u16 offsets[BRAID_PROBE_ARGS])

@@ -38,9 +38,15 @@ bool braid_probe_is_name(const char *text, u32 bytes);
 /** braid_probe_bytes - of a number of a type in the record; a STRING has a word */
 u32 braid_probe_bytes(u8 type);
 
+/** braid_probe_has_names - whether arguments are named, so that BTF is needed; @probe: any */
+bool braid_probe_has_names(const struct braid_probe *probe);
+
+/** braid_probe_is_complete - whether all types of arguments are known; @probe: checked */
+bool braid_probe_is_complete(const struct braid_probe *probe);
+
 /**
  * braid_probe_layout - where the arguments are in a record
- * @probe: checked
+ * @probe: checked and complete
  * @offsets: set: of each from the record's start
  *
  * Return: bytes of the record without its strings.

@@ -147,7 +147,8 @@ static bool braid_probe_is_taken(const char *system, const char *name)
 	return taken;
 }
 
-static int braid_probe_resolve(struct braid_probe_event *p, struct braid_refusal *refusal)
+/* What its arguments are in the registers of this machine. */
+static int braid_probe_lay_out(struct braid_probe_event *p, struct braid_refusal *refusal)
 {
 	int offset;
 	u32 k;
@@ -165,7 +166,19 @@ static int braid_probe_resolve(struct braid_probe_event *p, struct braid_refusal
 			return braid_refuse(refusal, offset, "%%%s: no such register", arg->reg);
 		p->registers[k] = offset;
 	}
-	return braid_site_find(p, refusal);
+	return 0;
+}
+
+static int braid_probe_resolve(struct braid_probe_event *p, struct braid_refusal *refusal)
+{
+	int err = braid_site_find(p, refusal);
+
+	if (err)
+		return err;
+	err = braid_named_resolve(p, refusal) ?: braid_probe_lay_out(p, refusal);
+	if (err)
+		braid_site_release(p);
+	return err;
 }
 
 static int braid_probe_add(const char *system, const char *name, const struct braid_probe *probe,
@@ -176,7 +189,7 @@ static int braid_probe_add(const char *system, const char *name, const struct br
 
 	if (!p)
 		return -ENOMEM;
-	p->probe = *probe;
+	p->asked = p->probe = *probe;
 	strscpy(p->system, system, sizeof(p->system));
 	strscpy(p->name, name, sizeof(p->name));
 	p->ev.buffer = braid_trace_buffer();
@@ -216,7 +229,7 @@ int braid_probe_set(const char *system, const char *name, const struct braid_pro
 	    !braid_probe_is_name(name, BRAID_PATTERN_BYTES))
 		return braid_refuse(refusal, -EINVAL, "not a name of an event");
 	former = braid_probe_find(system, name);
-	if (former && !memcmp(&former->probe, probe, sizeof(*probe)))
+	if (former && !memcmp(&former->asked, probe, sizeof(*probe)))
 		return 0;
 	if (former)
 		braid_probe_remove(former);

@@ -17,7 +17,8 @@
 struct braid_probe_event {
 	struct list_head list;
 	struct braid_event ev;
-	struct braid_probe probe;	/* checked */
+	struct braid_probe asked;	/* as the host has it; checked */
+	struct braid_probe probe;	/* the same, complete */
 	char system[BRAID_PATTERN_BYTES];
 	char name[BRAID_PATTERN_BYTES];
 	u16 offsets[BRAID_PROBE_ARGS];	/* of the arguments in a record */
@@ -74,6 +75,17 @@ int braid_site_arm(struct braid_probe_event *p);
 
 /** braid_site_disarm - the reverse; a handler of a KERNEL probe may still run. May sleep */
 void braid_site_disarm(struct braid_probe_event *p);
+
+/* named.c ----------------------------------------------------------------------------------- */
+
+/**
+ * braid_named_resolve - complete the arguments of a probe by the kernel's BTF
+ * @p: its place is found
+ * @refusal: set on failure
+ *
+ * Context: may sleep. Return: 0 or -errno.
+ */
+int braid_named_resolve(struct braid_probe_event *p, struct braid_refusal *refusal);
 
 /* elf.c ------------------------------------------------------------------------------------- */
 

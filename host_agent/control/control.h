@@ -55,6 +55,7 @@ struct braid_control {
 	const struct braid_mapping *mapping;
 	struct braid_mailbox *box;
 	u64 incarnation;
+	u32 minor;		/* of the region */
 	u32 seq;		/* of the command sent */
 	bool sent;
 	u64 sent_ns;

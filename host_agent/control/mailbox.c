@@ -17,11 +17,25 @@ void braid_control_begin(struct braid_control *c, const struct braid_mapping *m,
 	c->mapping = m;
 	c->box = braid_mapping_section(m, sb, BRAID_SECTION_MAILBOX);
 	c->incarnation = sb->incarnation;
+	c->minor = sb->version_minor;
 	c->deadline_ns = braid_host_clock_ns() + timeout_ns;
 	c->command = command;
 	c->arg0 = arg0;
 	if (pattern)
 		c->pattern = *pattern;
+}
+
+/* To earlier drivers, what a function returns is a number: they do not know its type. */
+static void put_probe(const struct braid_control *c)
+{
+	struct braid_probe probe = *c->probe;
+	u32 k;
+
+	for (k = 0; k < probe.nr_args && c->minor < BRAID_PROBE_NAMES_MINOR; k++)
+		if (probe.args[k].base == BRAID_PROBE_RETVAL &&
+		    probe.args[k].type == BRAID_PROBE_AUTO)
+			probe.args[k].type = BRAID_PROBE_X64;
+	memcpy(&c->box->probe, &probe, sizeof(probe));
 }
 
 static void send_command(struct braid_control *c)
@@ -36,7 +50,7 @@ static void send_command(struct braid_control *c)
 	if (c->program)
 		memcpy(&box->program, c->program, sizeof(box->program));
 	if (c->probe)
-		memcpy(&box->probe, c->probe, sizeof(box->probe));
+		put_probe(c);
 	if (c->trigger)
 		memcpy(&box->trigger, c->trigger, sizeof(box->trigger));
 	if (c->reshape)

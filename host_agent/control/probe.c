@@ -17,6 +17,7 @@ struct reader {
 	struct braid_probe *probe;
 	struct braid_pattern *event;
 	bool is_return;
+	size_t names;		/* bytes of the probe's symbol that names of arguments take */
 	char text[256];		/* of the definition, sanitized; cut */
 };
 
@@ -157,8 +158,22 @@ static void name_event(struct reader *r, bool user)
 
 /* Arguments --------------------------------------------------------------------------------- */
 
+/* NAME[->MEMBER|.MEMBER]..., which the guest resolves. Return: NULL, or what is wrong. */
+static const char *read_name(struct reader *r, struct braid_probe_arg *arg, const char *at)
+{
+	size_t bytes = strlen(at) + 1;
+
+	if (bytes > sizeof(r->probe->symbol) - r->names)
+		return "the names of arguments are too long";
+	arg->base = BRAID_PROBE_NAMED;
+	arg->value = r->names;
+	memcpy(r->probe->symbol + r->names, at, bytes);
+	r->names += bytes;
+	return NULL;
+}
+
 /* What is not memory. Return: NULL, or what is wrong. */
-static const char *read_base(struct braid_probe_arg *arg, const char *at)
+static const char *read_base(struct reader *r, struct braid_probe_arg *arg, const char *at)
 {
 	if (*at == '%') {
 		arg->base = BRAID_PROBE_REGISTER;
@@ -190,7 +205,10 @@ static const char *read_base(struct braid_probe_arg *arg, const char *at)
 		arg->base = BRAID_PROBE_ARG;
 		return NULL;
 	}
-	return "expected %REGISTER, $argN, $retval, $stack, $stackN, $comm, @ADDRESS, \\NUMBER or +OFFSET(...)";
+	if (!braid_probe_is_user(r->probe) &&
+	    (isalpha((unsigned char)*at) || *at == '_' || !strncmp(at, "$retval", 7)))
+		return read_name(r, arg, at);
+	return "expected %REGISTER, $argN, $retval, $stack, $stackN, $comm, @ADDRESS, \\NUMBER, +OFFSET(...) or a name";
 }
 
 /* +OFFSET(...), [+|-][u]OFFSET; ends the text before the ')'. Return: what is inside, or NULL. */
@@ -214,7 +232,7 @@ static char *read_memory(char *at, s32 *offset, bool *user)
 }
 
 /* Return: NULL, or what is wrong. */
-static const char *read_value(struct braid_probe_arg *arg, char *at)
+static const char *read_value(struct reader *r, struct braid_probe_arg *arg, char *at)
 {
 	s32 offsets[BRAID_PROBE_READS];	/* the outermost, which is the last read, first */
 	bool users[BRAID_PROBE_READS];
@@ -237,7 +255,7 @@ static const char *read_value(struct braid_probe_arg *arg, char *at)
 		offsets[nr] = 8 * entry;
 		users[nr++] = false;
 	} else {
-		why = read_base(arg, at);
+		why = read_base(r, arg, at);
 		if (why)
 			return why;
 	}
@@ -249,14 +267,25 @@ static const char *read_value(struct braid_probe_arg *arg, char *at)
 	return NULL;
 }
 
+static u8 default_type(const struct braid_probe *p, const struct braid_probe_arg *arg)
+{
+	if (arg->nr_reads)
+		return BRAID_PROBE_X64;
+	if (arg->base == BRAID_PROBE_COMM)
+		return BRAID_PROBE_STRING;
+	return arg->base == BRAID_PROBE_NAMED ||
+	       (arg->base == BRAID_PROBE_RETVAL && !braid_probe_is_user(p)) ? BRAID_PROBE_AUTO :
+									      BRAID_PROBE_X64;
+}
+
 /* Return: NULL, or what is wrong. */
-static const char *read_type(struct braid_probe_arg *arg, const char *type)
+static const char *read_type(const struct braid_probe *p, struct braid_probe_arg *arg,
+			     const char *type)
 {
 	size_t k;
 
 	if (!type) {
-		arg->type = arg->base == BRAID_PROBE_COMM && !arg->nr_reads ? BRAID_PROBE_STRING :
-									      BRAID_PROBE_X64;
+		arg->type = default_type(p, arg);
 		return NULL;
 	}
 	for (k = 0; k < sizeof(types) / sizeof(*types); k++) {
@@ -265,9 +294,20 @@ static const char *read_type(struct braid_probe_arg *arg, const char *type)
 		arg->type = types[k].type;
 		if (types[k].user && arg->nr_reads)
 			arg->user |= 1 << (arg->nr_reads - 1);
+		else if (types[k].user && arg->base == BRAID_PROBE_NAMED)
+			arg->user = 1;
 		return NULL;
 	}
 	return "its type is not one of u8 to u64, s8 to s64, x8 to x64, symbol, string and ustring";
+}
+
+/* As in tracefs: that of the argument, or argN. */
+static void name_argument(struct braid_probe_arg *arg, const char *value, u32 number)
+{
+	if (strlen(value) < sizeof(arg->name) && braid_probe_is_name(value, strlen(value) + 1))
+		strcpy(arg->name, value);
+	else
+		snprintf(arg->name, sizeof(arg->name), "arg%u", number);
 }
 
 static int read_argument(struct reader *r, char *word)
@@ -286,16 +326,21 @@ static int read_argument(struct reader *r, char *word)
 		*equal = 0;
 	if (equal && strlen(word) >= sizeof(arg->name))
 		return refuse(r, word, "the name is too long");
-	if (equal)
-		strcpy(arg->name, word);
-	else
-		snprintf(arg->name, sizeof(arg->name), "arg%u", p->nr_args);
+	if (!strcmp(word, "$arg*")) {
+		arg->base = BRAID_PROBE_ALL;
+		arg->type = BRAID_PROBE_AUTO;
+		return 0;
+	}
 	type = strrchr(value, ':');
 	if (type)
 		*type++ = 0;
-	why = read_value(arg, value);
+	if (equal)
+		strcpy(arg->name, word);
+	else
+		name_argument(arg, value, p->nr_args);
+	why = read_value(r, arg, value);
 	if (!why)
-		why = read_type(arg, type);
+		why = read_type(p, arg, type);
 	return why ? refuse(r, was, why) : 0;
 }
 

@@ -10,6 +10,7 @@
 #include "host_agent/live/control.h"
 #include "host_agent/live/sampling.h"
 #include "host_agent/util/error.h"
+#include "shared/probe.h"
 
 /* The filter that a command is about, or NULL. */
 static struct braid_live_filter *filter_of(const struct braid_live_control *c,
@@ -331,11 +332,14 @@ static int probe_answered(struct braid_live_control *c, struct braid_live_stream
 			  const struct braid_control_answer *answer)
 {
 	const struct braid_pattern *p = &c->control.pattern;
+	bool unknown = s->sb.version_minor < BRAID_PROBE_NAMES_MINOR && !c->disarming &&
+		       braid_probe_has_names(c->control.probe);
 
 	if (!answer->result || c->disarming)
 		return 0;
 	c->refused = true;
-	return braid_live_note(s, "%s:%s is not recorded: %s", p->system, p->event,
+	return braid_live_note(s, "%s:%s is not recorded: %s", p->system, p->event, unknown ?
+			       "its driver has no names of arguments yet; update it" :
 			       answer->reason);
 }
 

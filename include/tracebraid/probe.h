@@ -32,6 +32,10 @@ enum braid_probe_base {
 	BRAID_PROBE_ARG,	/* KERNEL, at offset 0: function argument number value, from 0 */
 	BRAID_PROBE_VALUE,	/* value itself: a constant or an address */
 	BRAID_PROBE_COMM,	/* the name of the current task: a STRING, without reads */
+	/* Since region minor BRAID_PROBE_NAMES_MINOR, and of KERNEL kinds alone: */
+	BRAID_PROBE_NAMED,	/* NAME[->MEMBER|.MEMBER]... at byte value of symbol; NAME is an
+				   argument, at offset 0 of a function, or $retval */
+	BRAID_PROBE_ALL,	/* KERNEL, at offset 0: stands for all arguments; without a name */
 	BRAID_PROBE_NR_BASES,
 };
 
@@ -40,7 +44,9 @@ enum braid_probe_type {
 	BRAID_PROBE_S8, BRAID_PROBE_S16, BRAID_PROBE_S32, BRAID_PROBE_S64,
 	BRAID_PROBE_X8, BRAID_PROBE_X16, BRAID_PROBE_X32, BRAID_PROBE_X64,
 	BRAID_PROBE_SYMBOL,	/* a kernel address */
-	BRAID_PROBE_STRING,	/* at the address that the last read has; needs one */
+	BRAID_PROBE_STRING,	/* at the address that the last read has; needs one, or NAMED */
+	BRAID_PROBE_AUTO,	/* as BTF has it: RETVAL, NAMED and ALL, without reads; X64 where the
+				   guest has no BTF for RETVAL; since BRAID_PROBE_NAMES_MINOR */
 	BRAID_PROBE_NR_TYPES,
 };
 
@@ -51,6 +57,7 @@ enum braid_probe_type {
 #define BRAID_PROBE_TARGET	256u
 #define BRAID_PROBE_STRING_BYTES	256u	/* with its NUL; a longer one is cut */
 #define BRAID_PROBE_LINGER_MS	10000u
+#define BRAID_PROBE_NAMES_MINOR	12u	/* of the region */
 
 /*
  * value = base; then for each read: value = the word at value + offset. The last read has the
@@ -59,11 +66,12 @@ enum braid_probe_type {
 struct braid_probe_arg {
 	char name[BRAID_PROBE_NAME_BYTES];
 	char reg[8];			/* REGISTER: its name */
-	u64 value;			/* ARG, VALUE */
+	u64 value;			/* ARG, VALUE, NAMED */
 	s32 offsets[BRAID_PROBE_READS];
 	u8 base, type;			/* enum braid_probe_base, braid_probe_type */
 	u8 nr_reads;
-	u8 user;			/* bit k: read k is of user memory, whatever the address */
+	u8 user;			/* bit k: read k is of user memory, whatever the address;
+					   bit 0 of a NAMED STRING without reads: the string is */
 	u32 reserved0;
 };
 
@@ -74,7 +82,8 @@ struct braid_probe {
 	u16 reserved0;
 	u64 offset;
 	char target[BRAID_PROBE_TARGET];
-	char symbol[BRAID_PROBE_TARGET];	/* USER: of the file; "": offset is the file's */
+	char symbol[BRAID_PROBE_TARGET];	/* USER: of the file; "": offset is the file's. KERNEL:
+						   texts of NAMED, each with its NUL */
 	struct braid_probe_arg args[BRAID_PROBE_ARGS];
 };
 

@@ -445,6 +445,8 @@ static void make_programs(void)
 	save("asked", "1");
 	put("\0\1\2", 3);	/* fuzz_probe has valid ones itself */
 	save("probe", "0");
+	put("\0\1\2", 3);	/* likewise fuzz_btf */
+	save("btf", "0");
 }
 
 /* An event of trace_printk(), and the list with its format. */

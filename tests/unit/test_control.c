@@ -7,6 +7,7 @@
 #include "host_agent/clock_sync/exchange.h"
 #include "host_agent/clock_sync/host.h"
 #include "host_agent/control/control.h"
+#include "host_agent/control/probe.h"
 #include "host_agent/util/error.h"
 #include "tests/unit/check.h"
 #include "tests/unit/fake_guest.h"
@@ -138,6 +139,31 @@ static void test_commands(void)
 	close_guest(&o);
 }
 
+/* An earlier driver does not know what type a function returns. */
+static void test_probes(void)
+{
+	struct braid_control_answer answer;
+	struct braid_pattern event;
+	struct braid_probe probe;
+	struct braid_control c;
+	struct opened o;
+	u32 minor;
+
+	CHECK_EQ(braid_probe_parse(&probe, &event, "r f $retval x=$retval:u8", false), 0);
+	for (minor = BRAID_PROBE_NAMES_MINOR - 1; minor <= BRAID_PROBE_NAMES_MINOR; minor++) {
+		open_guest(&o);
+		o.sb.version_minor = minor;
+		braid_control_begin(&c, o.m, &o.sb, BRAID_CMD_PROBE, 0, &event,
+				    BRAID_CONTROL_TIMEOUT_NS);
+		c.probe = &probe;
+		CHECK_EQ(braid_control_poll(&c, &answer), -EAGAIN);
+		CHECK_EQ(c.box->probe.args[0].type, minor < BRAID_PROBE_NAMES_MINOR ?
+			 BRAID_PROBE_X64 : BRAID_PROBE_AUTO);
+		CHECK_EQ(c.box->probe.args[1].type, BRAID_PROBE_U8);
+		close_guest(&o);
+	}
+}
+
 /* Every sample is correct: the fake guest's offset is known. */
 static void test_exchange(void)
 {
@@ -192,6 +218,7 @@ int main(void)
 	RUN(test_patterns);
 	RUN(test_suggestions);
 	RUN(test_commands);
+	RUN(test_probes);
 	RUN(test_exchange);
 	return VERDICT();
 }

@@ -73,6 +73,33 @@ static void test_arguments(void)
 	CHECK_EQ(a[0].user, 1);
 }
 
+static void test_names(void)
+{
+	const struct braid_probe_arg *a = probe.args;
+
+	CHECK_EQ(braid_probe_parse(&probe, &event, "f count p=pos:u32 file->f_inode->i_ino $arg* "
+				   "+8(buf) name:ustring file->f_path.mnt", false), 0);
+	CHECK_EQ(probe.nr_args, 7);
+	CHECK(!strcmp(a[0].name, "count") && !strcmp(probe.symbol + a[0].value, "count"));
+	CHECK(a[0].base == BRAID_PROBE_NAMED && a[0].type == BRAID_PROBE_AUTO);
+	CHECK(!strcmp(a[1].name, "p") && !strcmp(probe.symbol + a[1].value, "pos"));
+	CHECK_EQ(a[1].type, BRAID_PROBE_U32);
+	CHECK(!strcmp(a[2].name, "arg3"));
+	CHECK(!strcmp(probe.symbol + a[2].value, "file->f_inode->i_ino"));
+	CHECK(a[3].base == BRAID_PROBE_ALL && !*a[3].name);
+	CHECK(a[4].nr_reads == 1 && a[4].type == BRAID_PROBE_X64);
+	CHECK(a[5].type == BRAID_PROBE_STRING && a[5].user == 1);
+	CHECK(braid_probe_has_names(&probe) && !braid_probe_is_complete(&probe));
+	CHECK_EQ(braid_probe_parse(&probe, &event, "r f $retval $retval->x", false), 0);
+	CHECK(a[0].base == BRAID_PROBE_RETVAL && a[0].type == BRAID_PROBE_AUTO);
+	CHECK(a[1].base == BRAID_PROBE_NAMED);
+	CHECK_EQ(braid_probe_parse(&probe, &event, "f a_very_long_name_of_one_argument", false), 0);
+	CHECK(!strcmp(a[0].name, "arg1"));
+	CHECK_EQ(braid_probe_parse(&probe, &event, "/bin/bash:readline%return $retval", true), 0);
+	CHECK_EQ(a[0].type, BRAID_PROBE_X64);
+	CHECK(braid_probe_is_complete(&probe));
+}
+
 static void refuses(const char *text, bool user, const char *why)
 {
 	CHECK_EQ(braid_probe_parse(&probe, &event, text, user), -EINVAL);
@@ -92,7 +119,19 @@ static void test_errors(void)
 	refuses("bash:readline", true, "expected a file");
 	refuses("/bin/bash", true, "expected a file");
 	refuses("/bin/bash:0x", true, "not an offset");
-	refuses("f a=b", false, "expected %REGISTER");
+	refuses("f a=b+c", false, "not a name of an argument and its members");
+	refuses("f a=b->", false, "not a name of an argument and its members");
+	refuses("f a..b", false, "not a name of an argument and its members");
+	refuses("f a=b$", false, "not a name of an argument and its members");
+	refuses("f a=$retva", false, "expected %REGISTER");
+	refuses("r f a=$retvalx", false, "not a name of an argument and its members");
+	refuses("f $retval->x", false, "only when a function returns");
+	refuses("f+4 count", false, "only at the start");
+	refuses("f+4 $arg*", false, "only at the start");
+	refuses("r f $arg*", false, "only at a function's start");
+	refuses("f $arg* $arg*", false, "$arg* twice");
+	refuses("/bin/bash:readline x", true, "expected %REGISTER");
+	refuses("/bin/bash:readline $arg*", true, "only of the kernel's functions");
 	refuses("f @jiffies", false, "the addresses of the guest's variables");
 	refuses("f +0(%si:string", false, "expected +OFFSET(VALUE)");
 	refuses("f +0(+0(+0(+0(+0(+0(+0(%si))))))):string", false, "too many reads");
@@ -138,6 +177,12 @@ static void test_hostile(void)
 	REFUSES(memset(probe.args[0].reg, 'x', sizeof(probe.args[0].reg)), -EINVAL);
 	REFUSES(probe.args[0].base = BRAID_PROBE_NR_BASES, -EINVAL);
 	REFUSES(probe.args[0].type = BRAID_PROBE_NR_TYPES, -EINVAL);
+	REFUSES(probe.args[0].type = BRAID_PROBE_AUTO, -EINVAL);
+	REFUSES(probe.args[0].base = BRAID_PROBE_ALL, -EINVAL);
+	REFUSES(probe.args[0].base = BRAID_PROBE_NAMED, -EINVAL);
+	REFUSES((probe.args[0].base = BRAID_PROBE_NAMED, probe.args[0].value = ~0ULL), -EINVAL);
+	REFUSES((probe.args[0].base = BRAID_PROBE_NAMED,
+		 memset(probe.symbol, 'x', sizeof(probe.symbol))), -EINVAL);
 	REFUSES(probe.args[0].nr_reads = BRAID_PROBE_READS + 1, -EINVAL);
 	REFUSES(probe.args[0].nr_reads = 0, -EINVAL);
 	REFUSES(probe.args[0].reserved0 = 1, -EINVAL);
@@ -147,6 +192,7 @@ int main(void)
 {
 	RUN(test_places);
 	RUN(test_arguments);
+	RUN(test_names);
 	RUN(test_errors);
 	RUN(test_hostile);
 	return VERDICT();

@@ -87,6 +87,40 @@ def select_kprobe(ctx):
     kit.check_accounts(ctx, capture)
 
 
+# The same as the guest's tracefs has it; 6.1's tracefs knows no names.
+NAMED = {"open": "do_sys_openat2 $arg* name=filename:string flags=how->flags fmode=how->mode:x32",
+         "path": "vfs_open path name=path->dentry->d_name.name:string mode=path->dentry->d_inode->i_mode",
+         "opened": "do_sys_openat2 ret=$retval"}
+BY_HAND = {"open": "do_sys_openat2 dfd=$arg1:s32 filename=$arg2:x64 how=$arg3:x64 name=+0($arg2):string "
+                   "flags=+0($arg3):u64 fmode=+8($arg3):x32",
+           "path": "vfs_open path=$arg1:x64 name=+0(+40(+8($arg1))):string mode=+0(+48(+8($arg1))):u16",
+           "opened": "do_sys_openat2 ret=$retval:s64"}
+
+
+@case("select-kprobe-names", kernels=KERNELS, usual=("6.12",), needs=kit.NEEDS, arm64=True)
+def select_kprobe_names(ctx):
+    """Arguments by their names, with types and members by BTF, are what the guest's tracefs makes of the same names."""
+    guest = kit.up(ctx, patches_code=True)
+    for name, text in (BY_HAND if ctx.kernel == "6.1" else NAMED).items():
+        add_probe(guest, f"{'r' if name == 'opened' else 'p'}:kprobes/{name} {text}", 'COMM == "busy"')
+    capture = ctx.dir / "x.braid"
+    guest.run(f"echo 0 > {INSTANCE}/tracing_on")
+    probes = [word for name, text in NAMED.items()
+              for word in ("--kprobe", f"{'r' if name == 'opened' else 'p'}:{name} {text}", "-f", 'COMM == "busy"')]
+    agent = kit.start_recorder(ctx, "-r", guest.shm, "-B", "trace", *probes, "-o", capture)
+    guest.run(f"echo > {INSTANCE}/trace; echo 1 > {INSTANCE}/tracing_on; {WORK}; echo 0 > {INSTANCE}/tracing_on", timeout=120)
+    guest.run(f"sed 's,/0x[0-9a-f]*,,g; s,=(fault),=\"(fault)\",g; s,(.* <- ,(RETURN <- ,' {INSTANCE}/trace > /tmp/traced")
+    kit.stop_recorder(ctx, agent)
+    lines = kit.events_of(ctx, capture)
+    for line in lines:
+        if line.get("event") == "opened":
+            line["text"] = re.sub(r"\(.* <- ", "(RETURN <- ", line["text"])
+    ours = check_equal(ctx, guest, lines, [f"kprobes:{name}" for name in NAMED], "/tmp/traced")
+    for name in NAMED:
+        print(" ", name, next(iter(ours[key] for key in ours if key[1] == name))[:1])
+    kit.check_accounts(ctx, capture)
+
+
 def place_of(path, name):
     """The offset of a function in an ELF file, found by other means than the driver's."""
     data = path.read_bytes()
@@ -153,6 +187,11 @@ def select_probe_refused(ctx):
         "p:black exc_page_fault": "exc_page_fault: the guest's kernel does not allow a probe there",
         "p:reg vfs_open %x9": "%x9: no such register",
         "p:middle vfs_open+1": "vfs_open: not the start of an instruction",
+        "p:typo vfs_open flie": "vfs_open: flie: no such argument; did you mean file?",
+        "p:member vfs_open file->f_inod": "vfs_open: f_inod: no such member; did you mean f_inode?",
+        "p:stacked ip_make_skb flags": "ip_make_skb: flags: an argument that is not in a register",
+        "p:assembly csum_partial_copy_generic src": "csum_partial_copy_generic: src: no BTF of the function",
+        "r:void d_instantiate $retval": "d_instantiate: $retval: the function returns nothing",
     }
     refused_user = {
         "p:none /no/such/file:0x10": "/no/such/file: not found in the guest",
