@@ -133,7 +133,7 @@ int braid_live_control_begin(struct braid_live_control *c, struct braid_live_str
 	if (c->disarming || s->mapping->one_way)
 		c->next_command = end_command(c, s);
 	if (!err && c->nr_stacks && s->mapping->one_way && !c->disarming)
-		return braid_live_note(s, "its memory is only read: only stacks enabled in the guest (event_stacks=) are recorded");
+		return braid_live_note(s, "its memory is only read: only stacks enabled in the guest (event_stacks=, tracebraid-select) are recorded");
 	return err ? refuse_filters(c, s, err) : 0;
 }
 

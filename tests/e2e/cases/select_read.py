@@ -189,3 +189,8 @@ def select_read_refused(ctx):
     ctx.check("sched:sched_switch: " in select(guest, "--show"), "the host has ended the selection")
     select(guest, "--reset")
     ctx.run_agent("record", "-r", guest.shm, "-e", "irq", "-o", ctx.dir / "x.braid", "-t", "0.3")
+    guest.run("mv /dev/tracebraid-select /dev/aside")
+    refused("the driver that is loaded is too old for this; update it", "-e", "irq")
+    guest.run("mv /dev/aside /dev/tracebraid-select; mount -t securityfs none /sys/kernel/security; "
+              "echo confidentiality > /sys/kernel/security/lockdown")
+    refused("not in lockdown mode 'confidentiality'", "-e", "irq")

@@ -207,7 +207,7 @@ def select_stack_read(ctx):
     agent = kit.start_recorder(ctx, "-r", guest.name, "-T", "-o", capture, confirm=False)
     guest.run("for k in 1 2 3 4 5 6 7 8; do sleep 0.01; done")
     kit.stop_recorder(ctx, agent)
-    ctx.check("its memory is only read: only stacks enabled in the guest (event_stacks=) are recorded" in agent.output(),
+    ctx.check("its memory is only read: only stacks enabled in the guest (event_stacks=, tracebraid-select) are recorded" in agent.output(),
               f"the recorder said {agent.output()!r}")
     guest.qmp("stop")
     ctx.run_agent("recover", guest.name, "-o", dead)
