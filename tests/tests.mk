@@ -22,7 +22,8 @@ krels		= $(foreach one,$(1),$(if $(filter newest% arm64%,$(one)), \
 TEST_NAMES	= $(if $(filter-out all,$(KERNELS)),$(KERNELS),$(PACKAGED) $(if $(KERNELS),$(NEWEST),newest))
 TEST_KRELS	= $(call krels,$(TEST_NAMES))
 TEST_MODULES	:= $(addprefix tests/e2e/,storm/storm.o storm/lap.o storm/unstable.o buffers/buffers.o \
-		   subevents/subevents.o nested/pairs.o wakes/wakes.o) tests/bench/guest_ring/guest_ring.o
+		   subevents/subevents.o nested/pairs.o wakes/wakes.o) \
+		   $(addprefix tests/bench/guest_ring/,guest_ring.o deep.o)
 # The release of a kernel that tests/kernels/build.sh has made.
 made		= $(shell cat $(B)/kernels/$(1)/include/config/kernel.release)
 # The flavours among them that fetch.sh gets; arm64-64k is built.

@@ -79,14 +79,13 @@ static void braid_mapping_queue(struct irq_work *unused)
 
 static DEFINE_IRQ_WORK(later, braid_mapping_queue);
 
-void braid_mapping_note(struct mm_struct *mm, unsigned long address)
+/* Of an address in a page that is not known to be handled. */
+static noinline void braid_mapping_note_page(struct mm_struct *mm, unsigned long address, u64 key)
 {
-	u64 space = braid_mapping_space(mm, current->tgid) + READ_ONCE(enabled);
-	u64 key = braid_mapping_hash(space ^ address >> PAGE_SHIFT) | 1;
 	u64 *cell = &pages[key >> (64 - PAGES_BITS)];
 	u32 k;
 
-	if (READ_ONCE(*cell) == key || !READ_ONCE(on))
+	if (!READ_ONCE(on))
 		return;
 	for (k = 0; k < NR_NOTED; k++)
 		if (atomic_read(&noted[k].state) == FREE &&
@@ -101,6 +100,23 @@ void braid_mapping_note(struct mm_struct *mm, unsigned long address)
 	atomic_set_release(&noted[k].state, FILLED);
 	WRITE_ONCE(*cell, key);
 	irq_work_queue(&later);
+}
+
+void braid_mapping_note(struct mm_struct *mm, u64 space, const unsigned long *addresses, u32 nr)
+{
+	unsigned long page, before = ~0UL;
+	u64 key;
+	u32 k;
+
+	space += READ_ONCE(enabled);
+	for (k = 0; k < nr; k++, before = page) {
+		page = addresses[k] >> PAGE_SHIFT;
+		if (page == before)	/* callers are often near */
+			continue;
+		key = braid_mapping_hash(space ^ page) | 1;
+		if (READ_ONCE(pages[key >> (64 - PAGES_BITS)]) != key)
+			braid_mapping_note_page(mm, addresses[k], key);
+	}
 }
 
 /* Build ids ------------------------------------------------------------------------------- */

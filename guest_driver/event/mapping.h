@@ -18,13 +18,15 @@
 struct mm_struct;
 
 /**
- * braid_mapping_note - write the mapping of an address, unless that was done
+ * braid_mapping_note - write the mappings of addresses, unless that was done
  * @mm: the current task's
- * @address: of user space
+ * @space: its braid_mapping_space()
+ * @addresses: of user space
+ * @nr: of them
  *
  * Context: any but NMI, with preemption off; braid_mapping_exit() only after the last call.
  */
-void braid_mapping_note(struct mm_struct *mm, unsigned long address);
+void braid_mapping_note(struct mm_struct *mm, u64 space, const unsigned long *addresses, u32 nr);
 
 /** braid_mapping_space - what names a process' address space in records; differs from others' */
 u64 braid_mapping_space(const struct mm_struct *mm, pid_t tgid);

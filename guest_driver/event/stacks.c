@@ -67,7 +67,7 @@ static noinline u32 braid_stacks_take_user(struct stack_record *found)
 	unsigned long frames[BRAID_STACK_FRAMES];
 	enum braid_stack_end ends;
 	bool fresh;
-	u32 nr, k;
+	u32 nr;
 
 	regs = in_nmi() ? NULL : braid_user_regs(regs ?: task_pt_regs(current));
 	if (!regs || !braid_stack_depth())
@@ -75,8 +75,7 @@ static noinline u32 braid_stacks_take_user(struct stack_record *found)
 	nr = braid_user_stack(regs, frames, braid_stack_depth(), &ends);
 	found->ends = ends;
 	found->space = braid_mapping_space(current->mm, current->tgid);
-	for (k = 0; k < nr; k++)
-		braid_mapping_note(current->mm, frames[k]);
+	braid_mapping_note(current->mm, found->space, frames, nr);
 	return braid_stacks_put(frames, nr, &fresh);
 }
 

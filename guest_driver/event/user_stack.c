@@ -41,6 +41,28 @@ struct pt_regs *braid_user_regs(struct pt_regs *interrupted)
 	return user_mode(regs) && braid_user_stack_is_known(regs) ? regs : NULL;
 }
 
+/*
+ * The first frame is read by copy_from_user_nofault(), which also knows when the task's memory is
+ * not the one that is mapped; that does not change before this context ends. Of the others only the
+ * bounds are to be checked.
+ */
+static bool braid_user_stack_read(unsigned long frame[2], unsigned long at, bool first)
+{
+	const unsigned long __user *from = (void __user *)at;
+
+	if (first)
+		return !copy_from_user_nofault(frame, from, 2 * sizeof(*frame));
+	if (!user_access_begin(from, 2 * sizeof(*frame)))
+		return false;
+	unsafe_get_user(frame[0], from, failed);
+	unsafe_get_user(frame[1], from + 1, failed);
+	user_access_end();
+	return true;
+failed:
+	user_access_end();
+	return false;
+}
+
 u32 braid_user_stack(struct pt_regs *regs, unsigned long *frames, u32 most,
 		     enum braid_stack_end *end)
 {
@@ -48,24 +70,26 @@ u32 braid_user_stack(struct pt_regs *regs, unsigned long *frames, u32 most,
 	u32 nr = 0;
 
 	frames[nr++] = instruction_pointer(regs);
+	pagefault_disable();
 	for (;;) {
 		*end = BRAID_STACK_WHOLE;
 		if (!at)
-			return nr;
+			break;
 		*end = BRAID_STACK_BROKEN;
-		if (at & (sizeof(long) - 1) ||
-		    copy_from_user_nofault(frame, (void __user *)at, sizeof(frame)))
-			return nr;
+		if (at & (sizeof(long) - 1) || !braid_user_stack_read(frame, at, nr == 1))
+			break;
 		*end = BRAID_STACK_WHOLE;
 		if (!frame[1])
-			return nr;
+			break;
 		*end = BRAID_STACK_DEEP;
 		if (nr == most)
-			return nr;
+			break;
 		frames[nr++] = frame[1];
 		*end = BRAID_STACK_BROKEN;
 		if (frame[0] && frame[0] <= at)		/* a caller's frame is above */
-			return nr;
+			break;
 		at = frame[0];
 	}
+	pagefault_enable();
+	return nr;
 }

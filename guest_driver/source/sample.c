@@ -7,6 +7,10 @@
 #include <linux/percpu.h>
 #include <linux/ptrace.h>
 #include <asm/irq_regs.h>
+#if defined(CONFIG_UNWINDER_ORC) && !defined(CONFIG_UML)
+#include <asm/unwind.h>
+#define FROM_INTERRUPTED	/* the unwinder can begin there */
+#endif
 
 #include "guest_driver/compat.h"
 #include "guest_driver/event/event.h"
@@ -41,6 +45,7 @@ struct found {
 	unsigned long user[MOST_FRAMES];
 	u32 nr_kernel, nr_user;
 	enum braid_stack_end ends;
+	u64 space;		/* of user; 0: none */
 };
 
 static DEFINE_PER_CPU(struct hrtimer, timers);
@@ -50,6 +55,25 @@ static u32 host_hz, host_flags;	/* as the host wants it; 0: as the guest */
 static int hotplug_state;
 
 /* The kernel's frames below the interrupt, the interrupted one first. Return: their number. */
+#ifdef FROM_INTERRUPTED
+static u32 braid_sample_stack(struct pt_regs *regs, unsigned long *frames, u32 nr)
+{
+	struct unwind_state state;
+	u32 k = 0;
+
+	frames[k++] = instruction_pointer(regs);
+	unwind_start(&state, current, regs, NULL);
+	for (; k <= MOST_FRAMES && !unwind_done(&state); unwind_next_frame(&state)) {
+		if (state.regs && user_mode(state.regs))
+			break;
+		/* Only an address that was guessed may be no code; the check takes long. */
+		if (state.error && !unwind_get_return_address(&state))
+			break;
+		frames[k++] = state.ip;
+	}
+	return k;
+}
+#else
 static u32 braid_sample_stack(struct pt_regs *regs, unsigned long *frames, u32 nr)
 {
 	u32 k, all = braid_stack_save(frames, nr);
@@ -62,6 +86,7 @@ static u32 braid_sample_stack(struct pt_regs *regs, unsigned long *frames, u32 n
 	memmove(frames, frames + k, all * sizeof(*frames));
 	return all;
 }
+#endif
 
 static void braid_sample_find(struct pt_regs *regs, struct found *found)
 {
@@ -72,8 +97,11 @@ static void braid_sample_find(struct pt_regs *regs, struct found *found)
 			   braid_sample_stack(regs, found->kernel, ARRAY_SIZE(found->kernel));
 	found->nr_user = 0;
 	found->ends = BRAID_STACK_NONE;
-	if (user)
-		found->nr_user = braid_user_stack(user, found->user, MOST_FRAMES, &found->ends);
+	found->space = 0;
+	if (!user)
+		return;
+	found->nr_user = braid_user_stack(user, found->user, MOST_FRAMES, &found->ends);
+	found->space = braid_mapping_space(current->mm, current->tgid);
 }
 
 /* What the host needs to name the addresses. */
@@ -83,8 +111,7 @@ static void braid_sample_note(const struct found *found)
 
 	for (k = 0; k < found->nr_kernel; k++)
 		braid_symbol_note(found->kernel[k]);
-	for (k = 0; k < found->nr_user; k++)
-		braid_mapping_note(current->mm, found->user[k]);
+	braid_mapping_note(current->mm, found->space, found->user, found->nr_user);
 }
 
 static void braid_sample_write(struct pt_regs *regs, u32 missed, u32 late_ns)
@@ -108,7 +135,7 @@ static void braid_sample_write(struct pt_regs *regs, u32 missed, u32 late_ns)
 	record->stack = braid_data_loc(at, nr * sizeof(u64));
 	record->user_stack = braid_data_loc(at + nr * sizeof(u64),
 					    found.nr_user * sizeof(u64));
-	record->space = found.nr_user ? braid_mapping_space(current->mm, current->tgid) : 0;
+	record->space = found.space;
 	record->ends = found.ends;
 	record->tgid = current->tgid;
 	for (k = 0; k < nr; k++)

@@ -16,7 +16,7 @@ check-bench:
 BENCH_LIBS_lttng := -llttng-ust -ldl
 
 bench-run: agent library $(B)/make_big_capture \
-		$(addprefix $(B)/bench_,ring lttng count clock many memory live walk flush)
+		$(addprefix $(B)/bench_,ring lttng count sample clock many memory live walk flush)
 	@$(MAKE) BRAID_TEST_MODULES="$(TEST_MODULES)" \
 		$(call test-drivers,$(call krels,$(filter-out %-rt,$(PACKAGED))))
 	@tests/bench/run.sh $(BENCH)

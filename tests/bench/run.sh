@@ -23,6 +23,7 @@ fi
 	# shellcheck disable=SC2046 # a list of words
 	tests/bench/guest_ring.py $(tests/packages.sh --kernels | cut -f 1 | grep -v rt)
 	tests/bench/guest_count.py 6.12
+	tests/bench/guest_sample.py 6.12
 	tests/bench/guests.py
 	build/bench_clock
 	build/bench_many
