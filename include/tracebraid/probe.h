@@ -45,8 +45,8 @@ enum braid_probe_type {
 	BRAID_PROBE_X8, BRAID_PROBE_X16, BRAID_PROBE_X32, BRAID_PROBE_X64,
 	BRAID_PROBE_SYMBOL,	/* a kernel address */
 	BRAID_PROBE_STRING,	/* at the address that the last read has; needs one, or NAMED */
-	BRAID_PROBE_AUTO,	/* as BTF has it: RETVAL, NAMED and ALL, without reads; X64 where the
-				   guest has no BTF for RETVAL; since BRAID_PROBE_NAMES_MINOR */
+	BRAID_PROBE_AUTO,	/* as BTF has it: RETVAL, NAMED and ALL, without reads; X64 where
+				   the guest has no BTF for RETVAL; since BRAID_PROBE_NAMES_MINOR */
 	BRAID_PROBE_NR_TYPES,
 };
 

@@ -8,7 +8,8 @@ import threading
 import kit
 from kit import must
 
-# An NKey's public key (no server checks it here) and its seed; its signature of this nonce begins with 0.
+# An NKey's public key (no server checks it here) and its seed; its signature of this nonce begins
+# with 0.
 KEY = "U" + "A" * 55
 SEED = "SUAAAAICAMCAKBQHBAEQUCYMBUHA6EARCIJRIFIWC4MBSGQ3DQOR4H776Y"
 NONCES = ["nonce72", "nonce73"]

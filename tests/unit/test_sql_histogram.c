@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Histograms of SQL have the slots and the percentiles of the analyses; parts add up to the whole. */
+/* Histograms of SQL are those of the analyses; parts add up to the whole. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,7 +26,7 @@ static void make(void)
 	NEED(!sqlite3_prepare_v2(db, "INSERT INTO t VALUES (?1, ?2)", -1, &s, NULL));
 	for (k = 0; k < NR; k++) {
 		state = state * 6364136223846793005ull + 1442695040888963407ull;
-		value = (state >> 20) >> (state & 31);	/* of all magnitudes, some above the last slot */
+		value = (state >> 20) >> (state & 31);	/* some above the last slot */
 		braid_histogram_add(&expected, value, 0);
 		NEED(!sqlite3_bind_int(s, 1, k % PARTS) && !sqlite3_bind_int64(s, 2, value));
 		NEED(sqlite3_step(s) == SQLITE_DONE && !sqlite3_reset(s));
