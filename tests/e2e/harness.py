@@ -74,7 +74,7 @@ def case(name, kernels=None, usual=None, possible=None, needs=(), timeout=CASE_T
         can += (host.DEBUG_KERNEL,) * (host.OLDEST_KERNEL in can)
         ordinary = arm64 != "only"
         can = _here(possible or can) * ordinary + host.ARM64_KERNELS * bool(arm64)
-        _registry[name] = Case(name, function, _here(kernels or usual or USUAL_KERNELS) * ordinary, can, tuple(needs),
+        _registry[name] = Case(name, function, _here(usual or kernels or USUAL_KERNELS) * ordinary, can, tuple(needs),
                                timeout, tuple(allow), summary, alone)
         return function
 

@@ -156,17 +156,19 @@ def boot_image(path):
     return image
 
 
-def build_program(name, *options, source=None):
+def build_program(name, *options, source=None, cc="gcc"):
     """Compiles this folder's <source>.c, by default <name>.c, to a program of that name.
 
+    cc: the compiler, for a guest of another architecture.
     Returns its path, or None if it does not compile on this machine.
     """
-    need_program("gcc", "gcc")
-    RIG_DIR.mkdir(parents=True, exist_ok=True)
-    program, source = RIG_DIR / name, HERE / f"{source or name}.c"
+    need_program(cc, "gcc")
+    folder = RIG_DIR if cc == "gcc" else RIG_DIR / "cross"
+    folder.mkdir(parents=True, exist_ok=True)
+    program, source = folder / name, HERE / f"{source or name}.c"
     if not program.exists() or program.stat().st_mtime < source.stat().st_mtime:
         aside = program.with_name(f"{name}.{os.getpid()}")
-        if subprocess.run(["gcc", "-O2", "-Wall", "-Wextra", *options, "-o", aside, source],
+        if subprocess.run([cc, "-O2", "-Wall", "-Wextra", *options, "-o", aside, source],
                           stderr=subprocess.DEVNULL, check=False).returncode:
             return None
         aside.rename(program)

@@ -144,7 +144,7 @@ def place_of(path, name):
 @case("select-uprobe", kernels=KERNELS, usual=("6.12",), needs=kit.NEEDS, arm64=True)
 def select_uprobe(ctx):
     """Probes of a program, by a symbol or an offset, record what the guest's tracefs records at the same places."""
-    program = host.build_program("probed", "-static", "-no-pie")
+    program = host.build_program("probed", "-static", "-no-pie", cc=machines.of(ctx.kernel).cc)
     ctx.check(program, "tests/e2e/probed.c does not compile")
     ctx.initrd(program)
     guest = kit.up(ctx, patches_code=True)
