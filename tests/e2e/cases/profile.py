@@ -11,7 +11,7 @@ NEEDS = ("driver", "agent")
 HZ = 200
 
 
-@case("profile-sample", kernels=("6.1", "6.12", "6.12-rt"), usual=("6.12",), needs=NEEDS, arm64=True)
+@case("profile-sample", kernels=("6.1", "6.12", "6.12-rt", "newest"), usual=("6.12",), needs=NEEDS, arm64=True)
 def profile_sample(ctx):
     """Each CPU is sampled as often as asked, also one that comes later; samples and missed periods add up to the time."""
     guest = ctx.guest()
@@ -111,7 +111,7 @@ def build_shares(ctx, name, *options):
     return program
 
 
-@case("profile-user", kernels=("6.1", "6.12", "newest"), usual=("6.12",), needs=NEEDS)
+@case("profile-user", kernels=("6.1", "6.12", "6.12-rt", "newest"), usual=("6.12",), needs=NEEDS)
 def profile_user(ctx):
     """A program spends known shares of its time in known functions: the profile has these shares, below their callers."""
     program = build_shares(ctx, "shares", "-fno-omit-frame-pointer")
@@ -135,7 +135,7 @@ def profile_user(ctx):
     ctx.equal(len(profile["samples"]), len(profile["weights"]), "speedscope's stacks")
 
 
-@case("profile-frameless", kernels=("6.1", "6.12", "newest"), usual=(), needs=NEEDS)
+@case("profile-frameless", kernels=("6.1", "6.12", "6.12-rt", "newest"), usual=("6.12",), needs=NEEDS)
 def profile_frameless(ctx):
     """Without frame pointers the functions have the same shares, and stacks say where they end."""
     program = build_shares(ctx, "frameless", "-fomit-frame-pointer", "-D__builtin_frame_address(level)=0")
@@ -149,7 +149,7 @@ def profile_frameless(ctx):
     ctx.check(whole <= TOLERANCE, f"{whole:.4f} of the time has callers")
 
 
-@case("profile-off", kernels=("6.1", "6.12", "newest"), usual=("6.12",), needs=(*NEEDS, "module:storm"))
+@case("profile-off", kernels=("6.1", "6.12", "6.12-rt", "newest"), usual=("6.12",), needs=(*NEEDS, "module:storm"))
 def profile_off(ctx):
     """A kernel thread spends a known share of its time with interrupts off: late samples are charged for it, by name."""
     capture, said = record_work(ctx, [], f"echo {2 * TURNS} > {STORM}/off", module="storm",
@@ -161,4 +161,5 @@ def profile_off(ctx):
     print(f"  spends_off: {off:.2%} of {share:.2%}, {named:.2%} by late samples")
     # More: an emulated guest's timers are late elsewhere, too, and fire here.
     ctx.check(off >= share - TOLERANCE, f"spends_off: {off:.4f} instead of {share:.4f}")
-    ctx.check(named > 0.2, f"by late samples: {named:.4f}")
+    # Fewer on a busy machine, where a sample may just precede that part.
+    ctx.check(named > share / 2, f"by late samples: {named:.4f} of {share:.4f}")

@@ -153,7 +153,7 @@ def select_children(ctx):
     ctx.equal([line for line in kit.events_of(ctx, capture) if line.get("event") == "sys_exit"], [], "events of nobody")
 
 
-@case("select-cgroup", kernels=("6.1", "6.12", "newest"), usual=("6.12",), needs=kit.NEEDS, arm64=True)
+@case("select-cgroup", kernels=("6.1", "6.12", "6.12-rt", "newest"), usual=("6.12",), needs=kit.NEEDS, arm64=True)
 def select_cgroup(ctx):
     """The events of a cgroup, named by its path or id, are those that the guest's tracefs has of the task in it."""
     guest = kit.up(ctx, patches_code=True)
