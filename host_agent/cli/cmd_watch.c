@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* tracebraid watch: says when a threshold is passed, and who is to blame. */
+/* tracebraid watch: says when a condition begins to hold, and who is to blame. */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -114,7 +114,10 @@ const struct braid_cli_command braid_command_watch = {
 	"the guest's scheduler events, a vCPU for a CPU;\n"
 	"'silent > 1s': the guest gave no sign of life;\n"
 	"'lost > 0': the guest's rings overwrote events;\n"
-	"'exits > 100k/s': its vCPUs left guest code so often.\n"
+	"'exits > 100k/s': its vCPUs left guest code so often;\n"
+	"'SYSTEM:EVENT', as in 'sched:sched_process_exit if comm == \"nginx\"': the guest recorded this "
+	"event; globs and FILTER as for `tracebraid report`; with '> NUMBER' before 'if', more than so many "
+	"in the time. The event is recorded in addition to those of -e.\n"
 	"Without 'for TIME' it is 1 s. `tracebraid serve` does the same as a service.",
 	.least = 1, .most = BRAID_RULES_MOST, .expected = "a condition, such as 'stolen > 20% for 1s'",
 };

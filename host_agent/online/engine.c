@@ -15,6 +15,7 @@ struct braid_online {
 	struct braid_online_options options;
 	struct braid_online_table guests;
 	struct braid_online_totals totals;
+	struct braid_online_events events;
 	struct braid_online_file *file;	/* that is followed; NULL: none */
 	/* The one before, whose sums wait for the next file: they may go on in it. */
 	struct braid_online_file *waits;
@@ -68,14 +69,22 @@ static int take_item(struct braid_online *o, struct braid_online_file *f, int go
 		     const struct braid_item *item, const struct braid_event_type_info *info)
 {
 	struct braid_online_sums *x = &f->sums;
+	struct braid_online_guest *g;
+	int err = 0;
 
 	if (got == BRAID_WALK_NOTE || item->stream->number >= x->states.nr_streams ||
 	    !braid_states_takes(item->host_ns))
 		return 0;
+	g = x->guests[item->stream->number];
 	if (item->stream->kind == BRAID_STREAM_HOST)
 		count_host(&o->totals, item, got);
-	else if (x->guests[item->stream->number])
-		count_guest(x->guests[item->stream->number], item, got);
+	else if (g)
+		count_guest(g, item, got);
+	if (o->events.nr && g && got == BRAID_WALK_EVENT)
+		err = braid_online_events_take(&o->events, &f->matches, f->walk.generation, g, item,
+					       info);
+	if (err)
+		return err;
 	if (item->host_ns < o->latest_ns)
 		return take_late(o, &x->states, item);
 	o->latest_ns = item->host_ns;
@@ -359,6 +368,22 @@ int braid_online_finish(struct braid_online *o)
 	return ret < 0 ? ret : settle(o);
 }
 
+int braid_online_watch(struct braid_online *o, const char *pattern, const char *filter,
+		       u32 *number)
+{
+	return braid_online_events_add(&o->events, pattern, filter, number);
+}
+
+void braid_online_unwatch(struct braid_online *o, u32 number)
+{
+	braid_online_events_remove(&o->events, &o->guests, number);
+}
+
+void braid_online_look_again(struct braid_online *o)
+{
+	o->events.look++;
+}
+
 const struct braid_online_guest *const *braid_online_guests(const struct braid_online *o,
 							    size_t *nr)
 {
@@ -421,5 +446,6 @@ void braid_online_end(struct braid_online *o)
 	braid_online_file_free(o->waits);
 	braid_online_file_free(o->rest);
 	braid_online_table_free(&o->guests);
+	braid_online_events_free(&o->events);
 	free(o);
 }

@@ -101,6 +101,7 @@ void braid_online_file_free(struct braid_online_file *f)
 	if (f->begun)
 		braid_walk_end(&f->walk);
 	braid_online_sums_free(&f->sums);
+	braid_online_matches_free(&f->matches);
 	braid_source_free(f->source);
 	free(f->path);
 	free(f->rings);

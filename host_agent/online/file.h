@@ -9,6 +9,7 @@
 #ifndef BRAID_ONLINE_FILE_H
 #define BRAID_ONLINE_FILE_H
 
+#include "host_agent/online/events.h"
 #include "host_agent/online/sums.h"
 #include "host_agent/walk/walk.h"
 
@@ -22,6 +23,7 @@ struct braid_online_file {
 	struct braid_walk walk;
 	struct braid_walk_options walk_options;
 	struct braid_walk_totals walk_totals;
+	struct braid_online_matches matches;	/* of the walk's formats */
 	/* Of a rest: */
 	int got;			/* what the walk has found, and nobody taken yet */
 	struct braid_item item;		/* that, as if it were of the next file's ring */

@@ -16,8 +16,9 @@
  * - No sum of a guest goes back, until the guest has been gone for so long that it is dropped.
  * - Sums are as of the last mark that was taken up. Culprits lag behind while it is not certain on
  *   which CPU a vCPU waits.
- * - Work for an event does not depend on the number of guests. Reading costs the number of series,
- *   and never an event.
+ * - Work for an event does not depend on the number of guests. Events that are watched cost a look
+ *   into a table for each event; if none are, a test.
+ * - Reading costs the number of series, and never an event.
  * - Memory is that of two files' streams and of pages between two marks, and of the tables, which
  *   have limits: what is beyond them is "others".
  * - A damaged or hostile file never crashes: it is counted, and left where it cannot be read on.
@@ -32,6 +33,7 @@
 
 #define BRAID_ONLINE_BUCKETS	22u
 #define BRAID_ONLINE_NAME	128u	/* capacity */
+#define BRAID_ONLINE_EVENTS	96u	/* that are watched at a time */
 
 struct braid_online;
 
@@ -78,6 +80,18 @@ struct braid_online_vcpu {
 	s64 event_ns;		/* its last event; 0: none. Of a guest with the driver */
 };
 
+/* What was seen in a guest of an event that is watched. */
+struct braid_online_seen {
+	u64 count;
+	/* Of the first one since braid_online_look_again(), or before, if there was none: */
+	u64 look;
+	s64 host_ns;
+	u32 cpu;
+	s32 pid;		/* or BRAID_PID_UNKNOWN */
+	char comm[32];		/* sanitized */
+	char event[BRAID_ONLINE_NAME];	/* likewise, "sched:sched_switch" */
+};
+
 struct braid_online_guest {
 	char name[64];		/* sanitized, UTF-8 */
 	bool present;		/* in the file that is followed, or was last */
@@ -96,6 +110,8 @@ struct braid_online_guest {
 	u64 losses;		/* of unknown size, which are not in lost */
 	enum braid_clock_kind clock;
 	u64 bound_ns;		/* or BRAID_BOUND_UNKNOWN; with the driver */
+	struct braid_online_seen *seen;	/* by the number of braid_online_watch(), as far as any was */
+	size_t nr_seen;
 	s64 sign_ns;		/* its last event, or answer about its clock; 0: none */
 };
 
@@ -158,6 +174,28 @@ int braid_online_finish(struct braid_online *o);
  * over.
  */
 int braid_online_turn(struct braid_online *o, bool last);
+
+/**
+ * braid_online_watch - count an event from now on
+ * @o: the engine
+ * @pattern: SYSTEM:EVENT, each a glob
+ * @filter: an expression over its fields; NULL or "": none
+ * @number: set on success: of struct braid_online_guest's ->seen
+ *
+ * Only events of guests that have the driver are counted, and only those that are recorded; those
+ * that are late, too. Return: 0, or -errno with braid_fail().
+ */
+int braid_online_watch(struct braid_online *o, const char *pattern, const char *filter,
+		       u32 *number);
+
+/** braid_online_watch_check - whether they are valid. Return: 0, or -errno with braid_fail() */
+int braid_online_watch_check(const char *pattern, const char *filter);
+
+/** braid_online_unwatch - no longer; the number is free */
+void braid_online_unwatch(struct braid_online *o, u32 number);
+
+/** braid_online_look_again - what was seen is known: describe the next event of each */
+void braid_online_look_again(struct braid_online *o);
 
 /** braid_online_guests - all guests, in no order; *nr: set to their number */
 const struct braid_online_guest *const *braid_online_guests(const struct braid_online *o,

@@ -62,6 +62,7 @@ static void free_guest(struct braid_online_guest *g)
 	free(g->culprits.items);
 	free(g->cgroups.items);
 	free(g->exits.items);
+	free(g->seen);
 	free(g);
 }
 

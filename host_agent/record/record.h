@@ -31,9 +31,9 @@
 #include "host_agent/record/wait.h"
 #include "host_agent/transport/request.h"
 #include "host_agent/util/confine.h"
+#include "host_agent/util/defaults.h"
 #include "host_agent/util/option.h"
 
-#define BRAID_GUEST_EVENTS	"sched,irq"	/* by default */
 #define BRAID_SAMPLE_EVENTS	"sample:cpu,sample:mapping"
 #define BRAID_MAPPING_EVENTS	"sample:mapping"
 

@@ -159,6 +159,36 @@ static int analyst_check(struct analyst *a)
 		err = a->watch ? analyst_check_rules(a, &a->watches[k].rules) : 0;
 	}
 	a->watch = 0;
+	braid_online_look_again(a->online);
+	return err;
+}
+
+static void analyst_clear_rules(struct analyst *a, struct braid_rules *rules)
+{
+	size_t k;
+
+	for (k = 0; k < rules->nr; k++)
+		if (rules->items[k].what == BRAID_RULE_EVENT)
+			braid_online_unwatch(a->online, rules->items[k].watched);
+	braid_rules_clear(rules);
+}
+
+/* Their events are counted from now on. Return: 0; or -errno with braid_fail(): they are cleared. */
+static int analyst_begin_rules(struct analyst *a, struct braid_rules *rules)
+{
+	struct braid_rule *rule;
+	size_t k;
+	int err = 0;
+
+	for (k = 0; k < rules->nr && !err; k++) {
+		rule = &rules->items[k];
+		if (rule->what == BRAID_RULE_EVENT)
+			err = braid_online_watch(a->online, rule->event, rule->filter, &rule->watched);
+	}
+	if (err) {
+		rules->nr = k - 1;
+		analyst_clear_rules(a, rules);
+	}
 	return err;
 }
 
@@ -176,10 +206,10 @@ static void analyst_take_watch(struct analyst *a, const struct braid_analyst_wat
 		w++;
 	if (w == end)
 		return;
-	braid_rules_clear(&w->rules);
+	analyst_clear_rules(a, &w->rules);
 	w->number = 0;
 	if (from->over || braid_rule_parse(&rule, from->text, from->guests) ||
-	    braid_rules_add(&w->rules, &rule))
+	    braid_rules_add(&w->rules, &rule) || analyst_begin_rules(a, &w->rules))
 		return;
 	w->number = from->number;
 	analyst_send(a, &m);
@@ -192,8 +222,10 @@ static void analyst_take_conf(struct analyst *a, const char *text)
 
 	if (braid_conf_parse(&conf, text, "configuration"))
 		return;
-	braid_rules_clear(&a->o->conf->rules);
+	analyst_clear_rules(a, &a->o->conf->rules);
 	a->o->conf->rules = conf.rules;
+	if (analyst_begin_rules(a, &a->o->conf->rules))
+		a->over = true;
 }
 
 static void analyst_listen(struct analyst *a)
@@ -354,6 +386,8 @@ int braid_analyst_run(const struct braid_analyst_options *o)
 	int err = braid_online_begin(&a.online, &options);
 	size_t k;
 
+	if (!err)
+		err = analyst_begin_rules(&a, &o->conf->rules);
 	if (!err)
 		err = o->confine();
 	if (!err)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Thresholds: parsed, and compared with the sums of the last times. */
+/* Compares conditions with the sums of the last times. */
 #include <errno.h>
 #include <fnmatch.h>
 #include <stdio.h>
@@ -9,124 +9,12 @@
 #include "host_agent/serve/rules.h"
 #include "host_agent/util/array.h"
 #include "host_agent/util/error.h"
+#include "host_agent/util/monotonic.h"
 #include "host_agent/util/text.h"
 
 #define STEPS		8u		/* of a rule's time, which is moved on by one at a time */
 #define SLOTS		(STEPS + 1)	/* a whole time ago, and each step since */
-#define PPM		1000000u
-#define LEAST_NS	100000000ULL	/* sums are not more recent than that */
-#define MOST_NS		3600000000000ULL
 #define CULPRITS	4u		/* in a sentence */
-
-/* Parsing ----------------------------------------------------------------------------------- */
-
-static const struct braid_rule_word {
-	const char *name;
-	const char *units;	/* that its limit may have, the first one is the default */
-	const char *example;
-} rule_words[BRAID_NR_RULES] = {
-	[BRAID_RULE_STOLEN] = { "stolen", "%", "stolen > 20% for 1s" },
-	[BRAID_RULE_THROTTLED] = { "throttled", "%", "throttled > 0" },
-	[BRAID_RULE_WAKE_UP] = { "wake-up", "s ms us", "wake-up > 2ms" },
-	[BRAID_RULE_SILENT] = { "silent", "s ms us", "silent > 1s" },
-	[BRAID_RULE_LOST] = { "lost", "", "lost > 0" },
-	[BRAID_RULE_EXITS] = { "exits", "/s k/s M/s", "exits > 100k/s" },
-};
-
-static const struct {
-	const char *name;
-	double factor;
-} rule_units[] = {
-	{ "%", PPM / 100 }, { "s", 1e9 }, { "ms", 1e6 }, { "us", 1e3 }, { "m", 60e9 },
-	{ "/s", 1 }, { "k/s", 1e3 }, { "M/s", 1e6 }, { "", 1 },
-};
-
-const char *braid_rule_name(enum braid_rule_what what)
-{
-	return rule_words[what].name;
-}
-
-static const char *rule_skip(const char *text)
-{
-	return text + strspn(text, " \t");
-}
-
-/* A number and its unit, one of @units. Return: what follows; NULL: it is not one. */
-static const char *rule_number(const char *text, const char *units, double *number)
-{
-	char *end;
-	double value = strtod(text, &end);
-	const char *unit = rule_skip(end);
-	size_t n = strcspn(unit, " \t"), k;
-	char word[8];
-
-	if (end == text || n >= sizeof(word) || !(value >= 0 && value < 1e12))
-		return NULL;
-	snprintf(word, sizeof(word), "%.*s", (int)n, unit);
-	if (!*word || !strcmp(word, "for")) {	/* the unit may be left out */
-		snprintf(word, sizeof(word), "%.*s", (int)strcspn(units, " "), units);
-		n = 0;
-	} else if (braid_text_one_of(units, word) < 0) {
-		return NULL;
-	}
-	for (k = 0; strcmp(rule_units[k].name, word); k++)
-		;
-	*number = value * rule_units[k].factor;
-	return rule_skip(unit + n);
-}
-
-static int rule_fail(const char *text, const struct braid_rule_word *word)
-{
-	return braid_fail(-EINVAL, "'%s' is not a valid condition; expected, for example, '%s'", text,
-			  word->example);
-}
-
-static const struct braid_rule_word *rule_find(const char *text)
-{
-	struct braid_text_near near = { 0 };
-	char word[16];
-	size_t k;
-
-	snprintf(word, sizeof(word), "%.*s", (int)strcspn(text, " \t>"), text);
-	near.word = word;
-	for (k = 0; k < BRAID_NR_RULES; k++) {
-		if (!strcmp(word, rule_words[k].name))
-			return &rule_words[k];
-		braid_text_nearer(&near, rule_words[k].name);
-	}
-	if (near.nearest)
-		braid_fail(-EINVAL, "'%s' cannot be watched; did you mean '%s'?", word, near.nearest);
-	else
-		braid_fail(-EINVAL, "'%s' cannot be watched; stolen, throttled, wake-up, silent, lost and exits can", word);
-	return NULL;
-}
-
-int braid_rule_parse(struct braid_rule *rule, const char *text, const char *guests)
-{
-	const struct braid_rule_word *word;
-	double limit, for_ns = 1e9;
-	const char *at = rule_skip(text);
-
-	if (strlen(text) >= sizeof(rule->text) || strlen(guests) >= sizeof(rule->guests))
-		return braid_fail(-EINVAL, "'%.40s...' is too long", text);
-	word = rule_find(at);
-	if (!word)
-		return -EINVAL;
-	at = rule_skip(at + strlen(word->name));
-	if (*at != '>')
-		return rule_fail(text, word);
-	at = rule_number(rule_skip(at + 1), word->units, &limit);
-	if (at && !strncmp(at, "for", 3) && strchr(" \t", at[3]))
-		at = rule_number(rule_skip(at + 3), "s ms m", &for_ns);
-	if (!at || *at)
-		return rule_fail(text, word);
-	if (for_ns < LEAST_NS || for_ns > MOST_NS)
-		return braid_fail(-EINVAL, "'%s': the time must be between 100ms and 60m", text);
-	*rule = (struct braid_rule){ .what = word - rule_words, .limit = limit, .for_ns = for_ns };
-	strcpy(rule->text, text);
-	strcpy(rule->guests, guests);
-	return 0;
-}
 
 int braid_rules_add(struct braid_rules *rules, const struct braid_rule *rule)
 {
@@ -257,6 +145,8 @@ static u64 rule_sum(const struct braid_rule *rule, const struct braid_online_gue
 		return g->lost + g->losses;
 	case BRAID_RULE_EXITS:
 		return rule_count(&g->exits);
+	case BRAID_RULE_EVENT:
+		return rule->watched < g->nr_seen ? g->seen[rule->watched].count : 0;
 	default:
 		return 0;
 	}
@@ -282,8 +172,8 @@ static int rule_grow(const struct braid_rule *rule, struct braid_rule_state *s,
 		return braid_out_of_memory();
 	s->series = more;
 	for (k = s->nr_series; k < nr; k++)
-		for (n = 0; n < SLOTS; n++)
-			more[k].past[n] = rule_sum(rule, g, k);
+		for (n = 0; n < SLOTS; n++)	/* events are counted since the rule is there */
+			more[k].past[n] = rule->what == BRAID_RULE_EVENT ? 0 : rule_sum(rule, g, k);
 	s->nr_series = nr;
 	return 0;
 }
@@ -310,10 +200,11 @@ static int rule_step(const struct braid_rule *rule, struct braid_rule_state *s,
 		     const struct braid_online_guest *g, s64 now_ns)
 {
 	u64 step_ns = rule->for_ns / STEPS, due;
+	bool first = !s->began_ns;
 	size_t k;
 	int err = 0;
 
-	if (!s->began_ns)
+	if (first)
 		s->began_ns = now_ns;
 	due = 1 + (u64)(now_ns - s->began_ns) / step_ns;
 	if (due > s->steps + SLOTS)	/* a time without marks: all its steps are alike */
@@ -321,7 +212,7 @@ static int rule_step(const struct braid_rule *rule, struct braid_rule_state *s,
 	for (; s->steps < due && !err; s->steps++) {
 		if (rule->what == BRAID_RULE_STOLEN && !(s->steps % STEPS))
 			err = rule_copy_culprits(s, &g->culprits, now_ns);
-		for (k = 0; k < s->nr_series; k++)
+		for (k = 0; k < s->nr_series && !first; k++)
 			s->series[k].past[s->steps % SLOTS] = rule_sum(rule, g, k);
 	}
 	return err;
@@ -375,8 +266,8 @@ static struct rule_measured rule_measure(const struct braid_rule *rule,
 		ns = m.ns ? m.ns : 1;
 		if (rule->what == BRAID_RULE_EXITS)
 			m.value = m.value * 1e9 / ns;
-		else if (rule->what != BRAID_RULE_LOST)
-			m.value = m.value * (double)PPM / ns;
+		else if (rule->what != BRAID_RULE_LOST && rule->what != BRAID_RULE_EVENT)
+			m.value = m.value * (double)BRAID_RULE_PPM / ns;
 		return m;
 	}
 }
@@ -452,6 +343,17 @@ static void rule_blame(const struct braid_rule_state *s, const struct braid_onli
 				  rule_culprit(g, most[n].row), most[n].ns * 100.0 / total);
 }
 
+/* "sched:sched_process_exit in task sh[123] on vCPU 1 at 1234.567890123" */
+static void rule_write_event(const struct braid_online_seen *seen, struct braid_text *t)
+{
+	braid_text_puts(t, seen->event);
+	if (seen->pid != BRAID_PID_UNKNOWN)
+		braid_text_printf(t, " in task %s[%d]", seen->comm, seen->pid);
+	braid_text_printf(t, " on vCPU %u at %lld.%09lld", seen->cpu,
+			  (long long)(seen->host_ns / BRAID_SECOND_NS),
+			  (long long)(seen->host_ns % BRAID_SECOND_NS));
+}
+
 static void rule_write(const struct braid_rule *rule, const struct braid_rule_state *s,
 		       const struct braid_online_guest *g, const struct rule_measured *m,
 		       struct braid_text *t)
@@ -460,7 +362,7 @@ static void rule_write(const struct braid_rule *rule, const struct braid_rule_st
 	case BRAID_RULE_STOLEN:
 	case BRAID_RULE_THROTTLED:
 		braid_text_printf(t, "%s/vCPU %zu was %s for %.1f %% of the last %.3f s", g->name,
-				  m->vcpu, rule_words[rule->what].name, m->value * 100.0 / PPM,
+				  m->vcpu, braid_rule_name(rule->what), m->value * 100.0 / BRAID_RULE_PPM,
 				  m->ns / 1e9);
 		if (rule->what == BRAID_RULE_STOLEN)
 			rule_blame(s, g, t);
@@ -486,6 +388,13 @@ static void rule_write(const struct braid_rule *rule, const struct braid_rule_st
 	case BRAID_RULE_EXITS:
 		braid_text_printf(t, "the vCPUs of %s left guest code %llu times a second, over %.3f s",
 				  g->name, (unsigned long long)m->value, m->ns / 1e9);
+		return;
+	case BRAID_RULE_EVENT:
+		braid_text_printf(t, "%s recorded ", g->name);
+		if (rule->limit)
+			braid_text_printf(t, "%llu events within %.3f s, one of them ",
+					  (unsigned long long)m->value, m->ns / 1e9);
+		rule_write_event(&g->seen[rule->watched], t);
 		return;
 	default:
 		return;

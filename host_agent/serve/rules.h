@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Thresholds: what of a guest, over which time, is too much.
+ * Conditions: what of a guest, over which time, is too much; or an event of it.
  *
  * Invariants:
  * - A rule is checked against the sums of host_agent/online/ alone: never against an event.
@@ -13,8 +13,10 @@
 #include "host_agent/online/online.h"
 #include "host_agent/util/hash.h"
 
-#define BRAID_RULE_TEXT		96u
+#define BRAID_RULE_TEXT		192u
+#define BRAID_RULE_EVENT_BYTES	128u
 #define BRAID_RULES_MOST	64u
+#define BRAID_RULE_PPM		1000000u	/* all of a time */
 #define BRAID_RULE_LINE		1024u	/* why it fired */
 
 enum braid_rule_what {
@@ -24,6 +26,7 @@ enum braid_rule_what {
 	BRAID_RULE_SILENT,	/* since the guest's last sign of life, in ns */
 	BRAID_RULE_LOST,	/* events, of the guest's rings */
 	BRAID_RULE_EXITS,	/* a second, of all vCPUs */
+	BRAID_RULE_EVENT,	/* times that an event was seen */
 	BRAID_NR_RULES
 };
 
@@ -32,11 +35,15 @@ struct braid_rule {
 	u64 limit;		/* it holds above that */
 	u64 for_ns;		/* the time that is looked at */
 	char guests[64];	/* a glob of names */
+	char event[BRAID_RULE_EVENT_BYTES];	/* EVENT: "SYSTEM:EVENT", each a glob */
+	char filter[BRAID_RULE_TEXT];		/* EVENT: an expression over its fields; "": none */
+	u32 watched;		/* EVENT: its number, of braid_online_watch(); set before a check */
 	char text[BRAID_RULE_TEXT];	/* as it was written */
 };
 
 /**
- * braid_rule_parse - "stolen > 20% for 1s", "wake-up > 2ms", "exits > 100k/s", "lost > 0"
+ * braid_rule_parse - "stolen > 20% for 1s", "wake-up > 2ms", "exits > 100k/s", "lost > 0", or
+ * "sched:sched_process_exit > 100 for 1s if comm == "nginx"", where only the event is needed
  * @rule: filled
  * @text: the condition; without a time it is 1 s
  * @guests: a glob of names

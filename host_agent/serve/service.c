@@ -48,6 +48,7 @@ struct service {
 	const struct braid_service_options *o;
 	struct braid_exporter exporter;
 	struct braid_program recorder;
+	struct braid_recorded recorded;
 	struct service_child of_recorder, of_analyst, of_fleet, of_stream;
 	struct braid_serve_fleet fleet;
 	struct braid_serve_stream stream;
@@ -97,7 +98,8 @@ static void service_began(struct service_child *c, pid_t pid)
 
 static int service_start_recorder(struct service *s)
 {
-	int err = braid_recorder_start(&s->recorder, s->o->conf, s->o->directory, s->o->program);
+	int err = braid_recorder_start(&s->recorder, s->o->conf, s->o->directory, s->o->program,
+				       &s->recorded);
 
 	if (!err)
 		service_began(&s->of_recorder, s->recorder.pid);
@@ -283,6 +285,7 @@ static int service_take_conf(struct service *s)
 {
 	braid_auto_free char *text = NULL;
 	struct braid_conf conf;
+	size_t k;
 	int err = braid_conf_text(&text, s->o->path);
 
 	if (!err)
@@ -297,6 +300,9 @@ static int service_take_conf(struct service *s)
 	braid_rules_clear(&s->o->conf->rules);
 	*s->o->conf = conf;
 	service_send_rules(s, text);
+	for (k = 0; k < s->o->conf->rules.nr; k++)
+		if (braid_recorder_records(&s->recorded, &s->o->conf->rules.items[k]))
+			braid_journal_say(LOG_WARNING, braid_failure(), NULL);
 	return 0;
 }
 
@@ -483,7 +489,9 @@ static int service_open_stream(struct service *s)
 		.conf = s->o->conf, .window = s->o->directory, .program = s->o->program,
 		.stream = &s->stream,
 	};
-	s->watches = (struct braid_watches){ .shots = &s->shots, .fleet = &s->fleet, .fd = -1 };
+	s->watches = (struct braid_watches){
+		.shots = &s->shots, .fleet = &s->fleet, .recorded = &s->recorded, .fd = -1,
+	};
 	return service_streams(s) ? braid_stream_open(&s->stream) : 0;
 }
 

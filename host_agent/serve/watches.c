@@ -70,6 +70,8 @@ static int watches_begin(struct braid_watches *w, const struct braid_fleet_ask *
 				 BRAID_ANALYST_MOST_WATCHES);
 	if (!err)
 		err = watches_parse(&new, ask->text);
+	if (!err && *new.rule.text)
+		err = braid_recorder_records(w->recorded, &new.rule);
 	if (err)
 		return err;
 	braid_shots_name(ask->name, new.name);

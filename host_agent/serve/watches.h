@@ -12,6 +12,7 @@
 #define BRAID_SERVE_WATCHES_H
 
 #include "host_agent/serve/fleet.h"
+#include "host_agent/serve/recorder.h"
 #include "host_agent/serve/shots.h"
 
 #define BRAID_WATCHES_ARMED	"watching"	/* the line that confirms one */
@@ -31,6 +32,7 @@ struct braid_watch {
 struct braid_watches {
 	struct braid_shots *shots;
 	struct braid_serve_fleet *fleet;
+	const struct braid_recorded *recorded;	/* now */
 	int fd;			/* to the analyst; -1: it does not run */
 	struct braid_watch items[BRAID_ANALYST_MOST_WATCHES];
 };

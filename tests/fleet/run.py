@@ -18,7 +18,7 @@ import kit
 from kit import NAMES, must, wait_for
 from login import case_signature  # noqa: F401  pylint: disable=unused-import
 from peer import Crowd, Peer, message
-from watched import case_watched, taken_at  # noqa: F401  pylint: disable=unused-import
+from watched import case_watched, case_watched_event, taken_at  # noqa: F401  pylint: disable=unused-import
 
 VALUES = "WITH t(k, x) AS (VALUES (1, 1), (1, 2), (2, NULL), (2, 5), (2, 0.5)) "
 ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) "

@@ -3,6 +3,7 @@
 
 import datetime
 import json
+import re
 import signal
 
 import kit
@@ -104,3 +105,19 @@ def case_watched(fleet):
     finally:
         fire(fleet)
     fleet.wait_recording()
+
+
+def case_watched_event(fleet):
+    """Events of a guest on one host have all take a snapshot; an event that is not recorded is refused."""
+    status, _, errors = fleet.ask("snapshot", "--on=*/* test:count", user="operator")
+    must(status == 3 and errors.count("test:count is not recorded: name it in 'events' of [record]") == 3, errors)
+    status, _, errors = fleet.ask("snapshot", "--on=*/* sched:sched_switch if number >", user="operator")
+    must(status == 1 and "number >" in errors, errors)
+    condition = "sched:sched_switch > 1500 for 1s if number > 0 && CPU < 2"      # 500 without the burst
+    asks = armed(fleet, f"rack1-a/guest-* {condition}")
+    fleet.hosts["rack1-a"].guest.send_signal(signal.SIGUSR1)
+    _, whys = watched(fleet, asks)
+    why = whys["rack1-a"].read_text()
+    must(re.fullmatch(r"guest-rack1-a recorded \d+ events within \d\.\d+ s, one of them sched:sched_switch in task \S+\[1\] "
+                      r"on vCPU [01] at \d+\.\d{9} " + re.escape(f"({condition})\n"), why), why)
+    must(whys["rack2-c"].read_text() == f"rack1-a: {why}", whys["rack2-c"].read_text())

@@ -15,6 +15,7 @@
 static struct braid_online_vcpu vcpus[2];
 static struct braid_online_row culprits[2];
 static struct braid_online_row reason;
+static struct braid_online_seen seen[2];
 static struct braid_online_guest guest = { .name = "web1", .vcpus = vcpus, .nr_vcpus = 2 };
 static struct braid_rule_guest now;
 
@@ -43,6 +44,9 @@ static void watch(const char *text, const char *glob)
 	guest.culprits = (struct braid_online_rows){ .items = culprits, .nr = 2 };
 	guest.exits = (struct braid_online_rows){ .items = &reason, .nr = 1 };
 	guest.lost = guest.losses = 0;
+	memset(seen, 0, sizeof(seen));
+	guest.seen = seen;
+	guest.nr_seen = 2;
 	now = (struct braid_rule_guest){
 		.guest = &guest, .now_ns = 1000 * MS, .silent_ns = UINT64_MAX,
 	};
@@ -182,6 +186,52 @@ static void each_kind(void)
 	CHECK_EQ(fired, 1);
 }
 
+/* Once, however often it comes; and again after a time without. */
+static void an_event(void)
+{
+	watch("sched:sched_switch", "*");
+	pass(2000, 0, 0);
+	CHECK_EQ(fired, 0);
+	seen[0] = (struct braid_online_seen){
+		.count = 3, .host_ns = 1234567890123LL, .cpu = 1, .pid = 77, .comm = "sh",
+		.event = "sched:sched_switch",
+	};
+	pass(100, 0, 0);
+	CHECK_EQ(fired, 1);
+	CHECK(!strcmp(why, "web1 recorded sched:sched_switch in task sh[77] on vCPU 1 at 1234.567890123 (sched:sched_switch)"));
+	for (fired = 0; now.now_ns < 9000 * MS; seen[0].count++)
+		pass(500, 0, 0);
+	CHECK_EQ(fired, 0);
+	pass(3000, 0, 0);
+	seen[0].count++;
+	pass(100, 0, 0);
+	CHECK_EQ(fired, 1);
+	/* Before the first check: the rule was there. */
+	watch("lost > 0", "*");
+	seen[0].count = 1;
+	braid_rules_forget(&rules);
+	braid_rules_forget(&rules);
+	rules.items[0].what = BRAID_RULE_EVENT;
+	rules.items[0].limit = 0;
+	NEED(!braid_rules_check(&rules, &now, note, NULL));
+	CHECK_EQ(fired, 1);
+}
+
+/* So many in a time. */
+static void events_in_a_time(void)
+{
+	watch("a:b > 10 for 1s if x == 1", "*");
+	strcpy(seen[0].event, "a:b");
+	for (; now.now_ns < 5000 * MS; seen[0].count++)
+		pass(200, 0, 0);
+	CHECK_EQ(fired, 0);
+	for (; now.now_ns < 9000 * MS; seen[0].count += 2)
+		pass(100, 0, 0);
+	CHECK_EQ(fired, 1);
+	CHECK(strstr(why, "web1 recorded 1") == why && strstr(why, " events within 1."));
+	CHECK(strstr(why, " s, one of them a:b in task [0] on vCPU 0 at 0.000000000 (a:b > 10 for 1s if x == 1)"));
+}
+
 static void refuses(const char *text, const char *expected)
 {
 	struct braid_rule rule;
@@ -211,6 +261,18 @@ static void conditions(void)
 	parses("silent > 1", 1000 * MS, 1000 * MS);
 	parses("exits > 100k/s", 100000, 1000 * MS);
 	parses("lost > 5", 5, 1000 * MS);
+	parses("sched:sched_switch", 0, 1000 * MS);
+	parses("sched:sched_switch > 100 for 2s", 100, 2000 * MS);
+	parses("sched:sched_switch for 5s if prio < 3 || prio > 5", 0, 5000 * MS);
+	parses("sched:sched_switch>7 if comm == \"a b\"", 7, 1000 * MS);
+	parses("sched:* if x == 1", 0, 1000 * MS);
+	refuses("sched:", "expected one event, SYSTEM:EVENT");
+	refuses("sched:a,sched:b", "expected one event, SYSTEM:EVENT");
+	refuses("sched:a > 5% for 1s", "not a valid condition; expected, for example, 'sched:sched_process_exit > 10");
+	refuses("sched:a more", "not a valid condition");
+	refuses("sched:a if", "not a valid condition");
+	refuses("sched:a if prio <", "prio <");
+	refuses("stolen > 20% if x == 1", "not a valid condition");
 	refuses("stolen", "not a valid condition; expected, for example, 'stolen > 20% for 1s'");
 	refuses("stolen < 20%", "not a valid condition");
 	refuses("stolen > 20ms", "not a valid condition");
@@ -233,6 +295,8 @@ int main(void)
 	RUN(of_other_guests);
 	RUN(a_time_without_marks);
 	RUN(each_kind);
+	RUN(an_event);
+	RUN(events_in_a_time);
 	braid_rules_clear(&rules);
 	return VERDICT();
 }

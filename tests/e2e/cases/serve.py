@@ -137,6 +137,37 @@ def select_watch(ctx):
     ctx.equal({line["comm"] for line in lines if line.get("event") == "opened"}, {"opener"}, "tasks that opened")
 
 
+@case("watch-event", usual=("6.12",), needs=NEEDS)
+def watch_event(ctx):
+    """An event of a guest is a condition: watch has it recorded, too, and its line names guest, vCPU, task and time."""
+    guest = up(ctx, patches_code=True)
+    folder = ctx.dir / "snapshots"
+    condition = 'sched:sched_process_exit if comm == "opener"'
+    for words, line in ((("sched:sched_process_exit more",), "not a valid condition"), (("sched:x if comm ==",), "comm =="),
+                        (("sched:a,sched:b",), "expected one event, SYSTEM:EVENT")):
+        done = ctx.run_agent("watch", "-r", guest.shm, *words, status=1)
+        ctx.check(line in done.stderr and done.stderr.count("\n") == 1, f"{words}: said {done.stderr!r}, not {line!r}")
+    agent = ctx.agent("watch", "--json", "-r", guest.shm, "-e", "storm", "--host", "none", "--snapshots", folder, condition)
+    agent.wait_line("watching; until Ctrl-C", timeout=60)
+
+    def fired():
+        """Other tasks end, too; the event is enabled a while after the start."""
+        guest.run("sh -c 'echo -n opener > /proc/self/comm'")
+        return next((json.loads(line) for line in agent.output().splitlines() if line.startswith("{")), None)
+
+    line = ctx.wait_until(fired, "the line", timeout=60)
+    found = re.fullmatch(rf"{guest.name} recorded sched:sched_process_exit in task opener\[(\d+)\] on vCPU (\d) at (\d+)\.(\d{{9}}) "
+                         rf"\({re.escape(condition)}\)", line["why"])
+    ctx.check(found, f"said {line}")
+    ctx.equal(line["condition"], condition, "the condition")
+    snapshot, = ctx.wait_until(lambda: [one for one in folder.glob("*-event") if (one / "summary.txt").exists()], "the snapshot")
+    ctx.equal((snapshot / "why.txt").read_text(), line["why"] + "\n", "why.txt")
+    ctx.equal(agent.stop(timeout=60), 0, "status of watch")
+    lines = [line for capture in sorted(snapshot.glob("*.braid")) for line in events_of(ctx, capture)]
+    ends = [line for line in lines if line.get("event") == "sched_process_exit" and line["comm"] == "opener"]
+    ctx.check(any((str(line["pid"]), str(line["cpu"])) == found.groups()[:2] for line in ends), f"events in the snapshot: {ends[:3]}")
+
+
 @case("watch-libvirt", usual=("6.1",), needs=NEEDS)
 def watch_libvirt(ctx):
     """While libvirtd restarts, watch goes on with the domains that it knows, and then finds those that start later."""
