@@ -16,10 +16,12 @@
 #include "host_agent/serve/watches.h"
 #include "host_agent/util/cleanup.h"
 #include "host_agent/util/error.h"
+#include "host_agent/util/monotonic.h"
 
 #define RECORD_S	10u
 #define RECORD_MOST_S	500u
 #define WATCH_S		600u
+#define PATIENCE_S	30u	/* for hosts to report, after --for */
 
 /* A host, and a name that it has sent. */
 static void snapshot_print(const char *host, const char *name, size_t bytes, bool json)
@@ -95,6 +97,8 @@ static void snapshot_take(struct braid_fleet_command *f, const struct braid_flee
 
 	for (; at < end; at = feed + (feed < end)) {
 		feed = memchr(at, '\n', end - at) ?: end;
+		if (!braid_fleet_client_is_new(e->host))
+			continue;
 		if (snapshot_is(at, feed - at, BRAID_WATCHES_ARMED, "") ||
 		    !strncmp(at, BRAID_WATCHES_FIRED, strlen(BRAID_WATCHES_FIRED))) {
 			watch_say(f, e->host, at, feed - at);
@@ -180,6 +184,11 @@ static int watch_ask(struct braid_fleet_command *f, const struct braid_fleet_fie
 	return err;
 }
 
+static void watch_say_line(const char *line)
+{
+	fprintf(stderr, "tracebraid: %s\n", line);
+}
+
 static int watch_run(struct braid_fleet_command *f, const char *name)
 {
 	char hosts[BRAID_FLEET_NAME], seconds[24];
@@ -191,8 +200,12 @@ static int watch_run(struct braid_fleet_command *f, const char *name)
 
 	f->for_s = f->for_s ?: WATCH_S;
 	snprintf(seconds, sizeof(seconds), "%llu", (unsigned long long)f->for_s);
-	if (!err)
+	if (!err) {
+		f->client->say = watch_say_line;
+		f->client->until_ns = braid_monotonic_ns() +
+				      (f->for_s + PATIENCE_S) * BRAID_SECOND_NS;
 		err = watch_ask(f, fields, hosts, condition);
+	}
 	return err ? err : snapshot_collect(f, name);
 }
 

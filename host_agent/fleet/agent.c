@@ -12,14 +12,15 @@
 
 #include "host_agent/fleet/agent.h"
 #include "host_agent/fleet/alarm.h"
+#include "host_agent/fleet/batch.h"
+#include "host_agent/fleet/kept.h"
 #include "host_agent/fleet/service.h"
 #include "host_agent/util/error.h"
 #include "host_agent/util/io.h"
 #include "host_agent/util/monotonic.h"
 #include "shared/version.h"
 
-#define BATCH		((size_t)32 << 10)	/* bytes of rows in a message */
-#define CHUNK		((size_t)256 << 10)	/* likewise of a file */
+#define CHUNK		((size_t)256 << 10)	/* bytes of a file in a message */
 #define MOST_ROW	((size_t)512 << 10)
 #define MOST_WINDOW	16u		/* messages that were not granted again */
 #define SOON_NS		(100 * BRAID_FLEET_MS)	/* until rows are sent, though they are few */
@@ -64,6 +65,7 @@ struct agent {
 	bool connected;		/* as was said last */
 	u32 absent;		/* looks in a row that found none */
 	struct braid_fleet_triggers triggers;
+	struct braid_fleet_kept kept;
 	bool over;
 };
 
@@ -140,14 +142,21 @@ static struct agent_request *agent_by_id(struct agent *a, const char *id)
 	return NULL;
 }
 
-static void agent_end(struct agent *a, struct agent_request *r, const char *error)
+static void agent_send_end(struct agent *a, const char *reply, const char *id, u64 seq,
+			   const char *error)
 {
 	agent_begin(a, "end");
-	braid_fleet_message_put(&a->out, "id", r->id);
-	braid_fleet_message_put_number(&a->out, "seq", r->seq);
+	braid_fleet_message_put(&a->out, "id", id);
+	braid_fleet_message_put_number(&a->out, "seq", seq);
 	braid_fleet_message_put(&a->out, "error", error);
 	braid_fleet_message_end(&a->out);
-	agent_send(a, r->reply);
+	agent_send(a, reply);
+}
+
+static void agent_end(struct agent *a, struct agent_request *r, const char *error)
+{
+	agent_send_end(a, r->reply, r->id, r->seq, error);
+	braid_fleet_kept_end(&a->kept, r->id, error);
 	braid_fleet_service_done(&a->service, r->endpoint, r->asked_ns, error);
 	agent_cancel(a, r);
 }
@@ -167,22 +176,12 @@ static bool agent_send_batch(struct agent *a, struct agent_request *r, size_t by
 		agent_end(a, r, err == -EAGAIN ? "the connection to the server was lost" : braid_failure());
 		return false;
 	}
+	braid_fleet_kept_add(&a->kept, r->id, r->pending.data, bytes);
 	memmove(r->pending.data, r->pending.data + bytes, r->pending.bytes - bytes);
 	r->pending.bytes -= bytes;
 	r->began_ns = r->said_ns = braid_monotonic_ns();
 	r->window--;
 	return true;
-}
-
-/* Bytes of whole rows, as many as a batch has, or one that is longer. @last: the end is a row's. */
-static size_t agent_rows(const struct agent_request *r, bool last)
-{
-	size_t n = r->pending.bytes;
-	const char *end = memrchr(r->pending.data, '\n', n < BATCH ? n : BATCH);
-
-	if (!end)
-		end = memchr(r->pending.data, '\n', n);
-	return end ? (size_t)(end - r->pending.data) + 1 : last ? n : 0;
 }
 
 /* How many bytes are to be sent now: whole rows; of a file, whole chunks. */
@@ -195,30 +194,15 @@ static size_t agent_ready(const struct agent_request *r)
 		return 0;
 	if (file)
 		return n >= CHUNK ? CHUNK : last ? n : 0;
-	if (n < BATCH && !last && braid_monotonic_ns() - r->began_ns < SOON_NS)
+	if (n < BRAID_FLEET_BATCH && !last && braid_monotonic_ns() - r->began_ns < SOON_NS)
 		return 0;
-	return agent_rows(r, last);
-}
-
-/* Of rows beyond the limit none is sent. Return: whether there are any. */
-static bool agent_limit(struct agent_request *r, size_t from)
-{
-	char *at = r->pending.data + from, *end = r->pending.data + r->pending.bytes;
-	u64 most = r->most_rows + r->heads;
-
-	for (; (at = memchr(at, '\n', end - at)); at++)
-		if (++r->rows > most) {
-			at = memrchr(r->pending.data, '\n', at - r->pending.data);
-			r->pending.bytes = at ? at + 1 - r->pending.data : 0;
-			return true;
-		}
-	return false;
+	return braid_fleet_batch_next(&r->pending, last);
 }
 
 /* Reads what its process has written. Return: false: the request is over. */
 static bool agent_read(struct agent *a, struct agent_request *r)
 {
-	size_t most = r->endpoint == BRAID_FLEET_OF_PULL ? CHUNK : BATCH;
+	size_t most = r->endpoint == BRAID_FLEET_OF_PULL ? CHUNK : BRAID_FLEET_BATCH;
 	size_t before = r->pending.bytes;
 	char *to = braid_text_reserve(&r->pending, most);
 	ssize_t n = to ? read(r->fd, to, most) : 0;
@@ -236,8 +220,9 @@ static bool agent_read(struct agent *a, struct agent_request *r)
 	r->pending.bytes += n;
 	if (r->endpoint == BRAID_FLEET_OF_PULL)
 		return true;
-	if (agent_limit(r, before)) {
-		while (r->pending.bytes && agent_send_batch(a, r, agent_rows(r, true)))
+	if (braid_fleet_batch_limit(&r->pending, before, &r->rows, r->most_rows + r->heads)) {
+		while (r->pending.bytes &&
+		       agent_send_batch(a, r, braid_fleet_batch_next(&r->pending, true)))
 			r->window++;	/* the last ones are few */
 		snprintf(line, sizeof(line), "more than %llu rows", (unsigned long long)r->most_rows);
 		if (r->used)
@@ -278,17 +263,7 @@ static void agent_turn_request(struct agent *a, struct agent_request *r, bool re
 static int agent_fill(struct agent_request *r, struct braid_fleet_ask *ask,
 		      const struct braid_fleet_message *m)
 {
-	static const enum braid_fleet_kind kinds[] = {
-		[BRAID_FLEET_OF_SQL] = BRAID_FLEET_SQL,
-		[BRAID_FLEET_OF_ANALYZE] = BRAID_FLEET_ANALYZE,
-		[BRAID_FLEET_OF_SNAPSHOT] = BRAID_FLEET_SNAPSHOT,
-		[BRAID_FLEET_OF_WATCH] = BRAID_FLEET_WATCH,
-		[BRAID_FLEET_OF_RECORD] = BRAID_FLEET_RECORD,
-		[BRAID_FLEET_OF_FILES] = BRAID_FLEET_FILES,
-		[BRAID_FLEET_OF_PULL] = BRAID_FLEET_READ,
-	};
-
-	int err = braid_fleet_ask_read(ask, kinds[r->endpoint], m);
+	int err = braid_fleet_ask_read(ask, r->endpoint, m);
 
 	if (err)
 		return err;
@@ -352,10 +327,37 @@ static void agent_request(struct agent *a, const struct braid_fleet_packet *p,
 	};
 	strcpy(r->id, id);
 	strcpy(r->reply, p->reply);
+	if (endpoint == BRAID_FLEET_OF_WATCH)
+		braid_fleet_kept_begin(&a->kept, id);
 	if (!agent_start(a, r, m))
 		return;
 	r->ended = true;
 	agent_end(a, r, braid_failure());
+}
+
+/* The connection of who asked was lost: all that was sent is sent again, numbered from 0. */
+static void agent_again(struct agent *a, const struct braid_fleet_packet *p,
+			const struct braid_fleet_message *m)
+{
+	const char *id = braid_fleet_message_text(m, "id");
+	const struct braid_fleet_kept_answer *kept = braid_fleet_kept_find(&a->kept, id);
+	struct agent_request *r = agent_by_id(a, id);
+	u64 seq = 0;
+
+	if (!kept)
+		return agent_refuse(a, p, "it knows nothing of this request any more; 'tracebraid fleet pull' fetches what it has");
+	if (kept->lines.bytes) {
+		agent_begin(a, "rows");
+		braid_fleet_message_put(&a->out, "id", id);
+		braid_fleet_message_put_number(&a->out, "seq", seq++);
+		braid_fleet_message_end(&a->out);
+		braid_text_put(&a->out, kept->lines.data, kept->lines.bytes);
+		agent_send(a, p->reply);
+	}
+	if (r)
+		r->seq = seq;
+	else if (kept->ended)
+		agent_send_end(a, p->reply, id, seq, kept->error);
 }
 
 /* More messages may be sent; or none, ever. */
@@ -412,7 +414,9 @@ static void agent_take_packet(struct agent *a, const struct braid_fleet_packet *
 		agent_flow(a, &m);
 	else if (k == BRAID_FLEET_OF_STATUS && *p->reply)
 		agent_send_status(a, p);
-	else if (k != BRAID_FLEET_OF_STATUS)
+	else if (k == BRAID_FLEET_OF_AGAIN && *p->reply)
+		agent_again(a, p, &m);
+	else if (k != BRAID_FLEET_OF_STATUS && k != BRAID_FLEET_OF_AGAIN)
 		return agent_request(a, p, k, &m);
 	braid_fleet_service_done(&a->service, k, now_ns, "");
 }
@@ -587,6 +591,7 @@ int braid_fleet_agent_run(const struct braid_fleet_agent_options *o)
 			agent_cancel(&a, &a.requests[k]);
 	if (err)
 		agent_say(&a, braid_failure());
+	braid_fleet_kept_free(&a.kept);
 	braid_text_free(&a.out);
 	braid_fleet_close(a.link);
 	return err;

@@ -8,6 +8,7 @@
 #define BRAID_FLEET_ASK_H
 
 #include "host_agent/fleet/message.h"
+#include "host_agent/fleet/service.h"
 
 #define BRAID_FLEET_TEXT	(16u << 10)
 #define BRAID_FLEET_LINE	512u
@@ -63,12 +64,12 @@ struct braid_fleet_answer {
 /**
  * braid_fleet_ask_read - make a question of a request
  * @ask: zeroed; set
- * @kind: of it
+ * @endpoint: that it came to
  * @m: the request, not trusted
  *
  * Return: 0, or -E2BIG with braid_fail().
  */
-int braid_fleet_ask_read(struct braid_fleet_ask *ask, enum braid_fleet_kind kind,
+int braid_fleet_ask_read(struct braid_fleet_ask *ask, enum braid_fleet_endpoint endpoint,
 			 const struct braid_fleet_message *m);
 
 /** braid_fleet_ask_name - take the name of a snapshot in the store, if it is valid */

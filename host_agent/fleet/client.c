@@ -15,6 +15,8 @@
 
 #define TICK_MS		20
 #define QUIET_NS	(300 * BRAID_FLEET_MS)	/* without a further host, all have answered */
+#define AGAIN_NS	(500 * BRAID_FLEET_MS)	/* from one time to the next */
+#define BACK_NS		(15 * BRAID_SECOND_NS)	/* for hosts to connect again, too */
 #define FEW_HOSTS	300u		/* each may send several messages until they are taken */
 #define SEPARATORS	", \t"
 
@@ -242,6 +244,106 @@ int braid_fleet_client_ask_all(struct braid_fleet_client *c, const char *what,
 	return err;
 }
 
+/* A connection that is lost ------------------------------------------------------------------ */
+
+bool braid_fleet_client_is_new(struct braid_fleet_host *host)
+{
+	bool new = host->lines++ >= host->rows;
+
+	host->rows += new;
+	return new;
+}
+
+/* Has a host send its answer from the beginning. */
+static int client_again(struct braid_fleet_client *c, struct braid_fleet_host *host)
+{
+	char subject[BRAID_FLEET_SUBJECT], reply[BRAID_FLEET_SUBJECT];
+	int err;
+
+	snprintf(subject, sizeof(subject), BRAID_FLEET_SUBJECTS "%s.again", host->name);
+	snprintf(reply, sizeof(reply), "%.200s.%zu", braid_fleet_inbox(c->link),
+		 (size_t)(host - c->hosts));
+	*host->instance = 0;
+	host->seq = host->lines = host->again_ns = 0;
+	braid_fleet_message_begin(&c->out);
+	braid_fleet_message_put(&c->out, "id", host->id);
+	braid_fleet_message_end(&c->out);
+	err = c->out.failed ? braid_out_of_memory() :
+	      braid_fleet_publish(c->link, subject, reply, c->out.data, c->out.bytes);
+	return err == -EAGAIN ? 0 : err;
+}
+
+/* What was sent meanwhile is lost. */
+static int client_is_back(struct braid_fleet_client *c)
+{
+	u64 now_ns = braid_monotonic_ns();
+	int err = 0;
+	size_t k;
+
+	if (c->away)
+		c->say("connected to the server again; asking the hosts what they have done");
+	c->away = false;
+	for (k = 0; k < c->nr && !err; k++) {
+		if (c->hosts[k].state != BRAID_FLEET_ASKED)
+			continue;
+		c->hosts[k].heard_ns = now_ns;
+		err = client_again(c, &c->hosts[k]);
+	}
+	return err;
+}
+
+/* While there is no server, nobody is late. */
+static void client_is_away(struct braid_fleet_client *c, u64 now_ns)
+{
+	size_t k;
+
+	if (!c->away)
+		c->say("the connection to the server was lost; connecting again");
+	c->away = true;
+	for (k = 0; k < c->nr; k++) {
+		struct braid_fleet_host *host = &c->hosts[k];
+
+		host->heard_ns = now_ns;
+		if (host->state == BRAID_FLEET_ASKED && now_ns >= c->until_ns)
+			braid_fleet_client_fail(c, host, "whether it has taken a snapshot is not known: the server cannot be reached");
+	}
+}
+
+/* Return: 0, or -errno with braid_fail(). */
+static int client_look(struct braid_fleet_client *c)
+{
+	u64 now_ns = braid_monotonic_ns(), connections = braid_fleet_connections(c->link);
+	char why[BRAID_FLEET_SUBJECT];
+	int err = 0;
+	size_t k;
+
+	if (!c->until_ns)
+		return 0;
+	if (!braid_fleet_is_connected(c->link, why)) {
+		client_is_away(c, now_ns);
+		return 0;
+	}
+	if (connections != c->connections) {
+		c->connections = connections;
+		return client_is_back(c);
+	}
+	for (k = 0; k < c->nr && !err; k++)
+		if (c->hosts[k].state == BRAID_FLEET_ASKED && c->hosts[k].again_ns &&
+		    now_ns >= c->hosts[k].again_ns)
+			err = client_again(c, &c->hosts[k]);
+	return err;
+}
+
+/* Whether its answer is asked for again; else it has failed. */
+static bool client_tries_again(const struct braid_fleet_client *c, struct braid_fleet_host *host)
+{
+	if (!c->connections)
+		return false;
+	if (!host->again_ns)
+		host->again_ns = braid_monotonic_ns() + AGAIN_NS;
+	return true;
+}
+
 /* Answers ------------------------------------------------------------------------------------ */
 
 /* Return: 1: an event of the host; 0: nothing to be seen. */
@@ -253,6 +355,8 @@ static int client_take(struct braid_fleet_client *c, struct braid_fleet_event *e
 	u64 seq;
 
 	if (e->packet->no_responders) {
+		if (client_tries_again(c, host))
+			return 0;
 		braid_fleet_client_fail(c, host, "not connected to the server");
 		return 1;
 	}
@@ -275,6 +379,8 @@ static int client_take(struct braid_fleet_client *c, struct braid_fleet_event *e
 		return 0;
 	seq = braid_fleet_message_number(m, "seq", UINT64_MAX, *error ? host->seq : 0);
 	if (seq != host->seq) {
+		if (client_tries_again(c, host))
+			return 0;
 		braid_fleet_client_fail(c, host, "some of its messages were lost");
 		return 1;
 	}
@@ -301,10 +407,12 @@ static struct braid_fleet_host *client_of(struct braid_fleet_client *c, const ch
 /* Hosts that say nothing. Return: whether there is one; *left: some are still asked. */
 static bool client_is_late(struct braid_fleet_client *c, struct braid_fleet_event *e, bool *left)
 {
-	u64 now_ns = braid_monotonic_ns();
+	u64 now_ns = braid_monotonic_ns(), timeout_ns = c->timeout_ns;
 	char why[64];
 	size_t k;
 
+	if (c->connections && timeout_ns < BACK_NS)
+		timeout_ns = BACK_NS;
 	*left = false;
 	for (k = 0; k < c->nr; k++) {
 		struct braid_fleet_host *host = &c->hosts[k];
@@ -312,9 +420,9 @@ static bool client_is_late(struct braid_fleet_client *c, struct braid_fleet_even
 		if (host->state != BRAID_FLEET_ASKED)
 			continue;
 		*left = true;
-		if (now_ns - host->heard_ns < c->timeout_ns)
+		if (now_ns - host->heard_ns < timeout_ns)
 			continue;
-		snprintf(why, sizeof(why), "no answer for %g s", c->timeout_ns / 1e9);
+		snprintf(why, sizeof(why), "no answer for %g s", timeout_ns / 1e9);
 		braid_fleet_client_fail(c, host, why);
 		e->host = host;
 		return true;
@@ -343,7 +451,7 @@ int braid_fleet_client_next(struct braid_fleet_client *c, struct braid_fleet_eve
 	for (;;) {
 		if (*c->stop)
 			return braid_fail(-EINTR, "interrupted");
-		ret = client_denied(c);
+		ret = client_denied(c) ?: client_look(c);
 		if (ret)
 			return ret;
 		e->packet = braid_fleet_take(c->link);

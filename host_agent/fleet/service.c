@@ -22,6 +22,7 @@ static const char *const types[NR_VERBS] = {
 
 const char *const braid_fleet_endpoints[BRAID_FLEET_ENDPOINTS] = {
 	"status", "sql", "analyze", "snapshot", "watch", "record", "files", "pull", "flow",
+	"again",
 };
 
 int braid_fleet_host_name(const struct braid_fleet_conf *conf, char name[BRAID_FLEET_NAME])

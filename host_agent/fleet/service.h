@@ -5,13 +5,13 @@
 
 #include "host_agent/fleet/link.h"
 
-#define BRAID_FLEET_ENDPOINTS	9u
+#define BRAID_FLEET_ENDPOINTS	10u
 
 /* The requests that a host answers: the last word of their subject, in this order. */
 enum braid_fleet_endpoint {
 	BRAID_FLEET_OF_STATUS, BRAID_FLEET_OF_SQL, BRAID_FLEET_OF_ANALYZE, BRAID_FLEET_OF_SNAPSHOT,
 	BRAID_FLEET_OF_WATCH, BRAID_FLEET_OF_RECORD, BRAID_FLEET_OF_FILES, BRAID_FLEET_OF_PULL,
-	BRAID_FLEET_OF_FLOW,
+	BRAID_FLEET_OF_FLOW, BRAID_FLEET_OF_AGAIN,
 };
 
 extern const char *const braid_fleet_endpoints[BRAID_FLEET_ENDPOINTS];

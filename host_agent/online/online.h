@@ -110,7 +110,7 @@ struct braid_online_guest {
 	u64 losses;		/* of unknown size, which are not in lost */
 	enum braid_clock_kind clock;
 	u64 bound_ns;		/* or BRAID_BOUND_UNKNOWN; with the driver */
-	struct braid_online_seen *seen;	/* by the number of braid_online_watch(), as far as any was */
+	struct braid_online_seen *seen;	/* by the number of braid_online_watch() */
 	size_t nr_seen;
 	s64 sign_ns;		/* its last event, or answer about its clock; 0: none */
 };

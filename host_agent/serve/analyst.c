@@ -173,7 +173,7 @@ static void analyst_clear_rules(struct analyst *a, struct braid_rules *rules)
 	braid_rules_clear(rules);
 }
 
-/* Their events are counted from now on. Return: 0; or -errno with braid_fail(): they are cleared. */
+/* Counts their events from now on. Return: 0; or -errno with braid_fail(): they are cleared. */
 static int analyst_begin_rules(struct analyst *a, struct braid_rules *rules)
 {
 	struct braid_rule *rule;
@@ -183,7 +183,8 @@ static int analyst_begin_rules(struct analyst *a, struct braid_rules *rules)
 	for (k = 0; k < rules->nr && !err; k++) {
 		rule = &rules->items[k];
 		if (rule->what == BRAID_RULE_EVENT)
-			err = braid_online_watch(a->online, rule->event, rule->filter, &rule->watched);
+			err = braid_online_watch(a->online, rule->event, rule->filter,
+						 &rule->watched);
 	}
 	if (err) {
 		rules->nr = k - 1;

@@ -362,8 +362,8 @@ static void rule_write(const struct braid_rule *rule, const struct braid_rule_st
 	case BRAID_RULE_STOLEN:
 	case BRAID_RULE_THROTTLED:
 		braid_text_printf(t, "%s/vCPU %zu was %s for %.1f %% of the last %.3f s", g->name,
-				  m->vcpu, braid_rule_name(rule->what), m->value * 100.0 / BRAID_RULE_PPM,
-				  m->ns / 1e9);
+				  m->vcpu, braid_rule_name(rule->what),
+				  m->value * 100.0 / BRAID_RULE_PPM, m->ns / 1e9);
 		if (rule->what == BRAID_RULE_STOLEN)
 			rule_blame(s, g, t);
 		else if (g->cgroups.nr)

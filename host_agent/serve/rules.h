@@ -35,9 +35,10 @@ struct braid_rule {
 	u64 limit;		/* it holds above that */
 	u64 for_ns;		/* the time that is looked at */
 	char guests[64];	/* a glob of names */
-	char event[BRAID_RULE_EVENT_BYTES];	/* EVENT: "SYSTEM:EVENT", each a glob */
-	char filter[BRAID_RULE_TEXT];		/* EVENT: an expression over its fields; "": none */
-	u32 watched;		/* EVENT: its number, of braid_online_watch(); set before a check */
+	/* Of an event: */
+	char event[BRAID_RULE_EVENT_BYTES];	/* "SYSTEM:EVENT", each a glob */
+	char filter[BRAID_RULE_TEXT];		/* an expression over its fields; "": none */
+	u32 watched;		/* of braid_online_watch(); set before a check */
 	char text[BRAID_RULE_TEXT];	/* as it was written */
 };
 

@@ -15,10 +15,11 @@ import tempfile
 import time
 
 import kit
+import login
+import watched
 from kit import NAMES, must, wait_for
-from login import case_signature  # noqa: F401  pylint: disable=unused-import
 from peer import Crowd, Peer, message
-from watched import case_watched, case_watched_event, taken_at  # noqa: F401  pylint: disable=unused-import
+from watched import taken_at
 
 VALUES = "WITH t(k, x) AS (VALUES (1, 1), (1, 2), (2, NULL), (2, 5), (2, 0.5)) "
 ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) "
@@ -471,7 +472,8 @@ def case_server_killed(fleet):
 
 def main():
     """Runs all cases, or those that are named."""
-    cases = [(name[5:], function) for name, function in globals().items() if name.startswith("case_")]
+    named = {**globals(), **vars(watched), **vars(login)}
+    cases = [(name[5:], function) for name, function in named.items() if name.startswith("case_")]
     chosen = [case for case in cases if len(sys.argv) < 2 or case[0] in sys.argv[1:]]
     with tempfile.TemporaryDirectory(prefix="fleet.") as folder:
         fleet = None

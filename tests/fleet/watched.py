@@ -92,7 +92,7 @@ def case_watched(fleet):
         for asks in [armed(fleet, "*/* lost > 1000000") for _ in range(4)]:
             asks.send_signal(signal.SIGINT)
             asks.communicate(timeout=kit.LIMIT_S)
-        # The server is away when it happens: the others follow when it is there again.
+        # The server is away when it happens: the others follow later, and the request reports all.
         before = {name: len(snapshots(fleet.hosts[name])) for name in NAMES}
         asks = armed(fleet, "rack1-a/* silent > 1s")
         fleet.server.kill()
@@ -101,9 +101,45 @@ def case_watched(fleet):
         must(all(len(snapshots(fleet.hosts[name])) == before[name] for name in NAMES[1:]), "without a server")
         fleet.server.start()
         wait_for("the others follow", lambda: all(len(snapshots(fleet.hosts[name])) > before[name] for name in NAMES))
-        asks.communicate(timeout=kit.LIMIT_S)
+        errors, whys = watched(fleet, asks)
+        must("connection to the server was lost" in errors and "connected to the server again" in errors, errors)
+        must(errors.count("guest-rack1-a has been silent for") == 1, errors)
+        must(all("guest-rack1-a has been silent for" in why.read_text() for why in whys.values()), whys)
+        fire(fleet)
     finally:
         fire(fleet)
+    fleet.wait_recording()
+
+
+def case_watched_interrupted(fleet):
+    """The server is killed while a request waits: it goes on waiting, or says what it does not know."""
+    asks = armed(fleet, "rack1-a/* silent > 1s")
+    for _ in range(2):
+        fleet.server.kill()
+        must("connection to the server was lost" in asks.stderr.readline(), "it is not said")
+        fleet.server.start()
+        must("connected to the server again" in asks.stderr.readline(), "it is not said")
+    try:
+        fire(fleet, "rack1-a")
+        watched(fleet, asks)
+    finally:
+        fire(fleet)
+    # A host whose process for the fleet was started again has forgotten it.
+    asks = armed(fleet, "rack1-a/* lost > 1000000", "--for=10")
+    fleet.server.kill()
+    fleet.hosts["rack2-c"].kill()
+    fleet.hosts["rack2-c"].start()
+    fleet.server.start()
+    _, errors = asks.communicate(timeout=kit.LIMIT_S)
+    must(asks.returncode == 3 and errors.count("no host has seen the condition within 10 s") == 2, errors)
+    must("rack2-c: it knows nothing of this request any more" in errors, errors)
+    fleet.wait_recording()
+    # The server does not come back.
+    asks = armed(fleet, "*/* lost > 1000000", "--for=1")
+    fleet.server.kill()
+    _, errors = asks.communicate(timeout=kit.LIMIT_S)
+    fleet.server.start()
+    must(asks.returncode == 3 and errors.count("is not known: the server cannot be reached") == 3, errors)
     fleet.wait_recording()
 
 

@@ -47,7 +47,7 @@ static void fuzz_message(const char *data, size_t bytes)
 		MUST(!strpbrk(ask.text, "\n\x1b"));
 	}
 	ask = (struct braid_fleet_ask){ 0 };
-	if (!braid_fleet_ask_read(&ask, BRAID_FLEET_WATCH, &m)) {
+	if (!braid_fleet_ask_read(&ask, BRAID_FLEET_OF_WATCH, &m)) {
 		MUST(strlen(ask.text) == m.bytes && m.bytes < BRAID_FLEET_TEXT);
 		MUST(ask.seconds <= BRAID_FLEET_WATCH_SECONDS);
 	}

@@ -55,8 +55,10 @@ static void as_a_walk_counts(void)
 		{ "sched:*", "", "sched/.*" },
 		{ "s*/sched_[sw]*", "", "sched/.*" },
 		{ "sched:sched_switch", "next_pid == 33", "sched/sched_switch: next_pid == 33" },
-		{ "sched:sched_switch", "CPU == 1 && prev_pid > 0", "sched/sched_switch: CPU == 1 && prev_pid > 0" },
-		{ "sched:*", "target_cpu == 1", "sched/.*: target_cpu == 1" },	/* no field of a switch */
+		{ "sched:sched_switch", "CPU == 1 && prev_pid > 0",
+		  "sched/sched_switch: CPU == 1 && prev_pid > 0" },
+		/* No field of a switch. */
+		{ "sched:*", "target_cpu == 1", "sched/.*: target_cpu == 1" },
 	};
 	struct braid_online *o = online_engine(1);
 	const struct braid_online_guest *g;
@@ -132,7 +134,8 @@ static void no_longer_watched(void)
 	NEED(!braid_online_watch(o, "sched:sched_switch", "next_pid == 33", &other));
 	CHECK_EQ(other, one);
 	feed(o);
-	CHECK_EQ(online_guest(o, "web1")->seen[other].count, walk_finds("sched/sched_switch: next_pid == 33"));
+	CHECK_EQ(online_guest(o, "web1")->seen[other].count,
+		 walk_finds("sched/sched_switch: next_pid == 33"));
 	for (k = 1; k < BRAID_ONLINE_EVENTS; k++)
 		NEED(!braid_online_watch(o, "a:b", NULL, &numbers[k]));
 	CHECK_EQ(braid_online_watch(o, "a:b", NULL, &numbers[0]), -ENOSPC);
@@ -141,7 +144,9 @@ static void no_longer_watched(void)
 
 static void others_are_refused(void)
 {
-	static const char *const bad[] = { "sched", "sched:", ":x", "", "a:b,c:d", "a:b c", "a:b>1" };
+	static const char *const bad[] = {
+		"sched", "sched:", ":x", "", "a:b,c:d", "a:b c", "a:b>1",
+	};
 	char longer[200];
 	size_t k;
 
