@@ -170,15 +170,16 @@ static int braid_mailbox_reshape(const struct braid_mailbox *mailbox, u64 index,
 }
 
 /* When all events are disabled, what triggers did is undone, and none has stacks. */
-static void braid_mailbox_disabled(struct braid_mailbox *mailbox, const struct command *cmd)
+static void braid_mailbox_disabled(const struct command *cmd)
 {
 	if (*cmd->system || *cmd->event)
 		return;
 	braid_stacks_clear();
 	braid_trigger_clear();
-	braid_trigger_publish(mailbox);
+	braid_trigger_publish(serving->mailbox);
 }
 
+/* Must hold lock, and be serving a region. @mailbox: has the command, and gets ACCOUNT's answer. */
 static int braid_mailbox_carry_out(struct braid_mailbox *mailbox, const struct command *cmd,
 				   u32 *matched, struct braid_refusal *refusal)
 {
@@ -200,7 +201,7 @@ static int braid_mailbox_carry_out(struct braid_mailbox *mailbox, const struct c
 		return braid_mailbox_switch(cmd, matched, refusal);
 	case BRAID_CMD_DISABLE:
 		err = braid_mailbox_switch(cmd, matched, refusal);
-		braid_mailbox_disabled(mailbox, cmd);
+		braid_mailbox_disabled(cmd);
 		return err;
 	case BRAID_CMD_RECORD_ON:
 	case BRAID_CMD_RECORD_OFF:
@@ -226,7 +227,7 @@ static int braid_mailbox_carry_out(struct braid_mailbox *mailbox, const struct c
 		return braid_mailbox_trigger(mailbox, cmd, matched, refusal);
 	case BRAID_CMD_RESUME:
 		braid_trigger_resume(cmd->arg0 & BRAID_TRIGGER_ARM);
-		braid_trigger_publish(mailbox);
+		braid_trigger_publish(serving->mailbox);
 		return 0;
 	case BRAID_CMD_RESHAPE:
 		return braid_mailbox_reshape(mailbox, cmd->arg0, refusal);
@@ -258,6 +259,8 @@ static int braid_mailbox_of_host(struct braid_mailbox *mailbox, const struct com
 				 u32 *matched, struct braid_refusal *refusal)
 {
 	*matched = 0;
+	if (!serving)
+		return -ENODEV;
 	if (held && cmd->code != BRAID_CMD_NONE && cmd->code != BRAID_CMD_ACCOUNT)
 		return braid_refuse(refusal, -EBUSY, "the guest's own user has selected what is recorded (tracebraid-select --reset ends that)");
 	return braid_mailbox_carry_out(mailbox, cmd, matched, refusal);

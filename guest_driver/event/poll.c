@@ -119,13 +119,14 @@ int braid_poll_start(struct braid_guest_region *region, void (*each_turn)(void),
 	more = each_turn;
 	settle_events = settle;
 	braid_exchange_start(region);
+	braid_mailbox_open(region);
 	task = kthread_run(braid_poll_loop, region, "tracebraid");
 	if (IS_ERR(task)) {
+		braid_mailbox_close();
 		braid_exchange_stop();
 		return PTR_ERR(task);
 	}
 	braid_poll_set_thread(task);
-	braid_mailbox_open(region);
 	return 0;
 }
 
