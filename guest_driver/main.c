@@ -6,6 +6,7 @@
 #include "guest_driver/event/debugfs.h"
 #include "guest_driver/event/mapping.h"
 #include "guest_driver/event/online.h"
+#include "guest_driver/event/probe.h"
 #include "guest_driver/event/select.h"
 #include "guest_driver/event/stacks.h"
 #include "guest_driver/event/trigger.h"
@@ -29,9 +30,10 @@ static int __init braid_module_init(void)
 	err = braid_online_init();
 	if (err)
 		goto err_native;
+	braid_probe_init();
 	err = braid_trigger_init();
 	if (err)
-		goto err_online;
+		goto err_probe;
 	err = braid_mapping_init();
 	if (err)
 		goto err_trigger;
@@ -64,7 +66,8 @@ err_mapping:
 	braid_mapping_exit();
 err_trigger:
 	braid_trigger_exit();
-err_online:
+err_probe:
+	braid_probe_exit();
 	braid_online_exit();
 err_native:
 	braid_native_exit();
@@ -85,6 +88,7 @@ static void __exit braid_module_exit(void)
 	braid_stacks_exit();
 	braid_mapping_exit();
 	braid_trigger_exit();
+	braid_probe_exit();
 	braid_online_exit();
 	braid_native_exit();
 	braid_attach_exit();

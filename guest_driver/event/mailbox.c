@@ -121,6 +121,18 @@ static int braid_mailbox_probe(const struct braid_mailbox *mailbox, const struct
 	return err;
 }
 
+static int braid_mailbox_hits(struct braid_mailbox *mailbox, const struct command *cmd)
+{
+	struct braid_probe_hits hits;
+	int err = braid_probe_hits(cmd->system, cmd->event, &hits);
+
+	if (err)
+		return err;
+	braid_store(&mailbox->hits.missed, hits.missed);
+	braid_store(&mailbox->hits.placed, hits.placed);
+	return 0;
+}
+
 static int braid_mailbox_trigger(const struct braid_mailbox *mailbox, const struct command *cmd,
 				 u32 *matched, struct braid_refusal *refusal)
 {
@@ -223,6 +235,8 @@ static int braid_mailbox_carry_out(struct braid_mailbox *mailbox, const struct c
 		return 0;
 	case BRAID_CMD_PROBE:
 		return braid_mailbox_probe(mailbox, cmd, refusal);
+	case BRAID_CMD_HITS:
+		return braid_mailbox_hits(mailbox, cmd);
 	case BRAID_CMD_TRIGGER:
 		return braid_mailbox_trigger(mailbox, cmd, matched, refusal);
 	case BRAID_CMD_RESUME:
@@ -261,7 +275,8 @@ static int braid_mailbox_of_host(struct braid_mailbox *mailbox, const struct com
 	*matched = 0;
 	if (!serving)
 		return -ENODEV;
-	if (held && cmd->code != BRAID_CMD_NONE && cmd->code != BRAID_CMD_ACCOUNT)
+	if (held && cmd->code != BRAID_CMD_NONE && cmd->code != BRAID_CMD_ACCOUNT &&
+	    cmd->code != BRAID_CMD_HITS)
 		return braid_refuse(refusal, -EBUSY, "the guest's own user has selected what is recorded (tracebraid-select --reset ends that)");
 	return braid_mailbox_carry_out(mailbox, cmd, matched, refusal);
 }

@@ -56,6 +56,10 @@ static int braid_named_look_up(struct braid_probe_event *p, struct named *n, boo
 	const char *why;
 	int err;
 
+	if (p->pending && braid_probe_has_names(&p->asked))
+		return braid_refuse(refusal, -ENOENT,
+				    "%.40s: names need a loaded module; use $argN:TYPE",
+				    p->asked.target);
 	if (!known && braid_probe_has_names(&p->asked))
 		return braid_refuse(refusal, -EOPNOTSUPP,
 				    "%.40s: the guest's kernel has no BTF of it; use $argN:TYPE",
@@ -85,7 +89,7 @@ int braid_named_resolve(struct braid_probe_event *p, struct braid_refusal *refus
 	if (!n)
 		return -ENOMEM;
 	braid_named_module(p->kernel.kp.addr, name, sizeof(name));
-	kernel = braid_btf_read("vmlinux", &kernel_bytes);
+	kernel = p->pending ? NULL : braid_btf_read("vmlinux", &kernel_bytes);
 	module = kernel && *name ? braid_btf_read(name, &module_bytes) : NULL;
 	err = braid_named_look_up(p, n, braid_named_open(n, kernel, kernel_bytes, module,
 							 module_bytes, *name), refusal);

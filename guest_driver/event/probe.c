@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Keeps the host's probes: each is an event of the buffer "trace". */
+#include <linux/module.h>
+#include <linux/notifier.h>
 #include <linux/slab.h>
 
 #include "guest_driver/event/probe_private.h"
 
 static LIST_HEAD(probes);
+static DEFINE_MUTEX(probes_lock);	/* of the list, which modules that come and go walk */
 
 static struct braid_probe_event *braid_probe_of(const struct braid_event *ev)
 {
@@ -114,11 +117,47 @@ static const struct braid_event_ops probe_ops = {
 	.of_host = true,
 };
 
+/* Modules ----------------------------------------------------------------------------------- */
+
+static int braid_probe_module(struct notifier_block *block, unsigned long state, void *data)
+{
+	const struct module *module = data;
+	struct braid_probe_event *p;
+
+	if (state != MODULE_STATE_COMING && state != MODULE_STATE_GOING)
+		return NOTIFY_DONE;
+	mutex_lock(&probes_lock);
+	braid_registry_lock();
+	list_for_each_entry(p, &probes, list) {
+		if (state == MODULE_STATE_COMING)
+			braid_site_came(p, module->name);
+		else
+			braid_site_goes(p, module->name);
+	}
+	braid_registry_unlock();
+	mutex_unlock(&probes_lock);
+	return NOTIFY_DONE;
+}
+
+static struct notifier_block of_modules = { .notifier_call = braid_probe_module };
+
+void braid_probe_init(void)
+{
+	register_module_notifier(&of_modules);	/* fails only if it is registered already */
+}
+
+void braid_probe_exit(void)
+{
+	unregister_module_notifier(&of_modules);
+}
+
 /* Setting ----------------------------------------------------------------------------------- */
 
 static void braid_probe_remove(struct braid_probe_event *p)
 {
+	mutex_lock(&probes_lock);
 	list_del(&p->list);
+	mutex_unlock(&probes_lock);
 	braid_event_remove_all(&p->ev, 1);
 	braid_site_release(p);
 	kfree(p);
@@ -207,7 +246,12 @@ static int braid_probe_add(const char *system, const char *name, const struct br
 		kfree(p);
 		return braid_refuse(refusal, id, "no room for another event (%d)", id);
 	}
+	mutex_lock(&probes_lock);
 	list_add_tail(&p->list, &probes);
+	braid_registry_lock();
+	braid_site_came(p, NULL);	/* it may have been loaded meanwhile */
+	braid_registry_unlock();
+	mutex_unlock(&probes_lock);
 	return 0;
 }
 
@@ -236,6 +280,20 @@ int braid_probe_set(const char *system, const char *name, const struct braid_pro
 	else if (braid_probe_is_taken(system, name))
 		return braid_refuse(refusal, -EEXIST, "the guest has another event of that name");
 	return braid_probe_add(system, name, probe, refusal);
+}
+
+int braid_probe_hits(const char *system, const char *name, struct braid_probe_hits *hits)
+{
+	const struct braid_probe_event *p = braid_probe_find(system, name);
+
+	if (!p)
+		return -ENOENT;
+	braid_registry_lock();
+	*hits = (struct braid_probe_hits){
+		.missed = braid_site_missed(p), .placed = p->placed,
+	};
+	braid_registry_unlock();
+	return 0;
 }
 
 void braid_probe_remove_all(void)

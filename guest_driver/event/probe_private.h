@@ -25,6 +25,10 @@ struct braid_probe_event {
 	u16 registers[BRAID_PROBE_ARGS];	/* in struct pt_regs */
 	u32 bytes;			/* of a record without its strings */
 	bool on;			/* hits are recorded */
+	bool pending;			/* its module is not loaded: not placed */
+	bool placed;			/* at some time */
+	u64 missed;			/* hits, until it was last armed ... */
+	u64 missed_before;		/* ... which is not counted of the kernel's account */
 	union {
 		struct kretprobe kernel;	/* of KERNEL only its kp */
 #ifdef CONFIG_UPROBES
@@ -61,7 +65,7 @@ int braid_probe_register(const char *name);
 /**
  * braid_site_find - find and reserve the place of a probe; nothing is hit yet
  * @p: its probe is checked
- * @refusal: set on failure
+ * @refusal: set on failure, and if it is pending
  *
  * Context: may sleep. Return: 0 or -errno.
  */
@@ -69,6 +73,21 @@ int braid_site_find(struct braid_probe_event *p, struct braid_refusal *refusal);
 
 /** braid_site_release - undo braid_site_find(); it is disarmed. May sleep */
 void braid_site_release(struct braid_probe_event *p);
+
+/**
+ * braid_site_came - a module was loaded; if it is the one that a probe is pending for, place it
+ * @p: the probe
+ * @module: the module; NULL: any
+ *
+ * Must hold braid_registry_lock().
+ */
+void braid_site_came(struct braid_probe_event *p, const char *module);
+
+/** braid_site_goes - a module is unloaded: its probe is pending again. As braid_site_came() */
+void braid_site_goes(struct braid_probe_event *p, const char *module);
+
+/** braid_site_missed - hits that the kernel did not deliver. Must hold braid_registry_lock() */
+u64 braid_site_missed(const struct braid_probe_event *p);
 
 /** braid_site_arm - from now on it is hit. May sleep. Return: 0 or -errno */
 int braid_site_arm(struct braid_probe_event *p);

@@ -2,6 +2,8 @@
 /* Places probes: in the kernel by kprobes, in programs by uprobes. */
 #include <linux/dcache.h>
 #include <linux/fs.h>
+#include <linux/kobject.h>
+#include <linux/module.h>
 
 #include "guest_driver/event/probe_private.h"
 
@@ -36,16 +38,17 @@ static int braid_site_refuse_kernel(const struct braid_probe *probe, int err,
 }
 
 /* Registered, but disabled: so the kernel has checked the place. */
-static int braid_site_find_kernel(struct braid_probe_event *p, struct braid_refusal *refusal)
+static int braid_site_place(struct braid_probe_event *p)
 {
 	struct kprobe *kp = &p->kernel.kp;
 	int err;
 
+	memset(&p->kernel, 0, sizeof(p->kernel));
 	kp->symbol_name = p->probe.target;
 	kp->offset = p->probe.offset;
 	kp->flags = KPROBE_FLAG_DISABLED;
 	if (p->probe.offset > INT_MAX)
-		return braid_site_refuse_kernel(&p->probe, -EINVAL, refusal);
+		return -EINVAL;
 	if (p->probe.kind == BRAID_PROBE_KERNEL) {
 		kp->pre_handler = braid_site_kernel_hit;
 		err = register_kprobe(kp);
@@ -54,7 +57,110 @@ static int braid_site_find_kernel(struct braid_probe_event *p, struct braid_refu
 		p->kernel.maxactive = BRAID_PROBE_CALLS;
 		err = register_kretprobe(&p->kernel);
 	}
-	return err ? braid_site_refuse_kernel(&p->probe, err, refusal) : 0;
+	p->pending = err;
+	p->placed |= !err;
+	return err;
+}
+
+static void braid_site_displace(struct braid_probe_event *p)
+{
+	if (p->pending)
+		return;
+	if (p->probe.kind == BRAID_PROBE_KERNEL)
+		unregister_kprobe(&p->kernel.kp);
+	else
+		unregister_kretprobe(&p->kernel);
+	p->pending = true;
+}
+
+/* Bytes of the module's name, as of "MODULE:FUNCTION"; 0: none. */
+static size_t braid_site_module(const struct braid_probe *probe)
+{
+	const char *colon = strchr(probe->target, ':');
+
+	return colon ? colon - probe->target : 0;
+}
+
+/* Modules are in a set, where each has its own name. */
+static bool braid_site_is_loaded(const struct braid_probe *probe)
+{
+#ifdef MODULE
+	struct kset *modules = THIS_MODULE->mkobj.kobj.kset;
+	char name[MODULE_NAME_LEN];
+	struct kobject *found;
+
+	snprintf(name, sizeof(name), "%.*s", (int)braid_site_module(probe), probe->target);
+	found = modules ? kset_find_obj(modules, name) : NULL;
+	if (found)
+		kobject_put(found);
+	return found;
+#else
+	return false;
+#endif
+}
+
+static int braid_site_find_kernel(struct braid_probe_event *p, struct braid_refusal *refusal)
+{
+	size_t module = braid_site_module(&p->probe);
+	int err = braid_site_place(p);
+
+	if (err != -ENOENT || !module || braid_site_is_loaded(&p->probe))
+		return err ? braid_site_refuse_kernel(&p->probe, err, refusal) : 0;
+	braid_refuse(refusal, 0, "pending until the module %.*s is loaded", (int)min(module, 60ul),
+		     p->probe.target);
+	return 0;
+}
+
+static u64 braid_site_kernel_missed(const struct braid_probe_event *p)
+{
+	return p->kernel.kp.nmissed +
+	       (p->probe.kind == BRAID_PROBE_KERNEL_RETURN ? p->kernel.nmissed : 0);
+}
+
+/* A probe that is pending is armed when it is placed. */
+static int braid_site_arm_kernel(struct braid_probe_event *p)
+{
+	p->missed_before = braid_site_kernel_missed(p);
+	return p->pending ? 0 : enable_kprobe(&p->kernel.kp);
+}
+
+static void braid_site_disarm_kernel(struct braid_probe_event *p)
+{
+	if (p->pending)
+		return;
+	disable_kprobe(&p->kernel.kp);
+	p->missed += braid_site_kernel_missed(p) - p->missed_before;
+	p->missed_before = braid_site_kernel_missed(p);
+}
+
+static bool braid_site_is_of(const struct braid_probe_event *p, const char *module)
+{
+	size_t bytes = braid_probe_is_user(&p->probe) ? 0 : braid_site_module(&p->probe);
+
+	return bytes && (!module || (strlen(module) == bytes &&
+				     !memcmp(module, p->probe.target, bytes)));
+}
+
+void braid_site_came(struct braid_probe_event *p, const char *module)
+{
+	if (p->pending && braid_site_is_of(p, module) && !braid_site_place(p) && p->on &&
+	    braid_site_arm_kernel(p))
+		WRITE_ONCE(p->on, false);
+}
+
+void braid_site_goes(struct braid_probe_event *p, const char *module)
+{
+	if (p->pending || !braid_site_is_of(p, module))
+		return;
+	if (p->on)
+		braid_site_disarm_kernel(p);
+	braid_site_displace(p);
+}
+
+u64 braid_site_missed(const struct braid_probe_event *p)
+{
+	return p->missed + (braid_probe_is_user(&p->probe) || p->pending || !p->on ? 0 :
+			    braid_site_kernel_missed(p) - p->missed_before);
 }
 
 /* Programs ---------------------------------------------------------------------------------- */
@@ -101,6 +207,7 @@ static int braid_site_find_user(struct braid_probe_event *p, struct braid_refusa
 		return err;
 	}
 	p->user.offset = offset + p->probe.offset;
+	p->placed = true;
 	if (p->probe.kind == BRAID_PROBE_USER)
 		p->user.consumer.handler = braid_site_user_hit;
 	else
@@ -155,16 +262,13 @@ void braid_site_release(struct braid_probe_event *p)
 {
 	if (braid_probe_is_user(&p->probe))
 		braid_site_release_user(p);
-	else if (p->probe.kind == BRAID_PROBE_KERNEL)
-		unregister_kprobe(&p->kernel.kp);
 	else
-		unregister_kretprobe(&p->kernel);
+		braid_site_displace(p);
 }
 
 int braid_site_arm(struct braid_probe_event *p)
 {
-	return braid_probe_is_user(&p->probe) ? braid_site_arm_user(p) :
-						enable_kprobe(&p->kernel.kp);
+	return braid_probe_is_user(&p->probe) ? braid_site_arm_user(p) : braid_site_arm_kernel(p);
 }
 
 void braid_site_disarm(struct braid_probe_event *p)
@@ -172,5 +276,5 @@ void braid_site_disarm(struct braid_probe_event *p)
 	if (braid_probe_is_user(&p->probe))
 		braid_site_disarm_user(p);
 	else
-		disable_kprobe(&p->kernel.kp);
+		braid_site_disarm_kernel(p);
 }

@@ -32,8 +32,8 @@ braid_option_take braid_take_events, braid_take_filter;
 	  "each filter's account is printed: offered = filtered + written + lost" }, \
 	{ 0, "kprobe", "PROBE", BRAID_SELECTS(braid_take_probe, type, member), \
 	  "an event at a function of the guests' kernel, as 'do_sys_openat2 file=+0(%si):string', in " \
-	  "the syntax of tracefs' kprobe_events (docs/probes.md); 'r FUNCTION ret=$retval' is one when " \
-	  "it returns. May be repeated, and followed by -f. Removed when the recording ends" }, \
+	  "the syntax of tracefs' kprobe_events (docs/probes.md), or 'vfs_read $arg*', with all " \
+	  "arguments by name; 'r FUNCTION $retval' is one when it returns. May be repeated, and followed by -f. Removed when the recording ends" }, \
 	{ 0, "uprobe", "PROBE", BRAID_SELECTS(braid_take_probe, type, member), \
 	  "likewise, an event in a program of the guests, as " \
 	  "'/usr/bin/bash:readline' or '/usr/bin/bash:0x4245 n=%di:s32', as of uprobe_events" }, \

@@ -80,6 +80,7 @@ struct braid_control_answer {
 	struct braid_clock_sample sample;	/* wide, but valid: the guest's counter in
 						   between */
 	struct braid_filter_account account;	/* ACCOUNT */
+	struct braid_probe_hits hits;		/* HITS; 0 from earlier drivers */
 	char reason[BRAID_REASON_BYTES];	/* why result is not 0; sanitized; "": none given */
 };
 

@@ -88,6 +88,7 @@ int braid_control_poll(struct braid_control *c, struct braid_control_answer *ans
 		answer->result = result <= 0 && result >= -4095 ? result : -EPROTO;
 		answer->matched = matched;
 		memcpy(&answer->account, &box->account, sizeof(answer->account));
+		memcpy(&answer->hits, &box->hits, sizeof(answer->hits));
 		take_reason(answer, box);
 		answer->sample.h1_ns = c->sent_ns;
 		answer->sample.counter = braid_load(&box->guest_heartbeat);

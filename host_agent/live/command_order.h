@@ -14,7 +14,8 @@
  * for each pattern that wants them says which events have stacks. Then nr_patterns enable our
  * events, and others those of triggers alone. The last one, sent when disarming, disables all, and
  * waits for the tables; after it, one for each event with a filter of its own reads its account,
- * and one that of all; then probes are removed, and no task is chosen any more.
+ * and one that of all; then one for each probe reads what became of it, probes are removed, and no
+ * task is chosen any more.
  */
 static inline u32 after_probes(const struct braid_live_control *c)
 {
@@ -75,13 +76,20 @@ static inline u32 nr_accounts(const struct braid_live_control *c)
 	return c->filters.nr_own + (c->filters.nr > c->filters.nr_own);
 }
 
+/* Of probes, if the driver has them. */
+static inline u32 nr_hits(const struct braid_live_control *c, const struct braid_live_stream *s)
+{
+	return s->sb.version_minor < BRAID_PROBE_NAMES_MINOR ? 0 : c->nr_probes;
+}
+
 /* The first command that is not to be sent now. */
 static inline u32 end_command(const struct braid_live_control *c, const struct braid_live_stream *s)
 {
 	u32 last = last_command(c, s);
 
 	return !c->disarming ? last :
-	       last + 1 + (c->nothing_on ? 0 : nr_accounts(c)) + !!c->nr_probes + !!c->nr_choices;
+	       last + 1 + (c->nothing_on ? 0 : nr_accounts(c) + nr_hits(c, s)) + !!c->nr_probes +
+	       !!c->nr_choices;
 }
 
 #endif /* BRAID_HOST_LIVE_COMMAND_ORDER_H */

@@ -25,17 +25,31 @@ static struct braid_live_filter *filter_of(const struct braid_live_control *c,
 	       &c->filters.items[command - last - 1] : NULL;
 }
 
+/* The pattern of a probe, from 1. */
+static const struct braid_pattern *nth_probe(const struct braid_live_stream *s, u32 number)
+{
+	const struct braid_pattern *pattern = s->o.patterns;
+
+	for (; !pattern->probe || --number; pattern++)
+		;
+	return pattern;
+}
+
 /* The pattern whose probe a command makes, or NULL. */
 static const struct braid_pattern *probe_of(const struct braid_live_control *c,
 					    const struct braid_live_stream *s, u32 command)
 {
-	const struct braid_pattern *pattern = s->o.patterns;
+	return command && command < after_probes(c) ? nth_probe(s, command) : NULL;
+}
 
-	if (!command || command >= after_probes(c))
-		return NULL;
-	for (; !pattern->probe || --command; pattern++)
-		;
-	return pattern;
+/* The pattern whose probe's account a command reads, or NULL. */
+static const struct braid_pattern *hits_of(const struct braid_live_control *c,
+					   const struct braid_live_stream *s, u32 command)
+{
+	u32 before = last_command(c, s) + nr_accounts(c);
+
+	return !c->nothing_on && command > before && command - before <= nr_hits(c, s) ?
+	       nth_probe(s, command - before) : NULL;
 }
 
 /* The pattern whose events a command gives stacks. */
@@ -243,6 +257,7 @@ static u32 disarming_command(const struct braid_live_control *c, const struct br
 			     const struct braid_pattern **pattern)
 {
 	const struct braid_live_filter *filter = filter_of(c, s, c->next_command);
+	const struct braid_pattern *hits = hits_of(c, s, c->next_command);
 
 	if (filter)
 		*pattern = &filter->event;
@@ -250,6 +265,10 @@ static u32 disarming_command(const struct braid_live_control *c, const struct br
 		return BRAID_CMD_CHOOSE;
 	if (c->nr_probes && c->next_command + 1 + !!c->nr_choices == end_command(c, s))
 		return BRAID_CMD_PROBE;
+	if (hits) {
+		*pattern = hits;
+		return BRAID_CMD_HITS;
+	}
 	if (c->next_command > last_command(c, s))
 		return BRAID_CMD_ACCOUNT;
 	return c->nothing_on ? BRAID_CMD_NONE : BRAID_CMD_DISABLE;
@@ -335,55 +354,15 @@ static int probe_answered(struct braid_live_control *c, struct braid_live_stream
 	bool unknown = s->sb.version_minor < BRAID_PROBE_NAMES_MINOR && !c->disarming &&
 		       braid_probe_has_names(c->control.probe);
 
-	if (!answer->result || c->disarming)
+	if (c->disarming)
 		return 0;
+	if (!answer->result)
+		return *answer->reason ? braid_live_note(s, "%s:%s: %s", p->system, p->event,
+							 answer->reason) : 0;
 	c->refused = true;
 	return braid_live_note(s, "%s:%s is not recorded: %s", p->system, p->event, unknown ?
 			       "its driver has no names of arguments yet; update it" :
 			       answer->reason);
-}
-
-static int note_account(struct braid_live_stream *s, const char *of,
-			const struct braid_filter_account *a)
-{
-	char unjudged[64] = "";
-
-	if (a->unjudged)
-		snprintf(unjudged, sizeof(unjudged), "; %llu could not be judged, and passed",
-			 (unsigned long long)a->unjudged);
-	return braid_live_note(s, "filter of %s: %llu offered = %llu filtered + %llu written + %llu lost%s",
-			       of, (unsigned long long)a->offered, (unsigned long long)a->filtered,
-			       (unsigned long long)a->written, (unsigned long long)a->lost,
-			       unjudged);
-}
-
-/* @filter: NULL: the sum of all filters. */
-static int account_answered(struct braid_live_control *c, struct braid_live_stream *s,
-			    const struct braid_live_filter *filter,
-			    const struct braid_control_answer *answer)
-{
-	struct braid_filter_account rest = answer->account;
-	char of[2 * BRAID_PATTERN_BYTES];
-
-	if (answer->result || !answer->matched || (filter && filter->refused))
-		return 0;
-	if (filter) {
-		c->own.offered += rest.offered;
-		c->own.filtered += rest.filtered;
-		c->own.written += rest.written;
-		c->own.lost += rest.lost;
-		c->own.unjudged += rest.unjudged;
-		snprintf(of, sizeof(of), "%.63s:%.63s", filter->event.system, filter->event.event);
-		return note_account(s, of, &rest);
-	}
-	rest.offered -= c->own.offered;
-	rest.filtered -= c->own.filtered;
-	rest.written -= c->own.written;
-	rest.lost -= c->own.lost;
-	rest.unjudged -= c->own.unjudged;
-	snprintf(of, sizeof(of), "%s%zu events", c->filters.nr_own ? "the other " : "",
-		 c->filters.nr - c->filters.nr_own);
-	return note_account(s, of, &rest);
 }
 
 static int choice_answered(struct braid_live_control *c, struct braid_live_stream *s,
@@ -462,7 +441,9 @@ static int answered(struct braid_live_control *c, struct braid_live_stream *s,
 	case BRAID_CMD_ENABLE:
 		return enable_answered(c, s, answer);
 	case BRAID_CMD_ACCOUNT:
-		return account_answered(c, s, filter, answer);
+		return braid_live_account_answered(c, s, filter, answer);
+	case BRAID_CMD_HITS:
+		return braid_live_hits_answered(c, s, answer);
 	}
 	return 0;
 }

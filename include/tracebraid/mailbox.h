@@ -23,6 +23,7 @@ enum braid_command {
 	BRAID_CMD_CHOOSE = 11,		/* task arg0, and what it forks later */
 	BRAID_CMD_SAMPLE = 12,		/* matching events sample as arg0 says: see stack.h */
 	BRAID_CMD_STACKS = 13,		/* matching events have stacks, as arg0 says: likewise */
+	BRAID_CMD_HITS = 14,		/* what became of the probe system:event */
 };
 
 #define BRAID_PATTERN_BYTES	64
@@ -82,7 +83,8 @@ struct braid_mailbox {
 	/* Since minor 8: see trigger.h. */
 	u32 trigger_state;		/* enum braid_trigger_state; stored after the counts */
 	u32 trigger_last;		/* index of the one that fired last */
-	u8 reserved2[512 - 72 - BRAID_REASON_BYTES];
+	struct braid_probe_hits hits;	/* HITS' answer: since minor 12 */
+	u8 reserved2[512 - 88 - BRAID_REASON_BYTES];
 	struct braid_trigger_count trigger_counts[BRAID_TRIGGERS];	/* at 1536 */
 	union {				/* H, at 2048: what the command has beside its words */
 		struct {

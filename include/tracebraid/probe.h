@@ -45,8 +45,8 @@ enum braid_probe_type {
 	BRAID_PROBE_X8, BRAID_PROBE_X16, BRAID_PROBE_X32, BRAID_PROBE_X64,
 	BRAID_PROBE_SYMBOL,	/* a kernel address */
 	BRAID_PROBE_STRING,	/* at the address that the last read has; needs one, or NAMED */
-	BRAID_PROBE_AUTO,	/* as BTF has it: RETVAL, NAMED and ALL, without reads; X64 where
-				   the guest has no BTF for RETVAL; since BRAID_PROBE_NAMES_MINOR */
+	BRAID_PROBE_AUTO,	/* as BTF has it: RETVAL, NAMED and ALL, without reads; of RETVAL
+				   X64 if there is no BTF; since BRAID_PROBE_NAMES_MINOR */
 	BRAID_PROBE_NR_TYPES,
 };
 
@@ -57,7 +57,7 @@ enum braid_probe_type {
 #define BRAID_PROBE_TARGET	256u
 #define BRAID_PROBE_STRING_BYTES	256u	/* with its NUL; a longer one is cut */
 #define BRAID_PROBE_LINGER_MS	10000u
-#define BRAID_PROBE_NAMES_MINOR	12u	/* of the region */
+#define BRAID_PROBE_NAMES_MINOR	12u	/* of the region; since then there is HITS, too */
 
 /*
  * value = base; then for each read: value = the word at value + offset. The last read has the
@@ -82,9 +82,19 @@ struct braid_probe {
 	u16 reserved0;
 	u64 offset;
 	char target[BRAID_PROBE_TARGET];
-	char symbol[BRAID_PROBE_TARGET];	/* USER: of the file; "": offset is the file's. KERNEL:
-						   texts of NAMED, each with its NUL */
+	char symbol[BRAID_PROBE_TARGET];	/* USER: of the file; "": offset is the file's.
+						   KERNEL: texts of NAMED, each with its NUL */
 	struct braid_probe_arg args[BRAID_PROBE_ARGS];
+};
+
+/*
+ * The answer of HITS. A KERNEL probe of MODULE:SYMBOL is pending while its module is not loaded:
+ * the event exists, and is placed when the module is loaded, before its first function runs.
+ */
+struct braid_probe_hits {
+	u64 missed;			/* hits that the kernel did not deliver while it was on */
+	u32 placed;			/* 1: it was placed at some time */
+	u32 reserved;
 };
 
 static_assert(sizeof(struct braid_probe_arg) == 80, "probe argument");

@@ -176,7 +176,7 @@ static void scribble_mailbox(void)
 	}
 	scribble_trigger(mailbox);
 	put(&mailbox->command, 4,
-	    next_random() & 7 ? next_random() % (BRAID_CMD_STACKS + 1) : bad_value());
+	    next_random() & 7 ? next_random() % (BRAID_CMD_HITS + 1) : bad_value());
 	if (mailbox->command == BRAID_CMD_RESHAPE && next_random() & 7)	/* seldom: the guest waits */
 		put(&mailbox->command, 4, BRAID_CMD_PROBE);
 	put(&mailbox->arg0, 8, next_random() & 1 ? bad_value() : BRAID_ANY_BUFFER);

@@ -190,7 +190,6 @@ def select_probe_refused(ctx):
         "p:typo vfs_open flie": "vfs_open: flie: no such argument; did you mean file?",
         "p:member vfs_open file->f_inod": "vfs_open: f_inod: no such member; did you mean f_inode?",
         "p:stacked ip_make_skb flags": "ip_make_skb: flags: an argument that is not in a register",
-        "p:assembly csum_partial_copy_generic src": "csum_partial_copy_generic: src: no BTF of the function",
         "r:void d_instantiate $retval": "d_instantiate: $retval: the function returns nothing",
     }
     refused_user = {
@@ -204,7 +203,8 @@ def select_probe_refused(ctx):
     options += ["--kprobe", "p:good vfs_open path=+0(+0(%di)):x64"]
     agent = ctx.agent("record", "-r", guest.shm, *options, "-e", "storm", "-o", capture)
     agent.wait_line(r"^Recording", timeout=60)
-    ctx.wait_until(lambda: len(placed(guest)) == 1, "the probe that is possible")
+    # A refused probe can be in the list for a moment, disabled.
+    ctx.wait_until(lambda: any("DISABLED" not in line for line in placed(guest)), "the probe that is possible", timeout=120)
     offered = kit.storm(guest, "100 4")
     kit.stop_recorder(ctx, agent, status=3)
     for line in (*refused.values(), *refused_user.values()):
@@ -224,6 +224,72 @@ def select_probe_refused(ctx):
             ctx.check(all(" r " in line for line in placed(guest)), f"probes of the second recorder: {placed(guest)}")
             kit.stop_recorder(ctx, agent)
         ctx.wait_until(lambda: not placed(guest), "the guest to remove the probes of a dead agent", timeout=60)
+
+
+# Called by the module's first function, for each of its first devices. tracefs has no $argN of a
+# function that is not loaded.
+LATE = {"late": "loop:loop_add i=%di:s32", "added": "loop:loop_add ret=$retval:s32"}
+
+
+@case("select-late", kernels=("6.1", "6.12", "newest"), usual=("6.12",), needs=kit.NEEDS)
+def select_late(ctx):
+    """A probe of a module that is loaded later has its first hit, as in tracefs; late events have filters and stacks."""
+    loop = ctx.kernel_module("drivers/block/loop")
+    ctx.check(loop, "the kernel has no module loop")
+    ctx.initrd(loop)
+    guest = kit.up(ctx, patches_code=True)
+    guest.run("rmmod storm")
+    for name, text in LATE.items():
+        add_probe(guest, f"{'r' if name == 'added' else 'p'}:kprobes/{name} {text}")
+    capture, own = ctx.dir / "x.braid", placed(guest)
+    agent = kit.start_recorder(ctx, "-r", guest.shm, "-B", "trace", "--kprobe", f"p:late {LATE['late']}",
+                               "--kprobe", f"r:added {LATE['added']}", "--kprobe", "p:never no_module:function",
+                               "-e", "s[tw]*", "-f", "CPU < 99", "-T", "-o", capture)
+    for name, module in ("late", "loop"), ("added", "loop"), ("never", "no_module"):
+        ctx.check(f"kprobes:{name}: pending until the module {module} is loaded" in agent.output(), agent.output())
+    ctx.equal(placed(guest), own, "probes in the kernel before the module is loaded")
+    for _ in range(2):
+        guest.insmod("loop")
+        ctx.equal(len(placed(guest)), len(own) + 4, "probes in the kernel while the module is loaded")
+        # tracefs looks names up when it prints them.
+        guest.run(f"sed 's,/0x[0-9a-f]*,,g; s, \\[loop\\],,g; s,(.* <- ,(RETURN <- ,' {INSTANCE}/trace >> /tmp/traced; echo > {INSTANCE}/trace; rmmod loop")
+    guest.insmod("storm")
+    offered = 0
+    while not offered:  # until the recorder has enabled the new events
+        offered = kit.storm(guest, "100 4")
+    kit.stop_recorder(ctx, agent)
+    ctx.check("probe kprobes:never was never placed" in agent.output(), agent.output())
+    ctx.check("probe kprobes:late was never" not in agent.output(), agent.output())
+    lines = kit.events_of(ctx, capture)
+    for line in lines:
+        if line.get("event") == "added":
+            line["text"] = re.sub(r"\(.* <- ", "(RETURN <- ", line["text"])
+    ours = check_equal(ctx, guest, [line for line in lines if line.get("event") in LATE],
+                       [f"kprobes:{name}" for name in LATE], "/tmp/traced")
+    print(" ", {key: texts[:1] for key, texts in ours.items()})
+    kit.check_storm(ctx, lines, guest.name, offered)
+    stacks = [line for line in lines if line.get("event") == "stack"]
+    storms = [line for line in lines if line.get("event") == "storm"]
+    ctx.check(len(stacks) >= len(storms), f"{len(stacks)} stacks, {len(storms)} late events")
+    ctx.check(re.search(r"filter of storm:storm: [1-9]", agent.output()), f"no account of the late event in:\n{agent.output()}")
+    kit.check_accounts(ctx, capture)
+
+
+@case("select-kprobe-missed", kernels=("6.1", "6.12", "newest"), usual=("6.12",), needs=kit.NEEDS)
+def select_kprobe_missed(ctx):
+    """Hits that the kernel does not deliver, because it handles another probe, are as many as tracefs counts at the same place."""
+    guest = kit.up(ctx, patches_code=True)
+    add_probe(guest, "p:kprobes/inside copy_from_kernel_nofault")
+    capture = ctx.dir / "x.braid"
+    agent = kit.start_recorder(ctx, "-r", guest.shm, "-B", "trace", "--kprobe", "p:inside copy_from_kernel_nofault",
+                               "--kprobe", "p:open vfs_open path=+0($arg1):x64", "-o", capture)
+    guest.run(f"{WORK}; true", timeout=120)
+    kit.stop_recorder(ctx, agent)
+    missed = int(guest.run(f"cat {TRACING}/kprobe_profile").split()[2])
+    ctx.check(missed > 6, f"tracefs counts {missed} missed hits")
+    ctx.check(f"probe kprobes:inside: {missed} hits missed" in agent.output(), f"not {missed} missed hits in:\n{agent.output()}")
+    ctx.check("probe kprobes:open:" not in agent.output(), agent.output())
+    kit.check_accounts(ctx, capture)
 
 
 @case("select-allow", usual=("6.12",), needs=kit.NEEDS)

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Notes what became of filters and probes, when the guest's events are disabled. */
+#include <stdio.h>
+
+#include "host_agent/live/control.h"
+
+int braid_live_hits_answered(struct braid_live_control *c, struct braid_live_stream *s,
+			     const struct braid_control_answer *answer)
+{
+	const struct braid_pattern *p = &c->control.pattern;
+
+	if (answer->result)
+		return 0;
+	if (!answer->hits.placed)
+		return braid_live_note(s, "probe %s:%s was never placed: no module has it",
+				       p->system, p->event);
+	return answer->hits.missed ? braid_live_note(s, "probe %s:%s: %llu hits missed", p->system,
+		p->event, (unsigned long long)answer->hits.missed) : 0;
+}
+
+static int note_account(struct braid_live_stream *s, const char *of,
+			const struct braid_filter_account *a)
+{
+	char unjudged[64] = "";
+
+	if (a->unjudged)
+		snprintf(unjudged, sizeof(unjudged), "; %llu could not be judged, and passed",
+			 (unsigned long long)a->unjudged);
+	return braid_live_note(s, "filter of %s: %llu offered = %llu filtered + %llu written + %llu lost%s",
+			       of, (unsigned long long)a->offered, (unsigned long long)a->filtered,
+			       (unsigned long long)a->written, (unsigned long long)a->lost,
+			       unjudged);
+}
+
+int braid_live_account_answered(struct braid_live_control *c, struct braid_live_stream *s,
+				const struct braid_live_filter *filter,
+				const struct braid_control_answer *answer)
+{
+	struct braid_filter_account rest = answer->account;
+	char of[2 * BRAID_PATTERN_BYTES];
+
+	if (answer->result || !answer->matched || (filter && filter->refused))
+		return 0;
+	if (filter) {
+		c->own.offered += rest.offered;
+		c->own.filtered += rest.filtered;
+		c->own.written += rest.written;
+		c->own.lost += rest.lost;
+		c->own.unjudged += rest.unjudged;
+		snprintf(of, sizeof(of), "%.63s:%.63s", filter->event.system, filter->event.event);
+		return note_account(s, of, &rest);
+	}
+	rest.offered -= c->own.offered;
+	rest.filtered -= c->own.filtered;
+	rest.written -= c->own.written;
+	rest.lost -= c->own.lost;
+	rest.unjudged -= c->own.unjudged;
+	snprintf(of, sizeof(of), "%s%zu events", c->filters.nr_own ? "the other " : "",
+		 c->filters.nr - c->filters.nr_own);
+	return note_account(s, of, &rest);
+}
