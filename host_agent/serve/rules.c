@@ -29,6 +29,7 @@ int braid_rules_add(struct braid_rules *rules, const struct braid_rule *rule)
 /* A vCPU, or the guest as a whole. */
 struct rule_series {
 	u64 past[SLOTS];	/* its sum, a step apart: a ring */
+	u64 last;		/* likewise, in the last check */
 };
 
 struct braid_rule_state {
@@ -171,9 +172,11 @@ static int rule_grow(const struct braid_rule *rule, struct braid_rule_state *s,
 	if (!more)
 		return braid_out_of_memory();
 	s->series = more;
-	for (k = s->nr_series; k < nr; k++)
+	for (k = s->nr_series; k < nr; k++) {
+		more[k].last = 0;
 		for (n = 0; n < SLOTS; n++)	/* events are counted since the rule is there */
 			more[k].past[n] = rule->what == BRAID_RULE_EVENT ? 0 : rule_sum(rule, g, k);
+	}
 	s->nr_series = nr;
 	return 0;
 }
@@ -200,7 +203,8 @@ static int rule_step(const struct braid_rule *rule, struct braid_rule_state *s,
 		     const struct braid_online_guest *g, s64 now_ns)
 {
 	u64 step_ns = rule->for_ns / STEPS, due;
-	bool first = !s->began_ns;
+	/* One is enough: it is not to be before all steps, however long the last check was ago. */
+	bool first = !s->began_ns, any = rule->what == BRAID_RULE_EVENT && !rule->limit;
 	size_t k;
 	int err = 0;
 
@@ -213,8 +217,11 @@ static int rule_step(const struct braid_rule *rule, struct braid_rule_state *s,
 		if (rule->what == BRAID_RULE_STOLEN && !(s->steps % STEPS))
 			err = rule_copy_culprits(s, &g->culprits, now_ns);
 		for (k = 0; k < s->nr_series && !first; k++)
-			s->series[k].past[s->steps % SLOTS] = rule_sum(rule, g, k);
+			s->series[k].past[s->steps % SLOTS] = any ? s->series[k].last :
+								    rule_sum(rule, g, k);
 	}
+	for (k = 0; k < s->nr_series; k++)
+		s->series[k].last = rule_sum(rule, g, k);
 	return err;
 }
 

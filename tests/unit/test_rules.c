@@ -206,6 +206,12 @@ static void an_event(void)
 	seen[0].count++;
 	pass(100, 0, 0);
 	CHECK_EQ(fired, 1);
+	/* However long the last check was ago. */
+	pass(3000, 0, 0);
+	now.now_ns += 60000 * MS;
+	seen[0].count++;
+	NEED(!braid_rules_check(&rules, &now, note, NULL));
+	CHECK_EQ(fired, 2);
 	/* Before the first check: the rule was there. */
 	watch("lost > 0", "*");
 	seen[0].count = 1;
