@@ -188,7 +188,7 @@ static const struct braid_option options[] = {
 	{ 0, "on-count", "NUMBER", BRAID_COUNT(RECORD, o.flight.most),
 	  "maximum number of automatic snapshots. Default: 10", .most = ~0u },
 	{ 0, "hold-off", "SECONDS", BRAID_DURATION(RECORD, o.flight.hold_off),
-	  "minimum interval between snapshots that --on takes. Default: 10" },
+	  "minimum interval between snapshots that --on takes, and until a trigger fires again. Default: 10" },
 	{ 0, "status-fd", "NUMBER", BRAID_COUNT(RECORD, status_fd),
 	  "for programs: write JSON lines to this file descriptor: \"started\", \"progress\" every "
 	  "second, \"stopped\", and messages as \"message\" instead of on standard error. The "
@@ -262,8 +262,8 @@ static int check_triggers(const struct braid_record_options *r)
 	for (k = 0; k < r->nr_triggers; k++) {
 		enum braid_trigger_action action = r->triggers[k].action;
 
-		if (action == BRAID_TRIGGER_SNAPSHOT && !r->flight.wanted)
-			return braid_fail(-EINVAL, "--trigger '%s': needs --snapshot; use traceoff or stop",
+		if (action == BRAID_TRIGGER_SNAPSHOT && !r->flight.wanted && !r->rotate.bytes)
+			return braid_fail(-EINVAL, "--trigger '%s': needs --snapshot or --rotate; use traceoff or stop",
 					  r->triggers[k].text);
 		if (action == BRAID_TRIGGER_STOP && r->flight.wanted)
 			return braid_fail(-EINVAL, "--trigger '%s': not with --snapshot; use snapshot or traceoff",
@@ -312,11 +312,23 @@ static int parse_options(struct record_command *r, int argc, char **argv)
 	return err ? err : check_options(&r->o);
 }
 
+/* A service records on. */
+static int check_chosen_triggers(const struct braid_record_options *r)
+{
+	size_t k;
+
+	for (k = 0; k < r->nr_triggers; k++)
+		if (r->triggers[k].action != BRAID_TRIGGER_SNAPSHOT)
+			return braid_fail(-EINVAL, "--trigger '%s': the recording would end, or lack all that follows; use snapshot",
+					  r->triggers[k].text);
+	return 0;
+}
+
 /* The first @nr of them alone, and if @all what they are together. @as: whose options they are. */
 static int check_chosen(const struct braid_conf_chosen *chosen, size_t nr, bool all, const char *as)
 {
 	struct braid_cli_command command = braid_command_record;
-	struct record_command r = { .o.file = RECORD_FILE };
+	struct record_command r = { .o = { .file = RECORD_FILE, .rotate.bytes = 1 } };
 	char *words[BRAID_CONF_WORDS + 2] = { "record" };
 	size_t k;
 	int err;
@@ -324,8 +336,9 @@ static int check_chosen(const struct braid_conf_chosen *chosen, size_t nr, bool 
 	for (k = 0; k < nr; k++)
 		words[k + 1] = (char *)chosen->words[k];
 	command.name = as;
-	err = braid_options_parse(&command, &r, nr + 1, words) ?:
-	      all ? check_options(&r.o) : 0;
+	err = braid_options_parse(&command, &r, nr + 1, words) ?: check_chosen_triggers(&r.o);
+	if (!err && all)
+		err = check_options(&r.o);
 	braid_record_options_free(&r.o);
 	return err;
 }

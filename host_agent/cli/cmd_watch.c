@@ -72,6 +72,10 @@ static const struct braid_option options[] = {
 	{ 0, "cgroup", "CGROUP", CHOSEN, "likewise, only events of tasks in this cgroup of the guests" },
 	{ 0, "comm", "GLOB", CHOSEN, "likewise, only events of tasks whose name matches" },
 	{ 0, "cpus", "LIST", CHOSEN, "likewise, only events on these vCPUs" },
+	{ 0, "trigger", "TRIGGER", CHOSEN,
+	  "likewise, act at once in a guest: 'EVENT if FILTER: snapshot' or 'EVENT..EVENT > TIME: snapshot', "
+	  "with 'after NUMBER'. The guest stops writing its rings until what they have is recorded; that is a "
+	  "condition of its own, and once in the time of --apart at most" },
 	{ 0, "sample", "HZ", CHOSEN, "likewise, sample what the guests' vCPUs execute, for snapshots" },
 	{ 'T', "stacks", NULL, CHOSEN, "likewise, also the guests' kernel stack with each of their events" },
 	{ 0, "user-stacks", NULL, CHOSEN,
@@ -101,7 +105,7 @@ static const struct braid_option options[] = {
 
 const struct braid_cli_command braid_command_watch = {
 	.name = "watch", .summary = "say when a threshold is passed, and who is to blame",
-	.run = braid_cmd_watch, .usage = "[OPTION]... CONDITION...",
+	.run = braid_cmd_watch, .usage = "[OPTION]... [CONDITION]...",
 	.text =
 	"Records the host and its guests into a window of some seconds in memory, analyzes that as it "
 	"comes, and prints a line when a CONDITION begins to hold for a guest.",
@@ -119,7 +123,7 @@ const struct braid_cli_command braid_command_watch = {
 	"event; globs and FILTER as for `tracebraid report`; with '> NUMBER' before 'if', more than so many "
 	"in the time. The event is recorded in addition to those of -e.\n"
 	"Without 'for TIME' it is 1 s. `tracebraid serve` does the same as a service.",
-	.least = 1, .most = BRAID_RULES_MOST, .expected = "a condition, such as 'stolen > 20% for 1s'",
+	.most = BRAID_RULES_MOST, .expected = "a condition, such as 'stolen > 20% for 1s'",
 };
 
 static void watch_print_json(const struct braid_analyst_message *m)
@@ -196,7 +200,10 @@ static int watch_prepare(struct watch_command *w, char **conditions, size_t nr)
 	struct braid_conf *conf = &w->conf;
 	struct braid_rule rule;
 	size_t k;
-	int err = braid_cli_check_chosen(conf, NULL);
+	int err = braid_cli_check_chosen(conf, NULL) ?: braid_conf_add_triggers(conf);
+
+	if (!err && !nr && !conf->rules.nr)
+		err = braid_fail(-EINVAL, "watch: expected a condition, such as 'stolen > 20%% for 1s', or --trigger");
 
 	if (!err)
 		err = watch_copy(conf->host_events, w->host_events, "host");

@@ -55,7 +55,8 @@ braid_option_take braid_take_events, braid_take_filter;
 	  "longer than TIME from one event to another, 'EVENT..EVENT > TIME if FILTER: ACTION', as " \
 	  "'syscalls:sys_enter_fsync..sys_exit_fsync > 50ms: snapshot'. The guest stops writing its rings, so " \
 	  "that they keep what led there. ACTION is traceoff (until the recording ends), stop (the recording " \
-	  "ends) or, with --snapshot, snapshot (take one, and go on); 'after NUMBER' lets the guest write so " \
+	  "ends) or snapshot: with --snapshot take one, with --rotate record what the rings have, and go on; " \
+	  "'after NUMBER' lets the guest write so " \
 	  "many more events before. FILTER as for -f, of the first event. May be given up to 8 times" }, \
 	{ 0, "sample", "HZ", BRAID_COUNT(type, member.sample_hz), \
 	  "also sample what the guests' vCPUs execute, HZ times a second each, for `tracebraid analyze profile`; " \

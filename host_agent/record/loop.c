@@ -416,24 +416,6 @@ static int loop_stop(struct braid_recording *r)
 	return put_edge(r, BRAID_WINDOW_STOP, r->end_ns);
 }
 
-/* Triggers in guests that are for the recording itself. Return: whether one ends it. */
-static bool is_stopped_by_trigger(struct braid_recording *r)
-{
-	const struct braid_trigger_wish *trigger;
-	size_t k;
-
-	for (k = 0; k < r->nr_guests; k++) {
-		trigger = braid_region_source_status(r->guests[k].source).trigger;
-		if (!trigger || trigger->action == BRAID_TRIGGER_SNAPSHOT)
-			continue;
-		braid_region_source_resume(r->guests[k].source, false, false);
-		if (trigger->action == BRAID_TRIGGER_STOP)
-			return true;
-		braid_region_source_note(r->guests[k].source, "its rings are not written until the recording ends");
-	}
-	return false;
-}
-
 static int record(struct braid_recording *r)
 {
 	struct braid_woke woke = { 0 };
@@ -446,7 +428,7 @@ static int record(struct braid_recording *r)
 			err = braid_record_poll_flight(r) ?: braid_record_poll_rotation(r);
 		if (ret < 0 || err)
 			return ret < 0 ? ret : err;
-		if (is_stopped_by_trigger(r) || time_is_up(r, &woke) ||
+		if (braid_record_poll_triggers(r) || time_is_up(r, &woke) ||
 		    braid_child_ended(&r->command) || braid_record_live_gone(r))
 			return 0;
 		if (is_over(r)) {

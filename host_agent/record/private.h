@@ -69,6 +69,9 @@ int braid_record_begin_rotation(struct braid_recording *r);	/* makes the first f
 /* After a turn: ends a file, and begins the next one. */
 int braid_record_poll_rotation(struct braid_recording *r);
 
+/* Acts on triggers that fired, but a flight recorder's. Return: whether one ends the recording. */
+bool braid_record_poll_triggers(struct braid_recording *r);
+
 /* The last file is complete, or its recording failed. */
 int braid_record_end_rotation(struct braid_recording *r, bool failed);
 

@@ -190,6 +190,8 @@ struct braid_record_guest {
 	bool reported_waiting;
 	u64 noticed;		/* flight: of its status, as acted upon */
 	bool was_silent;
+	u64 frozen_ns;		/* rotation: rings that a trigger stopped are drained up to then */
+	u64 resumed_ns;		/* likewise, when they were last written again */
 };
 
 /* The command that runs while we record. */

@@ -168,7 +168,7 @@ static void analyst_clear_rules(struct analyst *a, struct braid_rules *rules)
 	size_t k;
 
 	for (k = 0; k < rules->nr; k++)
-		if (rules->items[k].what == BRAID_RULE_EVENT)
+		if (braid_rule_is_event(&rules->items[k]))
 			braid_online_unwatch(a->online, rules->items[k].watched);
 	braid_rules_clear(rules);
 }
@@ -182,7 +182,7 @@ static int analyst_begin_rules(struct analyst *a, struct braid_rules *rules)
 
 	for (k = 0; k < rules->nr && !err; k++) {
 		rule = &rules->items[k];
-		if (rule->what == BRAID_RULE_EVENT)
+		if (braid_rule_is_event(rule))
 			err = braid_online_watch(a->online, rule->event, rule->filter,
 						 &rule->watched);
 	}

@@ -141,6 +141,25 @@ int braid_conf_choose(struct braid_conf_chosen *chosen, const char *option, cons
 	return 0;
 }
 
+int braid_conf_add_triggers(struct braid_conf *conf)
+{
+	static const char option[] = "--trigger=";
+	struct braid_rule rule;
+	u32 number = 0;
+	size_t k;
+	int err = 0;
+
+	for (k = 0; k < conf->chosen.nr && !err; k++) {
+		const char *word = conf->chosen.words[k];
+
+		if (strncmp(word, option, strlen(option)))
+			continue;
+		braid_rule_trigger(&rule, word + strlen(option), number++);
+		err = braid_rules_add(&conf->rules, &rule);
+	}
+	return err;
+}
+
 /* Settings of [record] that the recorder gets as options, and checks. */
 static const struct conf_choice {
 	const char *name, *option;
@@ -149,7 +168,8 @@ static const struct conf_choice {
 	{ "events", "event", false }, { "filter", "filter", false },
 	{ "kprobe", "kprobe", false }, { "uprobe", "uprobe", false }, { "pid", "pid", false },
 	{ "children", "children", true }, { "cgroup", "cgroup", false },
-	{ "comm", "comm", false }, { "cpus", "cpus", false }, { "sample", "sample", false },
+	{ "comm", "comm", false }, { "cpus", "cpus", false }, { "trigger", "trigger", false },
+	{ "sample", "sample", false },
 	{ "stacks", "stacks", true },
 	{ "user-stacks", "user-stacks", true },
 };
@@ -338,6 +358,8 @@ int braid_conf_parse(struct braid_conf *conf, const char *text, const char *name
 		braid_fail(r.err, "%s:%d: %s", name, r.line, r.failure);
 	else if (line < 0)
 		r.err = braid_out_of_memory();
+	else
+		r.err = braid_conf_add_triggers(conf);
 	if (r.err)
 		braid_rules_clear(&conf->rules);
 	return r.err;

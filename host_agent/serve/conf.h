@@ -59,6 +59,9 @@ struct braid_conf {
 int braid_conf_choose(struct braid_conf_chosen *chosen, const char *option, const char *value,
 		      int line);
 
+/** braid_conf_add_triggers - a rule for each chosen trigger; 0, or -ENOSPC with braid_fail() */
+int braid_conf_add_triggers(struct braid_conf *conf);
+
 /** braid_conf_default - without a file: nothing listens, nothing is watched */
 void braid_conf_default(struct braid_conf *conf);
 

@@ -15,7 +15,8 @@
 
 #define KEPT_FILES	"3"	/* two of half a window each, and the one that is written */
 #define WORDS		2048u	/* of its command ... */
-#define OTHER_WORDS	(16 + BRAID_CONF_WORDS + BRAID_RECORDED_MOST)	/* ... that name no guest */
+#define LEAST_HOLD_OFF_NS	100000000ULL
+#define OTHER_WORDS	(17 + BRAID_CONF_WORDS + BRAID_RECORDED_MOST)	/* ... that name no guest */
 
 /* Appends the words of one setting, "web1 web2", each after an option. 0 or -E2BIG with braid_fail(). */
 static int recorder_add_words(const char **words, size_t *nr, const char *option, char *list)
@@ -137,7 +138,7 @@ int braid_recorder_start(struct braid_program *p, const struct braid_conf *conf,
 {
 	char file[PATH_MAX], rotate[64], host[BRAID_CONF_PATH + 16] = "--host";
 	static char guests[BRAID_CONF_GUESTS], peers[BRAID_CONF_GUESTS];
-	char listen[BRAID_CONF_PATH + 16], rate[32];
+	char listen[BRAID_CONF_PATH + 16], rate[32], hold_off[48];
 	const char *words[WORDS] = {
 		"tracebraid", "record", "-q", "--keep=" KEPT_FILES, rotate, "-o", file,
 	};
@@ -159,6 +160,10 @@ int braid_recorder_start(struct braid_program *p, const struct braid_conf *conf,
 		words[nr++] = listen;
 	if (conf->peer_rate)
 		words[nr++] = rate;
+	/* A trigger that fired sooner would stop the rings for no snapshot. */
+	snprintf(hold_off, sizeof(hold_off), "--hold-off=%.3f",
+		 (conf->apart_ns > LEAST_HOLD_OFF_NS ? conf->apart_ns : LEAST_HOLD_OFF_NS) / 1e9);
+	words[nr++] = hold_off;
 	recorder_find_events(recorded, conf);
 	for (k = 0; k < recorded->nr_added; k++)
 		words[nr++] = recorded->words[k];

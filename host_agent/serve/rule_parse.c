@@ -9,6 +9,7 @@
 #include "host_agent/util/error.h"
 #include "host_agent/util/text.h"
 
+#define TRIGGER_EVENT	"tracebraid:trigger"	/* which the guest's driver records */
 #define LEAST_NS	100000000ULL	/* sums are not more recent than that */
 #define MOST_NS		3600000000000ULL
 
@@ -23,6 +24,7 @@ static const struct braid_rule_word {
 	[BRAID_RULE_SILENT] = { "silent", "s ms us", "silent > 1s" },
 	[BRAID_RULE_LOST] = { "lost", "", "lost > 0" },
 	[BRAID_RULE_EXITS] = { "exits", "/s k/s M/s", "exits > 100k/s" },
+	[BRAID_RULE_TRIGGER] = { "trigger", "", "" },
 	[BRAID_RULE_EVENT] = { "event", "", "sched:sched_process_exit > 10 for 1s if prio < 100" },
 };
 
@@ -163,4 +165,14 @@ int braid_rule_parse(struct braid_rule *rule, const char *text, const char *gues
 	strcpy(rule->text, text);
 	strcpy(rule->guests, guests);
 	return 0;
+}
+
+void braid_rule_trigger(struct braid_rule *rule, const char *text, u32 number)
+{
+	*rule = (struct braid_rule){
+		.what = BRAID_RULE_TRIGGER, .for_ns = LEAST_NS, .guests = "*",
+		.event = TRIGGER_EVENT,
+	};
+	snprintf(rule->filter, sizeof(rule->filter), "trigger == %u", number);
+	snprintf(rule->text, sizeof(rule->text), "%s", text);
 }

@@ -147,6 +147,7 @@ static u64 rule_sum(const struct braid_rule *rule, const struct braid_online_gue
 	case BRAID_RULE_EXITS:
 		return rule_count(&g->exits);
 	case BRAID_RULE_EVENT:
+	case BRAID_RULE_TRIGGER:
 		return rule->watched < g->nr_seen ? g->seen[rule->watched].count : 0;
 	default:
 		return 0;
@@ -175,7 +176,7 @@ static int rule_grow(const struct braid_rule *rule, struct braid_rule_state *s,
 	for (k = s->nr_series; k < nr; k++) {
 		more[k].last = 0;
 		for (n = 0; n < SLOTS; n++)	/* events are counted since the rule is there */
-			more[k].past[n] = rule->what == BRAID_RULE_EVENT ? 0 : rule_sum(rule, g, k);
+			more[k].past[n] = braid_rule_is_event(rule) ? 0 : rule_sum(rule, g, k);
 	}
 	s->nr_series = nr;
 	return 0;
@@ -204,7 +205,7 @@ static int rule_step(const struct braid_rule *rule, struct braid_rule_state *s,
 {
 	u64 step_ns = rule->for_ns / STEPS, due;
 	/* One is enough: it is not to be before all steps, however long the last check was ago. */
-	bool first = !s->began_ns, any = rule->what == BRAID_RULE_EVENT && !rule->limit;
+	bool first = !s->began_ns, any = braid_rule_is_event(rule) && !rule->limit;
 	size_t k;
 	int err = 0;
 
@@ -273,7 +274,7 @@ static struct rule_measured rule_measure(const struct braid_rule *rule,
 		ns = m.ns ? m.ns : 1;
 		if (rule->what == BRAID_RULE_EXITS)
 			m.value = m.value * 1e9 / ns;
-		else if (rule->what != BRAID_RULE_LOST && rule->what != BRAID_RULE_EVENT)
+		else if (rule->what != BRAID_RULE_LOST && !braid_rule_is_event(rule))
 			m.value = m.value * (double)BRAID_RULE_PPM / ns;
 		return m;
 	}
@@ -350,10 +351,9 @@ static void rule_blame(const struct braid_rule_state *s, const struct braid_onli
 				  rule_culprit(g, most[n].row), most[n].ns * 100.0 / total);
 }
 
-/* "sched:sched_process_exit in task sh[123] on vCPU 1 at 1234.567890123" */
-static void rule_write_event(const struct braid_online_seen *seen, struct braid_text *t)
+/* " in task sh[123] on vCPU 1 at 1234.567890123" */
+static void rule_write_place(const struct braid_online_seen *seen, struct braid_text *t)
 {
-	braid_text_puts(t, seen->event);
 	if (seen->pid != BRAID_PID_UNKNOWN)
 		braid_text_printf(t, " in task %s[%d]", seen->comm, seen->pid);
 	braid_text_printf(t, " on vCPU %u at %lld.%09lld", seen->cpu,
@@ -401,7 +401,12 @@ static void rule_write(const struct braid_rule *rule, const struct braid_rule_st
 		if (rule->limit)
 			braid_text_printf(t, "%llu events within %.3f s, one of them ",
 					  (unsigned long long)m->value, m->ns / 1e9);
-		rule_write_event(&g->seen[rule->watched], t);
+		braid_text_puts(t, g->seen[rule->watched].event);
+		rule_write_place(&g->seen[rule->watched], t);
+		return;
+	case BRAID_RULE_TRIGGER:
+		braid_text_printf(t, "a trigger of %s fired", g->name);
+		rule_write_place(&g->seen[rule->watched], t);
 		return;
 	default:
 		return;

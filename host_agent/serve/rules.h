@@ -27,6 +27,7 @@ enum braid_rule_what {
 	BRAID_RULE_LOST,	/* events, of the guest's rings */
 	BRAID_RULE_EXITS,	/* a second, of all vCPUs */
 	BRAID_RULE_EVENT,	/* times that an event was seen */
+	BRAID_RULE_TRIGGER,	/* likewise, of a trigger of the guest */
 	BRAID_NR_RULES
 };
 
@@ -52,6 +53,15 @@ struct braid_rule {
  * Return: 0, or -EINVAL with braid_fail().
  */
 int braid_rule_parse(struct braid_rule *rule, const char *text, const char *guests);
+
+/** braid_rule_trigger - that the recorder's trigger of a number fires, in any guest */
+void braid_rule_trigger(struct braid_rule *rule, const char *text, u32 number);
+
+/** braid_rule_is_event - whether it is about events: ->event, ->filter, ->watched */
+static inline bool braid_rule_is_event(const struct braid_rule *rule)
+{
+	return rule->what == BRAID_RULE_EVENT || rule->what == BRAID_RULE_TRIGGER;
+}
 
 /** braid_rule_name - "stolen", "wake-up": one word */
 const char *braid_rule_name(enum braid_rule_what what);

@@ -26,7 +26,7 @@ static void takes_each_setting(void)
 	static const char text[] =
 		"# a comment\n[record]\nevents = sched,irq\nfilter = CPU == 1\nevents = kvm\nkprobe = p vfs_read\n"
 		"uprobe = /bin/a:b\npid = 7\nchildren = yes\ncgroup = /web\ncomm = a*\ncpus = 0-3\n"
-		"sample = 99\nstacks = yes\nuser-stacks = no\nhost-events=sched\nguests = a b\nguests = c\n"
+		"trigger = a:b: snapshot\nsample = 99\nstacks = yes\nuser-stacks = no\nhost-events=sched\nguests = a b\nguests = c\n"
 		"peers = d:1 e\npeers = f\npeer-listen = [::]:7\npeer-rate = 100\n"
 		"window = 4M\nwindow-time = 90s\n[metrics]\nlisten = 127.0.0.1:1\nlisten = unix:/x\n"
 		"culprits = 7\n[snapshots]\ndirectory = /s\nhook = /h\nmax-size = 2G\nmax-age = 2d\n"
@@ -37,7 +37,7 @@ static void takes_each_setting(void)
 	static const char *const chosen[] = {
 		"--event=sched,irq", "--filter=CPU == 1", "--event=kvm", "--kprobe=p vfs_read",
 		"--uprobe=/bin/a:b", "--pid=7", "--children", "--cgroup=/web", "--comm=a*", "--cpus=0-3",
-		"--sample=99", "--stacks",
+		"--trigger=a:b: snapshot", "--sample=99", "--stacks",
 	};
 	size_t k;
 
@@ -67,7 +67,9 @@ static void takes_each_setting(void)
 	CHECK(!strcmp(conf.fleet.join, "rack*"));
 	CHECK(conf.fleet.streams == BRAID_FLEET_STREAMS_ASKED);
 	CHECK(conf.fleet.stream_bytes == 9u << 20 && conf.fleet.stream_sync_ns == 3000000000ULL);
-	CHECK_EQ(conf.rules.nr, 3);
+	CHECK_EQ(conf.rules.nr, 4);
+	CHECK_EQ(conf.rules.items[3].what, BRAID_RULE_TRIGGER);
+	CHECK(!strcmp(conf.rules.items[3].text, "a:b: snapshot"));
 	CHECK(!strcmp(conf.rules.items[0].guests, "*") && !strcmp(conf.rules.items[2].guests, "web*"));
 	braid_rules_clear(&conf.rules);
 }

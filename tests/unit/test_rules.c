@@ -223,6 +223,21 @@ static void an_event(void)
 	CHECK_EQ(fired, 1);
 }
 
+static void a_trigger(void)
+{
+	watch("lost > 0", "*");
+	braid_rule_trigger(&rules.items[0], "a:b: snapshot", 7);
+	CHECK(!strcmp(rules.items[0].filter, "trigger == 7"));
+	CHECK(!braid_online_watch_check(rules.items[0].event, rules.items[0].filter));
+	rules.items[0].watched = 1;
+	pass(2000, 0, 0);
+	CHECK_EQ(fired, 0);
+	seen[1] = (struct braid_online_seen){ .count = 1, .cpu = 1, .pid = 5, .comm = "x" };
+	pass(100, 0, 0);
+	CHECK_EQ(fired, 1);
+	CHECK(!strcmp(why, "a trigger of web1 fired in task x[5] on vCPU 1 at 0.000000000 (a:b: snapshot)"));
+}
+
 /* So many in a time. */
 static void events_in_a_time(void)
 {
@@ -302,6 +317,7 @@ int main(void)
 	RUN(a_time_without_marks);
 	RUN(each_kind);
 	RUN(an_event);
+	RUN(a_trigger);
 	RUN(events_in_a_time);
 	braid_rules_clear(&rules);
 	return VERDICT();

@@ -137,6 +137,53 @@ def select_watch(ctx):
     ctx.equal({line["comm"] for line in lines if line.get("event") == "opened"}, {"opener"}, "tasks that opened")
 
 
+@case("select-watch-trigger", usual=("6.1", "6.12"), needs=NEEDS)
+def select_watch_trigger(ctx):
+    """watch records all that led to a trigger, takes a snapshot that says so, and has the guest write its rings again."""
+    guest = up(ctx, parameters="overwrite=1 ring_size_kb=64")
+    folder, number = ctx.dir / "snapshots", 9000
+    text = f"storm:storm if context == 0 && number == {number} && cpu == 1: snapshot"
+    for options, line in ((("--trigger", "storm:storm: stop"), "use snapshot"), (("--trigger", "storm:storm: traceoff"), "use snapshot"),
+                          ((), "expected a condition")):
+        done = ctx.run_agent("watch", "-r", guest.shm, *options, status=1)
+        ctx.check(line in done.stderr and done.stderr.count("\n") == 1, f"{options}: said {done.stderr!r}, not {line!r}")
+    agent = ctx.agent("watch", "--json", "-r", guest.shm, "-e", "storm", "--host", "none", "--snapshots", folder, "--trigger", text)
+    agent.wait_line("watching; until Ctrl-C", timeout=60)
+    window = folder_of(agent)
+
+    def numbers(captures):
+        """Of the storm's events in tasks of vCPU 1."""
+        lines = [json.loads(line) for capture in captures
+                 for line in ctx.run_agent("report", "--json", capture, status=None).stdout.splitlines()]
+        return [line["fields"]["number"] for line in lines
+                if line.get("event") == "storm" and line["cpu"] == 1 and line["fields"]["context"] == 0]
+
+    # The trigger is set once the events are recorded.
+    ctx.wait_until(lambda: storm(guest, "20 4") and numbers(window.glob("window-*.braid")), "events to be recorded", timeout=60)
+
+    def fired():
+        """Numbers go on from run to run."""
+        storm(guest, "100 4")
+        return next((json.loads(line) for line in agent.output().splitlines() if line.startswith("{")), None)
+
+    line = ctx.wait_until(fired, "the trigger's line", timeout=120)
+    ctx.check(re.fullmatch(rf"a trigger of {guest.name} fired in task \S+\[\d+\] on vCPU 1 at \d+\.\d{{9}} \({re.escape(text)}\)", line["why"]),
+              f"said {line}")
+    snapshot, = ctx.wait_until(lambda: [one for one in folder.glob("*-trigger") if (one / "summary.txt").exists()], "the snapshot")
+    ctx.equal((snapshot / "why.txt").read_text(), line["why"] + "\n", "why.txt")
+    captures = sorted(snapshot.glob("*.braid"), key=lambda path: int(path.stem))
+    mine = [one for one in numbers(captures) if one <= number]
+    ctx.check(mine and mine[-1] == number, f"the last numbers before the trigger's: {mine[-3:]}")
+    led = mine[-100:]
+    ctx.equal(led, list(range(led[0], number + 1)), "numbers of the events that led there")
+    for capture in captures:
+        check_accounts(ctx, capture)
+    # The rings are written again.
+    ctx.wait_until(lambda: storm(guest, "200 4") and max(numbers(window.glob("window-*.braid")), default=0) > number + 2000,
+                   "later events to be recorded", timeout=60)
+    ctx.equal(agent.stop(timeout=60), 0, "status of watch")
+
+
 @case("watch-event", usual=("6.12",), needs=NEEDS)
 def watch_event(ctx):
     """An event of a guest is a condition: watch has it recorded, too, and its line names guest, vCPU, task and time."""
