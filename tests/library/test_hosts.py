@@ -3,7 +3,9 @@
 """Analyses of captures of two hosts: the figures of each host are those of its own capture. If its clock is the
 timeline they are equal; else counts are, and durations are up to the other clock's rate and rounding."""
 
+import collections
 import json
+import pathlib
 import re
 import subprocess
 import tempfile
@@ -78,6 +80,27 @@ def compare(question, merged, alone, converted):
                           f"{what}: {want[0]}: {name} {got[1][name]} is near {value}")
 
 
+def export(folder, captures):
+    """trace-cmd prints each event of all hosts, with the time that it has on the timeline."""
+    subprocess.run([AGENT, "export", "--to", "trace.dat", *captures, "-o", f"{folder}/out.dat"], check=True)
+    names = sorted(path.name for path in pathlib.Path(folder).glob("out-*.dat"))
+    equal({f"out-{host}.dat" for host in HOSTS} <= set(names), True, f"a file of each host: {names}")
+    shown = subprocess.run(["trace-cmd", "report", "-t", *(word for name in names for word in ("-i", name))], cwd=folder,
+                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=True).stdout
+    found = collections.Counter()
+    for name, cpu, seconds, ns, event in re.findall(
+            r"(?m)^ *(out-\S+)\.dat: .*?-\d+ +\[(\d+)\] +(?:[^\d ]\S* +)?(\d+)\.(\d{9}): (\w+):", shown):
+        host = re.sub(r"^out-(?:.*_)?(\w+?)(?:\+\d)?$", r"\1", name)
+        if event != "note":
+            found[host, int(cpu), int(seconds + ns), event] += 1
+    done = subprocess.run([AGENT, "sql", "--csv", *captures, "SELECT host, cpu, ns, name FROM events"], stdout=subprocess.PIPE,
+                          text=True, check=True).stdout.splitlines()[1:]
+    wanted = collections.Counter((host, int(cpu), int(ns), name) for host, cpu, ns, name in (line.split(",") for line in done))
+    equal(found - wanted, collections.Counter(), "events that only trace.dat has")
+    equal(wanted - found, collections.Counter(), "events that trace.dat lacks")
+    return sum(found.values())
+
+
 def main():
     """Makes a capture of each host, and asks for one, and for both in either order."""
     with tempfile.TemporaryDirectory() as folder:
@@ -94,6 +117,9 @@ def main():
                 rows += sum(len(rows) for rows in merged.values())
                 equal(sum(len(rows) for rows in merged.values()),
                       sum(len(rows) for tables in alone for rows in tables.values()), f"{question}: rows of both hosts")
+        shown = export(folder, captures)
+        equal(export(folder, captures[::-1]), shown, "events of both hosts in trace.dat, in either order")
+    print(f"ok   {shown} events of two hosts in trace.dat, by trace-cmd")
     print(f"ok   {len(ASKED)} questions about two hosts, in either order: {rows} rows are those of each host's own capture")
 
 

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <xxhash.h>
 #include <unistd.h>
 
 #include "host_agent/export/trace_dat/states.h"
@@ -162,13 +163,8 @@ u64 braid_dat_out_make_id(const struct braid_source *source, const struct braid_
 		.incarnation = stream ? stream->incarnation : 0,
 		.number = number,
 	};
-	const u8 *bytes = (const u8 *)&of;
-	u64 hash = 0xcbf29ce484222325ULL;	/* FNV-1a */
-	size_t k;
 
-	for (k = 0; k < sizeof(of); k++)
-		hash = (hash ^ bytes[k]) * 0x100000001b3ULL;
-	return hash ? hash : 1;
+	return XXH3_64bits(&of, sizeof(of)) ?: 1;
 }
 
 /* Options ------------------------------------------------------------------------------------ */
@@ -201,7 +197,7 @@ static void put_time_shift(struct braid_text *t, const struct braid_dat_out *d,
 	size_t at = begin_option(t, BRAID_DAT_TIME_SHIFT);
 	u32 k;
 
-	put64(t, d->files[0].trace_id);
+	put64(t, d->files[file->host].trace_id);
 	put32(t, 0);			/* flags: no interpolation */
 	put32(t, file->nr_cpus);
 	for (k = 0; k < file->nr_cpus; k++) {
@@ -218,18 +214,15 @@ static void put_time_shift(struct braid_text *t, const struct braid_dat_out *d,
 	end_option(t, at);
 }
 
-/*
- * Which thread of the host ran which CPU of a guest; -1: unknown. trace-cmd can't read a guest
- * without CPUs, so guests whose threads are all unknown are not listed.
- */
-static void trace_dat_head_put_guest(struct braid_text *t, const struct braid_dat_out_file *guest)
+/* Which thread of a host ran which CPU of a guest; -1: unknown. @s: the guest, by that host. */
+static void trace_dat_head_put_guest(struct braid_text *t, const struct braid_dat_out_file *guest,
+				     const struct braid_stream *s)
 {
-	const struct braid_stream *s = guest->stream;
 	size_t k, at = begin_option(t, BRAID_DAT_GUEST);
 	u32 cpu;
 	s32 tid;
 
-	trace_dat_head_put_string(t, s->name);
+	trace_dat_head_put_string(t, guest->stream->name);
 	put64(t, guest->trace_id);
 	put32(t, guest->nr_cpus);
 	for (cpu = 0; cpu < guest->nr_cpus; cpu++) {
@@ -243,21 +236,53 @@ static void trace_dat_head_put_guest(struct braid_text *t, const struct braid_da
 	end_option(t, at);
 }
 
+/*
+ * The guests of a host. trace-cmd can't read a guest without CPUs, so guests whose threads are all
+ * unknown are not listed. A guest that moved is listed by each host where it was.
+ */
+static void trace_dat_head_put_guests(struct braid_text *t, const struct braid_dat_out *d,
+				      const struct braid_dat_out_file *host)
+{
+	const struct braid_stream *part;
+	size_t k, number;
+
+	for (k = 0; k < d->nr_files; k++) {
+		const struct braid_dat_out_file *guest = &d->files[k];
+
+		if (guest->is_host)
+			continue;
+		for (number = 0; (part = braid_stream_part(guest->stream, number)); number++)
+			if (part->nr_threads && braid_stream_host_number(part) == host->host)
+				trace_dat_head_put_guest(t, guest, part);
+	}
+}
+
 static void put_uname(struct braid_text *t, const struct braid_dat_out *d,
 		      const struct braid_dat_out_file *file)
 {
 	const struct braid_chunk_file *head = &d->source->head;
 	const struct braid_stream *s = file->stream;
-	bool guest = s && s->kind == BRAID_STREAM_GUEST;
 	size_t at = begin_option(t, BRAID_DAT_UNAME);
 
 	braid_text_puts(t, "Linux ");
-	braid_text_safe(t, guest ? s->name : head->host_name, sizeof(head->host_name));
+	if (s && s->kind == BRAID_STREAM_GUEST)
+		braid_text_safe(t, s->name, sizeof(s->name));
+	else if (file->label)
+		braid_text_puts(t, file->label);
+	else
+		braid_text_safe(t, head->host_name, sizeof(head->host_name));
 	braid_text_putc(t, ' ');
-	braid_text_safe(t, s ? s->kernel_release : head->kernel_release,
-			sizeof(head->kernel_release));
-	braid_text_putc(t, ' ');
-	braid_text_safe(t, s ? s->machine : head->machine, sizeof(head->machine));
+	if (s) {
+		braid_text_safe(t, s->kernel_release, sizeof(s->kernel_release));
+		braid_text_putc(t, ' ');
+		braid_text_safe(t, s->machine, sizeof(s->machine));
+	} else if (file->host) {	/* the first capture is another host's */
+		braid_text_puts(t, "unknown unknown");
+	} else {
+		braid_text_safe(t, head->kernel_release, sizeof(head->kernel_release));
+		braid_text_putc(t, ' ');
+		braid_text_safe(t, head->machine, sizeof(head->machine));
+	}
 	braid_text_putc(t, 0);
 	end_option(t, at);
 }
@@ -315,10 +340,9 @@ static void put_options(struct braid_text *t, const struct braid_dat_out *d,
 	put32(t, file->nr_cpus);
 	end_option(t, at);
 	put_offset_option(t, BRAID_DAT_TRACE_ID, file->trace_id);
-	for (k = 1; k < d->nr_files && file == d->files; k++)
-		if (d->files[k].stream->nr_threads)
-			trace_dat_head_put_guest(t, &d->files[k]);
-	if (file != d->files)
+	if (file->is_host)
+		trace_dat_head_put_guests(t, d, file);
+	else
 		put_time_shift(t, d, file);
 	put_uname(t, d, file);
 	at = begin_option(t, BRAID_DAT_VERSION);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The trace as trace-cmd has it: a file of the host, and one of each guest. CPU by CPU, since
+ * The trace as trace-cmd has it: a file of each host, and one of each guest. CPU by CPU, since
  * a file has each CPU's events contiguous: trace-cmd merges as it reads.
  */
 #include <ctype.h>
@@ -380,20 +380,23 @@ static bool same_name(const char *a, const char *b)
 	return *a == *b;
 }
 
-/* "OUT-web1.dat"; then "OUT-web1+2.dat" for a later guest of that name. */
-static char *guest_path(const struct braid_dat_out *d, const char *base, const char *name)
+/* "OUT.dat"; "OUT-web1.dat"; then "OUT-web1+2.dat" for a later one of that label. */
+static char *trace_dat_path(const struct braid_dat_out *d, const char *base, const char *label)
 {
-	char *path = NULL, *sanitized = strdup(name), *c;
+	char *path = NULL, *sanitized, *c;
 	u32 number = 1;
 	size_t k;
 	int n;
 
+	if (!label)
+		return asprintf(&path, "%s" SUFFIX, base) < 0 ? NULL : path;
+	sanitized = strdup(label);
 	if (!sanitized)
 		return NULL;
 	for (c = sanitized; *c; c++)
 		*c = path_character(*c);
-	for (k = 1; k < d->nr_files; k++)
-		number += same_name(d->files[k].stream->name, name);
+	for (k = 0; k < d->nr_files; k++)
+		number += d->files[k].label && same_name(d->files[k].label, label);
 	n = number > 1 ? asprintf(&path, "%s-%s+%u" SUFFIX, base, sanitized, number) :
 			 asprintf(&path, "%s-%s" SUFFIX, base, sanitized);
 	free(sanitized);
@@ -411,22 +414,18 @@ static u32 count_cpus(const struct braid_stream *stream)
 	return nr;
 }
 
-/* Adds a file; @stream NULL: for a host that was not recorded, or not selected. */
-static int add_file(struct braid_dat_out *d, const char *base, const struct braid_stream *stream)
+static int add_file(struct braid_dat_out *d, const char *base, const struct braid_dat_out_file *of)
 {
 	struct braid_dat_out_file *file = &d->files[d->nr_files];
 
+	*file = *of;
 	file->fd = -1;
-	file->stream = stream;
-	if (d->nr_files)
-		file->path = guest_path(d, base, stream->name);
-	else if (asprintf(&file->path, "%s" SUFFIX, base) < 0)
-		file->path = NULL;
+	file->path = trace_dat_path(d, base, file->label);
 	if (!file->path || asprintf(&file->part, "%s" PART, braid_folder_name(file->path)) < 0)
 		file->part = NULL;
-	file->nr_cpus = count_cpus(stream);
+	file->nr_cpus = count_cpus(file->stream);
 	file->cpus = calloc(file->nr_cpus, sizeof(*file->cpus));
-	file->trace_id = braid_dat_out_make_id(d->source, stream, d->nr_files);
+	file->trace_id = braid_dat_out_make_id(d->source, file->stream, d->nr_files);
 	d->nr_files++;
 	return file->part && file->cpus ? 0 : braid_out_of_memory();
 }
@@ -437,29 +436,42 @@ static bool trace_dat_wanted(const struct braid_walk_options *options,
 	return !options->stream || braid_stream_is(stream, options->stream);
 }
 
-/* The host's file is always first: it lists the guests. */
+/* NULL: it was not recorded. */
+static const struct braid_stream *trace_dat_host(const struct braid_source *source, u32 number)
+{
+	size_t k;
+
+	for (k = 0; k < source->nr_streams; k++)
+		if (source->streams[k]->kind == BRAID_STREAM_HOST &&
+		    braid_stream_host_number(source->streams[k]) == number)
+			return source->streams[k];
+	return NULL;
+}
+
+/* Files of hosts are always there, and first: they list the guests. */
 static int add_files(struct braid_dat_out *d, const char *base,
 		     const struct braid_walk_options *options)
 {
-	const struct braid_stream *host = NULL;
-	size_t k;
-	int err;
+	size_t nr_hosts = d->source->nr_hosts ?: 1, k;
+	int err = 0;
 
-	if (d->source->nr_hosts > 1)
-		return braid_fail(-EXDEV, "a trace.dat has one host: "
-				  "export the captures of each host alone");
-	d->files = calloc(d->source->nr_streams + 1, sizeof(*d->files));
+	d->files = calloc(d->source->nr_streams + nr_hosts, sizeof(*d->files));
 	if (!d->files)
 		return braid_out_of_memory();
-	for (k = d->source->nr_streams; k-- > 0;)
-		if (d->source->streams[k]->kind == BRAID_STREAM_HOST)
-			host = d->source->streams[k];
-	err = add_file(d, base, host);
+	for (k = 0; k < nr_hosts && !err; k++)
+		err = add_file(d, base, &(struct braid_dat_out_file){
+			.is_host = true, .host = k, .stream = trace_dat_host(d->source, k),
+			.label = nr_hosts > 1 ? d->source->hosts[k]->name : NULL,
+		});
 	for (k = 0; k < d->source->nr_streams && !err; k++) {
 		const struct braid_stream *s = d->source->streams[k];
+		u32 host = braid_stream_host_number(braid_stream_first_part(s));
 
-		if (s != host && s->kind != BRAID_STREAM_VM && trace_dat_wanted(options, s))
-			err = add_file(d, base, s);
+		if (s != d->files[host].stream && s->kind != BRAID_STREAM_VM &&
+		    trace_dat_wanted(options, s))
+			err = add_file(d, base, &(struct braid_dat_out_file){
+				.host = host, .stream = s, .label = s->name,
+			});
 	}
 	return err;
 }
@@ -516,7 +528,7 @@ static int name_files(struct braid_dat_out *d, int err)
 {
 	size_t k;
 
-	for (k = d->nr_files; k-- > 0;) {	/* the host's is there when all are */
+	for (k = d->nr_files; k-- > 0;) {	/* the hosts' are there when all are */
 		struct braid_dat_out_file *file = &d->files[k];
 
 		if (!err)

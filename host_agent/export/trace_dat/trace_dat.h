@@ -106,6 +106,9 @@ struct braid_dat_out_formats {
 /* A file under way. */
 struct braid_dat_out_file {
 	const struct braid_stream *stream;	/* NULL: a host that was not recorded */
+	bool is_host;
+	u32 host;		/* number of the host: itself, or where the guest was first */
+	const char *label;	/* in its name; NULL: the only host's */
 	char *path;
 	char *part;		/* its name in the folder until it is whole */
 	struct stat made;	/* of that file; st_mode is 0 if there is none yet */
@@ -130,7 +133,7 @@ struct braid_dat_out {
 	const struct braid_source *source;
 	struct braid_format *format;
 	u32 version;			/* 6 or 7 */
-	struct braid_dat_out_file *files;	/* the host's first */
+	struct braid_dat_out_file *files;	/* those of hosts first, by number */
 	size_t nr_files;
 	int folder;			/* that all are in; -1: not opened yet */
 };

@@ -79,7 +79,7 @@ def select_kprobe(ctx):
     for line in lines:
         if line.get("event") == "opened":
             place, line["text"] = line["text"].split(" <- ", 1)
-            ctx.check("openat" in place or "trampoline" in place, f"returns to {place}")
+            ctx.check("sys_open" in place or "trampoline" in place, f"returns to {place}")
             line["text"] = f"(RETURN <- {line['text']}"
     ours = check_equal(ctx, guest, lines, ["kprobes:open", "kprobes:opened"], "/tmp/traced")
     for name in probes:
