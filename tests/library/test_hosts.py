@@ -85,16 +85,16 @@ def export(folder, captures):
     subprocess.run([AGENT, "export", "--to", "trace.dat", *captures, "-o", f"{folder}/out.dat"], check=True)
     names = sorted(path.name for path in pathlib.Path(folder).glob("out-*.dat"))
     equal({f"out-{host}.dat" for host in HOSTS} <= set(names), True, f"a file of each host: {names}")
-    shown = subprocess.run(["trace-cmd", "report", "-t", *(word for name in names for word in ("-i", name))], cwd=folder,
-                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=True).stdout
+    shown = subprocess.run(["trace-cmd", "report", "-t", *(word for name in names for word in ("-i", name))],
+                           cwd=folder, stdout=subprocess.PIPE, text=True, check=True).stdout
     found = collections.Counter()
     for name, cpu, seconds, ns, event in re.findall(
             r"(?m)^ *(out-\S+)\.dat: .*?-\d+ +\[(\d+)\] +(?:[^\d ]\S* +)?(\d+)\.(\d{9}): (\w+):", shown):
         host = re.sub(r"^out-(?:.*_)?(\w+?)(?:\+\d)?$", r"\1", name)
         if event != "note":
             found[host, int(cpu), int(seconds + ns), event] += 1
-    done = subprocess.run([AGENT, "sql", "--csv", *captures, "SELECT host, cpu, ns, name FROM events"], stdout=subprocess.PIPE,
-                          text=True, check=True).stdout.splitlines()[1:]
+    done = subprocess.run([AGENT, "sql", "--csv", *captures, "SELECT host, cpu, ns, name FROM events"],
+                          stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines()[1:]
     wanted = collections.Counter((host, int(cpu), int(ns), name) for host, cpu, ns, name in (line.split(",") for line in done))
     equal(found - wanted, collections.Counter(), "events that only trace.dat has")
     equal(wanted - found, collections.Counter(), "events that trace.dat lacks")
