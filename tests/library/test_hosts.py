@@ -101,6 +101,14 @@ def export(folder, captures):
     return sum(found.values())
 
 
+def hosts_of_ctf(folder, captures):
+    """The trace of each host has its name."""
+    subprocess.run([AGENT, "export", "--to", "ctf", *captures, "-o", f"{folder}/ctf"], check=True)
+    texts = [path.read_text(errors="replace") for path in pathlib.Path(folder, "ctf").glob("**/metadata")]
+    names = [re.search(r'hostname = "(.*)";(?s:.*)stream_name = "host(?:@|_)(.*)"', text) for text in texts]
+    equal(sorted(name.groups() for name in names if name), [(host, host) for host in HOSTS], "names of hosts in CTF")
+
+
 def main():
     """Makes a capture of each host, and asks for one, and for both in either order."""
     with tempfile.TemporaryDirectory() as folder:
@@ -117,6 +125,7 @@ def main():
                 rows += sum(len(rows) for rows in merged.values())
                 equal(sum(len(rows) for rows in merged.values()),
                       sum(len(rows) for tables in alone for rows in tables.values()), f"{question}: rows of both hosts")
+        hosts_of_ctf(folder, captures)
         shown = export(folder, captures)
         equal(export(folder, captures[::-1]), shown, "events of both hosts in trace.dat, in either order")
     print(f"ok   {shown} events of two hosts in trace.dat, by trace-cmd")

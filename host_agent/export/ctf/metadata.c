@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Writes CTF's metadata, in TSDL: a trace, its clock, its stream classes. */
+#include <stdio.h>
 #include <string.h>
 #include <xxhash.h>
 
@@ -65,21 +66,42 @@ static void put_entry(struct braid_text *to, const char *name, const char *value
 	braid_text_printf(to, "\t%s = \"%s\";\n", name, plain);
 }
 
+/* The kind of its clock. A guest that moved has one on each host: the kinds, each once. */
+static void put_clocks(char *to, size_t size, const struct braid_stream *stream)
+{
+	const struct braid_stream *part = braid_stream_first_part(stream);
+	const char *name;
+	size_t k = 0, used = 0;
+
+	do {
+		name = braid_clock_kind_name(part->clock.kind);
+		if (!strstr(to, name) && used < size)
+			used += snprintf(to + used, size - used, "%s%s", used ? ", " : "", name);
+		part = ++k < stream->nr_stays ? stream->stays[k].of : NULL;
+	} while (part);
+}
+
 static void put_environment(const struct braid_ctf *ctf, struct braid_text *to,
 			    const struct braid_stream *stream)
 {
-	const struct braid_chunk_file *head = &ctf->walk.source->head;
-	bool host = stream->kind == BRAID_STREAM_HOST;
+	const struct braid_source *source = ctf->walk.source;
+	const char *name = stream->name;
+	char clocks[64] = "";
 
+	if (stream->kind == BRAID_STREAM_HOST && source->nr_hosts > 1 && stream->host)
+		name = stream->host->name;
+	else if (stream->kind == BRAID_STREAM_HOST && *source->head.host_name)
+		name = source->head.host_name;
+	put_clocks(clocks, sizeof(clocks), stream);
 	braid_text_puts(to, "env {\n");
-	put_entry(to, "hostname", host && *head->host_name ? head->host_name : stream->name);
+	put_entry(to, "hostname", name);
 	put_entry(to, "domain", "kernel");
 	put_entry(to, "sysname", "Linux");
 	put_entry(to, "kernel_release", stream->kernel_release);
 	put_entry(to, "machine", stream->machine);
 	put_entry(to, "tracer_name", "tracebraid");
 	put_entry(to, "stream_name", stream->name);
-	put_entry(to, "clock_source", braid_clock_kind_name(stream->clock.kind));
+	put_entry(to, "clock_source", clocks);
 	braid_text_puts(to, "};\n\n");
 }
 

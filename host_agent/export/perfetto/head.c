@@ -251,22 +251,38 @@ static int put_system(struct braid_perfetto_out *o, struct braid_perfetto_machin
 	return braid_perfetto_packet(o, m, &packet);
 }
 
-/* What the report's header says of a stream's clock. */
+static void describe_model(struct braid_text *t, const struct braid_clock *clock)
+{
+	braid_text_puts(t, braid_clock_kind_name(clock->kind));
+	if (*clock->reason)
+		braid_text_printf(t, " (%s)", clock->reason);
+	braid_text_printf(t, ", %u samples", clock->nr_samples);
+	if (clock->kind == BRAID_CLOCK_EXCHANGE || clock->kind == BRAID_CLOCK_READS)
+		braid_text_printf(t, ", drift %+.3f ppm", braid_clock_drift(clock));
+}
+
+/* What the report's header says of a stream's clock, or of its clocks on several hosts. */
 static void describe_clock(struct braid_perfetto_out *o, const struct braid_stream *s)
 {
 	u64 bound = s->bound_ns;
 	struct braid_text *t = &o->text;
+	size_t k, n;
 
 	t->bytes = 0;
-	braid_text_puts(t, braid_clock_kind_name(s->clock.kind));
-	if (s->kind != BRAID_STREAM_HOST) {
-		if (*s->clock.reason)
-			braid_text_printf(t, " (%s)", s->clock.reason);
-		braid_text_printf(t, ", %u samples, %u epochs", s->clock.nr_samples,
-				  braid_epochs_most(s));
-		if (s->clock.kind == BRAID_CLOCK_EXCHANGE || s->clock.kind == BRAID_CLOCK_READS)
-			braid_text_printf(t, ", drift %+.3f ppm", braid_clock_drift(&s->clock));
+	for (k = 0; k < s->nr_stays; k++) {
+		for (n = 0; n < k && s->stays[n].of != s->stays[k].of; n++)
+			;
+		if (n < k)
+			continue;
+		braid_text_printf(t, "%son %s: ", k ? "; " : "", s->stays[k].of->host->name);
+		describe_model(t, &s->stays[k].of->clock);
 	}
+	if (s->kind == BRAID_STREAM_HOST)
+		braid_text_puts(t, braid_clock_kind_name(s->clock.kind));
+	else if (!s->nr_stays)
+		describe_model(t, &s->clock);
+	if (s->kind != BRAID_STREAM_HOST)
+		braid_text_printf(t, "%s%u epochs", s->nr_stays ? "; " : ", ", braid_epochs_most(s));
 	if (bound == BRAID_BOUND_UNKNOWN)
 		braid_text_puts(t, ", bound unknown");
 	else

@@ -333,7 +333,7 @@ void braid_json_windows(struct braid_text *t, const struct braid_walk *w)
 	braid_text_putc(t, ']');
 }
 
-/* Where a guest was that moved between hosts. */
+/* Where a guest was that moved between hosts: from when, by which clock, on which threads. */
 static void put_stays(struct braid_line_export *x, const struct braid_stream *s)
 {
 	const struct braid_stay *stay = s->stays;
@@ -350,6 +350,10 @@ static void put_stays(struct braid_line_export *x, const struct braid_stream *s)
 			braid_text_printf(t, ",\"from_ns\":%lld,\"begun_ns\":%lld",
 					  (long long)from_ns, (long long)begun_ns);
 		}
+		braid_json_string(t, ",\"clock\":", braid_clock_kind_name(stay[k].of->clock.kind));
+		braid_json_string(t, ",\"reason\":", stay[k].of->clock.reason);
+		put_bound(t, stay[k].bound_ns);
+		braid_json_vcpus(t, stay[k].of);
 		braid_text_puts(t, k + 1 < s->nr_stays ? "}" : "}]");
 	}
 }

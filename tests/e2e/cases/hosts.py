@@ -346,6 +346,7 @@ def check_moved(ctx, files, turned, offered):
     guest, = [line for line in guests if line["stream"].startswith("web@")]
     ctx.equal(sorted("stays" in line for line in guests), [False, False, True], "a guest on two hosts at a time is two")
     hosts = [stay["host"] for stay in guest["stays"]]
+    ctx.check(all(stay["vcpus"] and stay["clock"] for stay in guest["stays"]), f"threads and clocks: {guest['stays']}")
     ctx.equal((len(hosts), hosts[1], guest["epochs"] > 1), (2, "there", True), f"where the guest was: {guest}")
     ctx.equal(guest["stream"], f"web@{hosts[0]}+there", "its name")
     seen = intact_storm(ctx, lines, guest["stream"])
