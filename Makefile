@@ -124,7 +124,7 @@ $(foreach tree,obj address/obj thread/obj counted/obj fuzz/obj,$(patsubst %.c,$(
 SELECT_SRCS	:= $(wildcard host_agent/select/*.c host_agent/control/*.c host_agent/fields/*.c) \
 		   $(addprefix host_agent/,capture/writer.c cli/common.c cli/options.c cli/record_selection.c \
 			clock_sync/host.c record/options.c \
-			$(addprefix live/region_,control.c filters.c reshape.c sampling.c stream.c triggers.c) \
+			$(addprefix live/region_,accounts.c control.c filters.c reshape.c sampling.c stream.c triggers.c) \
 			$(addprefix transport/,directory.c endpoint.c guard.c identity.c mapping.c) \
 			$(addprefix util/,array.c error.c option.c text.c)) \
 		   $(addprefix shared/,asked.c clock.c filter.c probe.c region.c schema.c)
