@@ -20,12 +20,13 @@ static const char user_format[] =
 	"\nprint fmt: \"%s\", __print_array(__get_dynamic_array(caller), "
 	"__get_dynamic_array_len(caller) / 8, 8)\n";
 
+/* Records of pages are aligned to 4 bytes. */
 struct stack_record {
 	struct braid_record record;
 	u32 size;		/* frames; of the user stack as __data_loc */
 	u32 reserved;
 	u64 caller[];
-};
+} __attribute__((packed, aligned(4)));
 
 void braid_dat_out_stacks_format(struct braid_dat_out_file *file)
 {
