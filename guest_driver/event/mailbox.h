@@ -15,28 +15,28 @@
  */
 bool braid_mailbox_poll(struct braid_guest_region *region, bool (*settle)(bool first));
 
-/** braid_mailbox_open - from now on commands are about this region. May sleep */
+/** braid_mailbox_open - execute commands on this region from now on. May sleep */
 void braid_mailbox_open(struct braid_guest_region *region);
 
-/** braid_mailbox_close - and from now on about none; nobody's selection is left. May sleep */
+/** braid_mailbox_close - execute none any more, and end the selection. May sleep */
 void braid_mailbox_close(void);
 
 /**
  * braid_mailbox_ask - execute a command of the guest's own user
- * @box: private; its words of the host have the command, those of the guest get the answer
+ * @box: private; the host's words have the command, the guest's words get the answer
  *
- * The parameter allow= does not concern it. While what it has selected is in effect, the host's
- * commands that would change that are refused; until DISABLE of all events, or the region's end.
+ * The parameter allow= does not limit it. While a selection is in effect, until DISABLE of all
+ * events or the region's end, the host's commands that would change it are refused.
  *
  * Context: may sleep. Return: 0: executed, with a result in @box; -ENODEV: there is no region.
  */
 int braid_mailbox_ask(struct braid_mailbox *box);
 
-/** braid_mailbox_is_held - whether such a selection is in effect. Context: any */
+/** braid_mailbox_is_held - whether a selection is in effect. Context: any */
 bool braid_mailbox_is_held(void);
 
 /**
- * braid_mailbox_copy_tables - copy of the region what precedes the rings
+ * braid_mailbox_copy_tables - copy the part of the region that precedes the rings
  * @to: private memory
  * @bytes: of it
  * @at: from the region's start

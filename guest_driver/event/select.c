@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * /dev/tracebraid-select: by it the guest's own user gives the commands of the mailbox.
+ * /dev/tracebraid-select: the guest's own user sends the commands of the mailbox through it.
  *
- * A write is the mailbox with a command. What is read is the region, up to its rings, and in the
- * mailbox's place that with the answer; so the program reads the region's tables as the host does.
+ * A write is a mailbox with a command. A read returns the region up to its rings, with the answer
+ * in place of the shared mailbox, so the program reads the region's tables as the host does.
  */
 #include <linux/capability.h>
 #include <linux/fs.h>
@@ -63,7 +63,7 @@ static ssize_t braid_select_read(struct file *filp, char __user *to, size_t coun
 	return ret;
 }
 
-/* Who opens it may have the kernel's memory recorded, as with tracefs' kprobe_events. */
+/* A probe can record any of the kernel's memory, as with tracefs' kprobe_events. */
 static int braid_select_open(struct inode *inode, struct file *filp)
 {
 	struct select_file *file;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The file by which the guest's own user selects what is recorded. */
+/* The file through which the guest's own user selects what is recorded. */
 #ifndef BRAID_EVENT_SELECT_H
 #define BRAID_EVENT_SELECT_H
 

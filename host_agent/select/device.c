@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Reads the region of this guest's driver, and hands commands over to it. */
+/* Reads the region of this guest's driver, and sends it commands. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -13,13 +13,13 @@
 static int device_fail_open(int err)
 {
 	if (err == EPERM || err == EACCES)
-		return braid_fail(-err, "%s: only root selects what is recorded, and not in lockdown mode 'confidentiality'",
+		return braid_fail(-err, "%s: only root can open it, and not in lockdown mode 'confidentiality'",
 				  BRAID_SELECT_DEVICE);
 	if (err == ENOENT && !access(MARKER_DEVICE, F_OK))
-		return braid_fail(-err, "%s does not exist: the driver that is loaded is too old for this; update it",
+		return braid_fail(-err, "%s does not exist: the loaded driver is too old; update it",
 				  BRAID_SELECT_DEVICE);
 	if (err == ENOENT)
-		return braid_fail(-err, "%s does not exist: load the driver, modprobe tracebraid",
+		return braid_fail(-err, "%s does not exist: load the driver: modprobe tracebraid",
 				  BRAID_SELECT_DEVICE);
 	return braid_fail(-err, "%s: %s", BRAID_SELECT_DEVICE, strerror(err));
 }
@@ -27,11 +27,11 @@ static int device_fail_open(int err)
 static int device_fail_read(int err)
 {
 	return braid_fail(-err, "%s: %s", BRAID_SELECT_DEVICE, err == ENODEV ?
-			  "the driver has no memory to record into: its lines in the kernel log say why" :
+			  "the driver has no trace memory; the kernel log has the reason" :
 			  strerror(err));
 }
 
-/* Reads the region from @at, as far as the driver gives it. Return: bytes or -errno. */
+/* Reads the region from @at, up to its rings. Return: bytes or -errno. */
 static ssize_t device_read(const struct braid_select_device *d, u8 *to, u64 room, u64 at)
 {
 	u64 have = 0;

@@ -8,11 +8,11 @@
 #define BRAID_SELECT_DEVICE	"/dev/tracebraid-select"
 
 struct braid_select_device {
-	struct braid_endpoint endpoint;	/* rung: hands over the command in the mailbox */
+	struct braid_endpoint endpoint;	/* its ring() sends the command in the mailbox */
 	struct braid_mapping *mapping;	/* a copy of the region, up to its rings */
 	struct braid_superblock sb;
 	int fd;
-	int error;			/* of the last command that was handed over: 0 or -errno */
+	int error;			/* of the last command that was sent: 0 or -errno */
 };
 
 /**
@@ -23,7 +23,7 @@ struct braid_select_device {
  */
 int braid_select_open(struct braid_select_device *d);
 
-/** braid_select_close - what was opened; all zeros are fine */
+/** braid_select_close - close it; @d may be all zeros */
 void braid_select_close(struct braid_select_device *d);
 
 /** braid_select_renew - read the tables again. Return: 0, or -errno with braid_fail() */

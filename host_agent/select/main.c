@@ -2,8 +2,8 @@
 /*
  * tracebraid-select, in a guest: its own user selects what is recorded, as a host does by `record`.
  *
- * The options, what is compiled of them, and the order of commands are those of `record`; only the
- * way is another one: braid_select_open().
+ * Options, programs and the order of commands are those of `record`. Only the endpoint differs:
+ * braid_select_open().
  */
 #include <errno.h>
 #include <stdio.h>
@@ -29,30 +29,31 @@ struct select_command {
 static const struct braid_option options[] = {
 	BRAID_RECORD_SELECTION(SELECT, o),
 	{ 'B', "buffer", "NAME", BRAID_STRING(SELECT, o.buffer),
-	  "the buffer that --buffer-size, --subbuf-size and --mode are about. Default: all" },
+	  "the buffer that --buffer-size, --subbuf-size and --mode change. Default: all" },
 	{ 0, "show", NULL, BRAID_FLAG(SELECT, show),
-	  "print the events that are selected, and of each filter its account: offered = filtered + "
-	  "written + lost" },
+	  "print the selected events (up to 64), each with its filter's account: offered = filtered + "
+	  "written + lost; and the state of triggers" },
 	{ 0, "reset", NULL, BRAID_FLAG(SELECT, reset),
-	  "end the selection: its events go off, and its filters, probes and triggers are removed" },
+	  "end the selection: disable its events, and remove its filters, probes and triggers" },
 	{ 0 },
 };
 
 static const struct braid_cli_command command = {
 	.name = "select", .summary = "select, in a guest, what it records",
 	.usage = "OPTION...", .text =
-	"In a guest, selects what the guest records, as 'tracebraid record' on a host does with the same "
-	"options. It is for hosts that only read the guest's memory, and so can ask for nothing.\n"
-	"A selection replaces the former one, and is in effect until --reset, the next selection, or the "
-	"end of the trace memory: when the driver is unloaded, when a device takes over, when the guest "
-	"sleeps. Until then the driver refuses what a host asks, except for the accounts of filters.",
+	"In a guest, selects what the guest records, with the options of 'tracebraid record' on a host. "
+	"It is for guests whose memory the host only reads, and which thus take no commands from it.\n"
+	"A selection replaces the former one. It stays until --reset, the next selection, or the end of "
+	"the trace memory: when the driver is unloaded, when the memory of a device replaces the guest's "
+	"own, or when the guest is suspended. Until then the driver refuses a host's commands, except those "
+	"that read the accounts of filters and probes.",
 	.options = options, .expected = "options only", .notes =
-	"Options that are about the recording's end apply to --reset. The action 'snapshot' of a trigger "
-	"needs a host that writes to the guest's memory; 'stop' is as 'traceoff'.",
-	.status = "0 on success; 1 on error. Then the former selection stays; or, if it is the driver that refuses, nothing is selected.",
+	"What an option does when the recording ends, it does here at --reset. The action 'snapshot' of "
+	"a trigger needs a host that writes to the guest's memory; 'stop' does the same as 'traceoff'.",
+	.status = "0 on success; 1 on error. After an error the former selection stays, or, if the driver refused a part, nothing is selected.",
 };
 
-/* What the stream of a recording would be written to: there is none. */
+/* The capture of the stream, which discards all: nothing is recorded here. */
 static int select_put(struct braid_capture_writer *w, u16 type, u32 stream, const void *head,
 		      u32 head_bytes, const void *body, u32 body_bytes)
 {
@@ -145,7 +146,7 @@ static void show_triggers(const struct braid_select_device *d)
 {
 	static const char *const states[] = {
 		[BRAID_TRIGGER_ARMED] = "armed", [BRAID_TRIGGER_COUNTING] = "fired, rings are still written",
-		[BRAID_TRIGGER_FROZEN] = "fired, rings are frozen", [BRAID_TRIGGER_HELD] = "held",
+		[BRAID_TRIGGER_FROZEN] = "fired, rings are frozen", [BRAID_TRIGGER_HELD] = "not armed",
 	};
 	const struct braid_mailbox *box =
 		braid_mapping_section(d->mapping, &d->sb, BRAID_SECTION_MAILBOX);
@@ -156,7 +157,7 @@ static void show_triggers(const struct braid_select_device *d)
 	printf("triggers: %s\n", states[state]);
 	for (k = 0; k < BRAID_TRIGGERS; k++)
 		if (box->trigger_counts[k].met)
-			printf("trigger %u: met %llu times, fired %llu times\n", k + 1,
+			printf("trigger %u: met %llu times, fired %llu times\n", k,
 			       (unsigned long long)box->trigger_counts[k].met,
 			       (unsigned long long)box->trigger_counts[k].fired);
 }
@@ -186,7 +187,7 @@ static int select_show(struct braid_select_device *d)
 
 /* Selecting --------------------------------------------------------------------------------- */
 
-/* The first line that the list of commands gives is why it fails. */
+/* The first line that the commands print is the reason of a failure. */
 static void select_say(void *arg, const char *name, const char *line)
 {
 	char *first = arg;
@@ -196,7 +197,7 @@ static void select_say(void *arg, const char *name, const char *line)
 		snprintf(first, 512, "%s", line);
 }
 
-/* What can be known before anything is asked: the former selection stays if it is wrong. */
+/* Checks all that needs no command: if it fails, the former selection stays. */
 static int select_check(const struct braid_live_stream *s)
 {
 	struct braid_live_filters filters = { 0 };
@@ -275,9 +276,9 @@ static int select_check_options(const struct select_command *c, int argc)
 	size_t k;
 
 	if (argc < 2)
-		return braid_fail(-EINVAL, "nothing is asked for; 'tracebraid-select --help' lists the options");
+		return braid_fail(-EINVAL, "no option is given; 'tracebraid-select --help' lists them");
 	if ((c->show || c->reset) && argc > 2)
-		return braid_fail(-EINVAL, "--%s stands alone", c->show ? "show" : "reset");
+		return braid_fail(-EINVAL, "--%s cannot be combined with other options", c->show ? "show" : "reset");
 	for (k = 0; k < c->o.nr_triggers; k++)
 		if (c->o.triggers[k].action == BRAID_TRIGGER_SNAPSHOT)
 			return braid_fail(-EINVAL, "--trigger '%s': a snapshot needs a host that writes to this guest's memory; use traceoff",

@@ -173,10 +173,10 @@ def select_read_refused(ctx):
         text = guest.run(f"{user} tracebraid-select {quoted(words)} 2>&1; echo status $?", timeout=60)
         ctx.check(line in text and text.splitlines()[1:] == ["status 1"], f"{words}: said {text!r}, not {line!r}")
 
-    refused("/dev/tracebraid-select does not exist: load the driver, modprobe tracebraid", "-e", "sched")
+    refused("/dev/tracebraid-select does not exist: load the driver: modprobe tracebraid", "-e", "sched")
     kit.load(guest, "allow=irq")
-    refused("nothing is asked for")
-    refused("only root selects", "-e", "sched", user="notroot")
+    refused("no option is given")
+    refused("only root can open it", "-e", "sched", user="notroot")
     select(guest, "-e", "storm:storm", "-f", "number & 1")
     refused("sched:sched_switch has no field 'next_pri'; did you mean 'next_prio'?", "-e", "sched:sched_switch", "-f", "next_pri < 1")
     refused("a number, a \"text\" or a field is missing", "-e", "sched:sched_switch", "-f", "next_pid ==")
@@ -194,7 +194,7 @@ def select_read_refused(ctx):
     select(guest, "--reset")
     ctx.run_agent("record", "-r", guest.shm, "-e", "irq", "-o", ctx.dir / "x.braid", "-t", "0.3")
     guest.run("mv /dev/tracebraid-select /dev/aside")
-    refused("the driver that is loaded is too old for this; update it", "-e", "irq")
+    refused("the loaded driver is too old; update it", "-e", "irq")
     guest.run("mv /dev/aside /dev/tracebraid-select; mount -t securityfs none /sys/kernel/security; "
               "echo confidentiality > /sys/kernel/security/lockdown")
     refused("not in lockdown mode 'confidentiality'", "-e", "irq")
