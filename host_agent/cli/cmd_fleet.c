@@ -34,7 +34,7 @@ static const struct braid_option options[] = {
 	{ 0, "on", "'HOSTS/GUESTS CONDITION'", BRAID_STRING(FLEET, on),
 	  "snapshot: wait until a matching guest on a matching host meets CONDITION, then take snapshots "
 	  "on all hosts: '*/web* stolen > 20% for 1s', '*/* oom:mark_victim'. tracebraid-watch(1) lists the "
-	  "conditions. An event must be recorded by the services already" },
+	  "conditions. The services must already record the event of a condition" },
 	{ 0, "folded", NULL, BRAID_FLAG(FLEET, folded),
 	  "analyze profile, exits: print all stacks of all hosts with their times; the host is the first frame" },
 	{ 0, "for", "SECONDS", BRAID_COUNT(FLEET, for_s),

@@ -31,7 +31,7 @@ const struct braid_cli_command braid_command_serve = {
 	.run = braid_cmd_serve, .usage = "[OPTION]...",
 	.text =
 	"Records the host and its guests into a window in memory, sums up what their vCPUs did and who took "
-	"their CPUs, serves that to Prometheus, and takes snapshots when thresholds are passed. "
+	"their CPUs, serves that to Prometheus, and takes snapshots when conditions begin to hold. "
 	"tracebraid.service runs it. It is configured by " BRAID_CONF_FILE ", in which each setting is "
 	"explained (tracebraid.conf(5)); SIGHUP has it read again.",
 	.options = options,

@@ -74,8 +74,8 @@ static const struct braid_option options[] = {
 	{ 0, "cpus", "LIST", CHOSEN, "likewise, only events on these vCPUs" },
 	{ 0, "trigger", "TRIGGER", CHOSEN,
 	  "likewise, act at once in a guest: 'EVENT if FILTER: snapshot' or 'EVENT..EVENT > TIME: snapshot', "
-	  "with 'after NUMBER'. The guest stops writing its rings until what they have is recorded; that is a "
-	  "condition of its own, and once in the time of --apart at most" },
+	  "also with 'after NUMBER'. The guest stops writing its rings until their contents are recorded; a "
+	  "line is printed as for a CONDITION. Triggers fire at most once in the time of --apart" },
 	{ 0, "sample", "HZ", CHOSEN, "likewise, sample what the guests' vCPUs execute, for snapshots" },
 	{ 'T', "stacks", NULL, CHOSEN, "likewise, also the guests' kernel stack with each of their events" },
 	{ 0, "user-stacks", NULL, CHOSEN,
@@ -104,7 +104,7 @@ static const struct braid_option options[] = {
 };
 
 const struct braid_cli_command braid_command_watch = {
-	.name = "watch", .summary = "say when a threshold is passed, and who is to blame",
+	.name = "watch", .summary = "print when a condition begins to hold, and who is to blame",
 	.run = braid_cmd_watch, .usage = "[OPTION]... [CONDITION]...",
 	.text =
 	"Records the host and its guests into a window of some seconds in memory, analyzes that as it "
@@ -120,9 +120,9 @@ const struct braid_cli_command braid_command_watch = {
 	"'lost > 0': the guest's rings overwrote events;\n"
 	"'exits > 100k/s': its vCPUs left guest code so often;\n"
 	"'SYSTEM:EVENT', as in 'sched:sched_process_exit if comm == \"nginx\"': the guest recorded this "
-	"event; globs and FILTER as for `tracebraid report`; with '> NUMBER' before 'if', more than so many "
-	"in the time. The event is recorded in addition to those of -e.\n"
-	"Without 'for TIME' it is 1 s. `tracebraid serve` does the same as a service.",
+	"event; globs and FILTER as for `tracebraid report`; with '> NUMBER' before 'if', more than NUMBER "
+	"within the time. The event is recorded in addition to those of -e.\n"
+	"Without 'for TIME' the time is 1 s. `tracebraid serve` does the same as a service.",
 	.most = BRAID_RULES_MOST, .expected = "a condition, such as 'stolen > 20% for 1s'",
 };
 

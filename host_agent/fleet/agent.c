@@ -335,7 +335,7 @@ static void agent_request(struct agent *a, const struct braid_fleet_packet *p,
 	agent_end(a, r, braid_failure());
 }
 
-/* The connection of who asked was lost: all that was sent is sent again, numbered from 0. */
+/* The client's connection was lost: sends all answers again, numbered from 0. */
 static void agent_again(struct agent *a, const struct braid_fleet_packet *p,
 			const struct braid_fleet_message *m)
 {
@@ -345,7 +345,7 @@ static void agent_again(struct agent *a, const struct braid_fleet_packet *p,
 	u64 seq = 0;
 
 	if (!kept)
-		return agent_refuse(a, p, "it knows nothing of this request any more; 'tracebraid fleet pull' fetches what it has");
+		return agent_refuse(a, p, "it no longer has the answers to this request; 'tracebraid fleet pull' fetches its snapshots");
 	if (kept->lines.bytes) {
 		agent_begin(a, "rows");
 		braid_fleet_message_put(&a->out, "id", id);
@@ -375,7 +375,7 @@ static void agent_flow(struct agent *a, const struct braid_fleet_message *m)
 	r->window = r->window + more < MOST_WINDOW ? r->window + more : MOST_WINDOW;
 }
 
-/* Another host has passed a threshold, or has seen what this one waits for, too. */
+/* A condition of another host began to hold, or the one that this host waits for, too. */
 static void agent_take_alarm(const struct agent *a, const struct braid_fleet_message *m)
 {
 	static struct braid_fleet_ask ask;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What one host publishes to all others: a threshold was passed. */
+/* What one host publishes to all others: a condition began to hold. */
 #ifndef BRAID_FLEET_ALARM_H
 #define BRAID_FLEET_ALARM_H
 

@@ -273,7 +273,7 @@ static int client_again(struct braid_fleet_client *c, struct braid_fleet_host *h
 	return err == -EAGAIN ? 0 : err;
 }
 
-/* What was sent meanwhile is lost. */
+/* Answers that were sent meanwhile are lost. */
 static int client_is_back(struct braid_fleet_client *c)
 {
 	u64 now_ns = braid_monotonic_ns();
@@ -281,7 +281,7 @@ static int client_is_back(struct braid_fleet_client *c)
 	size_t k;
 
 	if (c->away)
-		c->say("connected to the server again; asking the hosts what they have done");
+		c->say("connected to the server again; requesting the hosts' answers so far");
 	c->away = false;
 	for (k = 0; k < c->nr && !err; k++) {
 		if (c->hosts[k].state != BRAID_FLEET_ASKED)
@@ -292,7 +292,7 @@ static int client_is_back(struct braid_fleet_client *c)
 	return err;
 }
 
-/* While there is no server, nobody is late. */
+/* While there is no server, no host is late. */
 static void client_is_away(struct braid_fleet_client *c, u64 now_ns)
 {
 	size_t k;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What a host has answered to requests that wait long. */
+/* Keeps a host's answers to requests that wait long. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What a host has answered to requests that wait long: who has asked asks again after his
- * connection was lost, since the server keeps nothing.
+ * A host's answers to requests that wait long. A client whose connection was lost requests them
+ * again, because the server stores no messages.
  */
 #ifndef BRAID_FLEET_KEPT_H
 #define BRAID_FLEET_KEPT_H
@@ -21,17 +21,17 @@ struct braid_fleet_kept {
 	u32 next;
 };
 
-/** braid_fleet_kept_begin - a request is taken */
+/** braid_fleet_kept_begin - keep the answers to a new request */
 void braid_fleet_kept_begin(struct braid_fleet_kept *k, const char *id);
 
-/** braid_fleet_kept_add - lines were sent */
+/** braid_fleet_kept_add - keep lines that were sent */
 void braid_fleet_kept_add(struct braid_fleet_kept *k, const char *id, const char *lines,
 			  size_t bytes);
 
-/** braid_fleet_kept_end - it is over */
+/** braid_fleet_kept_end - the request has ended */
 void braid_fleet_kept_end(struct braid_fleet_kept *k, const char *id, const char *error);
 
-/** braid_fleet_kept_find - what was answered; NULL: not known, or no longer */
+/** braid_fleet_kept_find - the answers to a request; NULL: none, or replaced by newer ones */
 const struct braid_fleet_kept_answer *braid_fleet_kept_find(struct braid_fleet_kept *k,
 							    const char *id);
 

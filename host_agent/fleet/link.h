@@ -11,7 +11,7 @@
 #define BRAID_FLEET_PATH	256u
 #define BRAID_FLEET_HOSTS	(64u << 10)	/* of a list of names */
 #define BRAID_FLEET_SUBJECTS	"tracebraid.v1."
-#define BRAID_FLEET_ALARMS	"tracebraid.v1.alarm"	/* thresholds that were passed */
+#define BRAID_FLEET_ALARMS	"tracebraid.v1.alarm"	/* conditions that hold */
 #define BRAID_FLEET_SUBJECT	256u
 #define BRAID_FLEET_PAYLOAD	(768u << 10)	/* most bytes of a message */
 #define BRAID_FLEET_MS		1000000ULL

@@ -335,7 +335,7 @@ static void analyst_write(void *arg, enum braid_exposition_form form, struct bra
 	braid_exposition_sample(&e);
 	braid_exposition_number(&e, a->skipped);
 	braid_exposition_family(&e, "tracebraid_alarms", BRAID_COUNTER,
-				"Thresholds that were passed.");
+				"Conditions that began to hold.");
 	braid_exposition_sample(&e);
 	braid_exposition_number(&e, a->fired);
 	braid_exposition_family(&e, "tracebraid_snapshots", BRAID_COUNTER,

@@ -58,7 +58,7 @@ void braid_serve_fleet_turn(struct braid_serve_fleet *f);
 void braid_serve_fleet_state(struct braid_serve_fleet *f, bool records, u32 guests,
 			     const struct braid_feed_news *stream);
 
-/** braid_serve_fleet_alarm - a threshold was passed; @name: of the snapshot in the store */
+/** braid_serve_fleet_alarm - a condition began to hold; @name: of the snapshot in the store */
 void braid_serve_fleet_alarm(struct braid_serve_fleet *f, const struct braid_analyst_message *m,
 			     const char *name);
 

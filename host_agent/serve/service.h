@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The service: a recording into a window of files, a process that follows it, and what is to happen
- * when a threshold is passed.
+ * when a condition begins to hold.
  *
  * Invariants:
  * - It reads nothing that a guest has written: the recorder and the analyst do, confined. It starts
@@ -27,7 +27,7 @@ struct braid_service_options {
 	int (*confine_fleet)(void);	/* of the process that speaks to the fleet's server */
 	int (*confine_stream)(const char *folder);	/* of the one that stores captures there */
 	void (*say)(const char *line);	/* without a journal */
-	/* A threshold was passed; @line: why. NULL: the journal has it. */
+	/* A condition began to hold; @line: why. NULL: the journal has it. */
 	void (*fired)(void *arg, const struct braid_analyst_message *m);
 	void *arg;
 };

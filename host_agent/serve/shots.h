@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * When the service takes a snapshot: a threshold was passed, here or on a host that it joins, or the
+ * When the service takes a snapshot: a condition holds, here or on a host that it joins, or the
  * fleet asks.
  */
 #ifndef BRAID_SERVE_SHOTS_H

@@ -214,7 +214,7 @@ def case_pull_resumed(fleet):
 
 
 def case_joined(fleet):
-    """A threshold of one host has the others take a snapshot."""
+    """A condition of one host has the others take a snapshot."""
     first, other = fleet.hosts["rack1-a"], fleet.hosts["rack2-c"]
     other.conf.write_text(other.conf.read_text() + "join = rack1-*\n")
     other.stop_service()

@@ -132,7 +132,7 @@ def case_watched_interrupted(fleet):
     fleet.server.start()
     _, errors = asks.communicate(timeout=kit.LIMIT_S)
     must(asks.returncode == 3 and errors.count("no host has seen the condition within 10 s") == 2, errors)
-    must("rack2-c: it knows nothing of this request any more" in errors, errors)
+    must("rack2-c: it no longer has the answers to this request" in errors, errors)
     fleet.wait_recording()
     # The server does not come back.
     asks = armed(fleet, "*/* lost > 1000000", "--for=1")

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Thresholds: parsed as written; they fire once when they begin to hold, and say why. */
+/* Conditions: parsed as written; they fire once when they begin to hold, and say why. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

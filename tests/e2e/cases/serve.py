@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Cases of what watches online: thresholds, snapshots of what led to them, and the service."""
+"""Cases of what watches online: conditions, snapshots of what led to them, and the service."""
 
 import collections
 import decimal
