@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * Finds a function and members of structures in BTF, and makes complete arguments of a probe of
- * them. Whatever the BTF has, each step is bounded: its numbers of types may form circles.
+ * Finds a function and members of structures in BTF, and completes the arguments of a probe by
+ * them. The number of steps is bounded, because types in invalid BTF may refer to each other in
+ * circles.
  */
 #include "shared/btf_probe.h"
 #include "shared/probe.h"
@@ -290,7 +291,7 @@ static int braid_btf_follow(struct value *v, struct braid_btf_types *types, bool
 		return braid_btf_add_read(v, offset, error);
 	offset += v->arg->offsets[v->arg->nr_reads - 1];
 	if (offset > 0x7fffffff)
-		return braid_btf_fail(error, -EINVAL, "too far", word);
+		return braid_btf_fail(error, -EINVAL, "its offset is too large", word);
 	v->arg->offsets[v->arg->nr_reads - 1] = offset;
 	return 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
-/* Arguments of probes by name: BTF says in which register they are, and what their types are. */
+/* Resolves arguments of probes by name: their registers and types, by BTF. */
 #ifndef BRAID_SHARED_BTF_PROBE_H
 #define BRAID_SHARED_BTF_PROBE_H
 
@@ -8,7 +8,7 @@
 
 #define BRAID_BTF_WORD		32u	/* bytes of a name in a message; cut */
 
-/* What is wrong, for a line such as "vfs_read: no such argument: cuont; did you mean count?" */
+/* What is wrong, for a line such as "vfs_read: cuont: no such argument; did you mean count?" */
 struct braid_btf_error {
 	const char *what;	/* a constant */
 	char name[BRAID_BTF_WORD];
@@ -17,7 +17,7 @@ struct braid_btf_error {
 
 /**
  * braid_btf_resolve() - Replace the names and types of a probe's arguments.
- * @out: Filled on success: as @probe, with arguments that are complete. It is to be checked again.
+ * @out: Filled on success: @probe with complete arguments. The caller checks it again.
  * @probe: Checked.
  * @types: The BTF that describes the probe's function; NULL: there is none.
  * @error: Set on failure.

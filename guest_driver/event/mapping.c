@@ -111,7 +111,7 @@ void braid_mapping_note(struct mm_struct *mm, u64 space, const unsigned long *ad
 	space += READ_ONCE(enabled);
 	for (k = 0; k < nr; k++, before = page) {
 		page = addresses[k] >> PAGE_SHIFT;
-		if (page == before)	/* callers are often near */
+		if (page == before)	/* often a caller in the same page */
 			continue;
 		key = braid_mapping_hash(space ^ page) | 1;
 		if (READ_ONCE(pages[key >> (64 - PAGES_BITS)]) != key)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Completes the arguments of probes that have names, or types by BTF. The BTF is read for each such
- * probe, and freed after it: it takes several MiB.
+ * Completes arguments of probes that have names, or types by BTF. The BTF is read for each such
+ * probe, and then freed, because it takes several MiB.
  */
 #include <linux/err.h>
 #include <linux/module.h>

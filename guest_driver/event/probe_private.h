@@ -27,8 +27,8 @@ struct braid_probe_event {
 	bool on;			/* hits are recorded */
 	bool pending;			/* its module is not loaded: not placed */
 	bool placed;			/* at some time */
-	u64 missed;			/* hits, until it was last armed ... */
-	u64 missed_before;		/* ... which is not counted of the kernel's account */
+	u64 missed;			/* missed hits, of all times that it was armed before */
+	u64 missed_before;		/* the kernel's count when it was last armed */
 	union {
 		struct kretprobe kernel;	/* of KERNEL only its kp */
 #ifdef CONFIG_UPROBES
@@ -86,7 +86,7 @@ void braid_site_came(struct braid_probe_event *p, const char *module);
 /** braid_site_goes - a module is unloaded: its probe is pending again. As braid_site_came() */
 void braid_site_goes(struct braid_probe_event *p, const char *module);
 
-/** braid_site_missed - hits that the kernel did not deliver. Must hold braid_registry_lock() */
+/** braid_site_missed - the number of missed hits. Must hold braid_registry_lock() */
 u64 braid_site_missed(const struct braid_probe_event *p);
 
 /** braid_site_arm - from now on it is hit. May sleep. Return: 0 or -errno */

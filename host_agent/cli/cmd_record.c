@@ -188,7 +188,7 @@ static const struct braid_option options[] = {
 	{ 0, "on-count", "NUMBER", BRAID_COUNT(RECORD, o.flight.most),
 	  "maximum number of automatic snapshots. Default: 10", .most = ~0u },
 	{ 0, "hold-off", "SECONDS", BRAID_DURATION(RECORD, o.flight.hold_off),
-	  "minimum interval between snapshots that --on takes, and until a trigger fires again. Default: 10" },
+	  "minimum interval between snapshots that --on takes, and before triggers can fire again. Default: 10" },
 	{ 0, "status-fd", "NUMBER", BRAID_COUNT(RECORD, status_fd),
 	  "for programs: write JSON lines to this file descriptor: \"started\", \"progress\" every "
 	  "second, \"stopped\", and messages as \"message\" instead of on standard error. The "

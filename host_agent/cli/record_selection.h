@@ -32,11 +32,12 @@ braid_option_take braid_take_events, braid_take_filter;
 	  "each filter's account is printed: offered = filtered + written + lost" }, \
 	{ 0, "kprobe", "PROBE", BRAID_SELECTS(braid_take_probe, type, member), \
 	  "an event at a function of the guests' kernel, as 'do_sys_openat2 file=+0(%si):string', in " \
-	  "the syntax of tracefs' kprobe_events (docs/probes.md), or 'vfs_read $arg*', with all " \
-	  "arguments by name; 'r FUNCTION $retval' is one when it returns. May be repeated, and followed by -f. Removed when the recording ends" }, \
+	  "the syntax of tracefs' kprobe_events (docs/probes.md). 'vfs_read $arg*' records all arguments " \
+	  "by name; 'r FUNCTION $retval' is an event when the function returns. May be repeated, and " \
+	  "followed by -f. Removed when the recording ends" }, \
 	{ 0, "uprobe", "PROBE", BRAID_SELECTS(braid_take_probe, type, member), \
-	  "likewise, an event in a program of the guests, as " \
-	  "'/usr/bin/bash:readline' or '/usr/bin/bash:0x4245 n=%di:s32', as of uprobe_events" }, \
+	  "likewise, an event in a program of the guests, in the syntax of uprobe_events, as " \
+	  "'/usr/bin/bash:readline' or '/usr/bin/bash:0x4245 n=%di:s32'" }, \
 	{ 'P', "pid", "PID", BRAID_SELECTS(braid_take_pid, type, member), \
 	  "only events of this task of the guests, by its number in the guest's initial namespace; may be " \
 	  "repeated. A switch concerns both tasks, a wake-up also the one that is woken. Applies to all " \
@@ -51,13 +52,13 @@ braid_option_take braid_take_events, braid_take_filter;
 	{ 0, "cpus", "LIST", BRAID_SELECTS(braid_take_cpus, type, member), \
 	  "likewise, only events on these vCPUs, as in 0-3,5" }, \
 	{ 0, "trigger", "TRIGGER", BRAID_SELECTS(braid_take_trigger, type, member), \
-	  "act at once in a guest, at a record of an event: 'EVENT if FILTER: ACTION' or, when a task needs " \
+	  "act at once in a guest, at a record of an event: 'EVENT if FILTER: ACTION' or, when a task takes " \
 	  "longer than TIME from one event to another, 'EVENT..EVENT > TIME if FILTER: ACTION', as " \
 	  "'syscalls:sys_enter_fsync..sys_exit_fsync > 50ms: snapshot'. The guest stops writing its rings, so " \
 	  "that they keep what led there. ACTION is traceoff (until the recording ends), stop (the recording " \
-	  "ends) or snapshot: with --snapshot take one, with --rotate record what the rings have, and go on; " \
-	  "'after NUMBER' lets the guest write so " \
-	  "many more events before. FILTER as for -f, of the first event. May be given up to 8 times" }, \
+	  "ends) or snapshot: with --snapshot take one, with --rotate record the contents of the rings; then " \
+	  "they are written again. With 'after NUMBER' the guest writes so " \
+	  "many more events before it stops. FILTER as for -f, of the first event. May be given up to 8 times" }, \
 	{ 0, "sample", "HZ", BRAID_COUNT(type, member.sample_hz), \
 	  "also sample what the guests' vCPUs execute, HZ times a second each, for `tracebraid analyze profile`; " \
 	  "99 is usual", .least = 1, .most = BRAID_SAMPLE_MAX_HZ }, \

@@ -106,7 +106,7 @@ static int note_one_way(struct braid_region_source *s)
 		return 0;
 	if (!first)
 		return braid_live_note(&s->stream, "its memory is only read: recorded are the events that are enabled in the guest");
-	return braid_live_note(&s->stream, "its memory is only read, and no event can be enabled from here: recorded are those that are enabled in the guest, as by 'modprobe tracebraid events=%s%s%s' or tracebraid-select",
+	return braid_live_note(&s->stream, "its memory is only read, so no event can be enabled from here; those that the guest enables are recorded: 'modprobe tracebraid events=%s%s%s', or tracebraid-select",
 			       first->system, *first->event ? ":" : "", first->event);
 }
 

@@ -361,7 +361,7 @@ static int probe_answered(struct braid_live_control *c, struct braid_live_stream
 							 answer->reason) : 0;
 	c->refused = true;
 	return braid_live_note(s, "%s:%s is not recorded: %s", p->system, p->event, unknown ?
-			       "its driver has no names of arguments yet; update it" :
+			       "its driver does not support names of arguments; update it" :
 			       answer->reason);
 }
 

@@ -87,7 +87,7 @@ int braid_live_filters_note_unused(struct braid_live_stream *s)
 {
 	if (!s->mapping->one_way || !(braid_live_filters_wanted(s) || s->o.nr_triggers))
 		return 0;
-	return braid_live_note(s, "its memory is only read: filters and triggers do not apply to it, but what tracebraid-select selects in it");
+	return braid_live_note(s, "its memory is only read: filters and triggers do not apply to it; use tracebraid-select in the guest");
 }
 
 int braid_live_filters_find(struct braid_live_filters *filters, const struct braid_live_stream *s)
@@ -104,7 +104,7 @@ int braid_live_filters_find(struct braid_live_filters *filters, const struct bra
 		return 0;
 	}
 	if (s->mapping->one_way)
-		return braid_fail(-EOPNOTSUPP, "%s: its memory is only read, so it cannot be told what to filter; in the guest, tracebraid-select can",
+		return braid_fail(-EOPNOTSUPP, "%s: its memory is only read, so the host cannot set filters; use tracebraid-select in the guest",
 				  name);
 	if (s->sb.sections[BRAID_SECTION_MAILBOX].bytes < offsetof(struct braid_mailbox, trigger))
 		return braid_fail(-EOPNOTSUPP, "%s: its driver has no filters yet; update it",

@@ -170,7 +170,7 @@ static int check_guest(const struct braid_live_stream *s)
 	const char *name = *s->name ? s->name : "the guest";
 
 	if (s->mapping->one_way)
-		return braid_fail(-EOPNOTSUPP, "%s: its memory is only read, so it cannot be told of triggers; in the guest, tracebraid-select can",
+		return braid_fail(-EOPNOTSUPP, "%s: its memory is only read, so the host cannot set triggers; use tracebraid-select in the guest",
 				  name);
 	if (!knows_triggers(s))
 		return braid_fail(-EOPNOTSUPP, "%s: its driver has no triggers yet; update it", name);

@@ -10,17 +10,17 @@
 #define BRAID_PACE_MIN_NS	1000000ULL
 
 /**
- * braid_pace_ns - for how long guests are not read
- * @quiet_ns: since one of them was found to have written
- * @nr: of guests
- * @rest_ns: the result while none writes
+ * braid_pace_ns - the time until guests are read again
+ * @quiet_ns: time since one of them was last found to have written
+ * @nr: number of guests
+ * @rest_ns: maximum, for guests that do not write
  *
- * An event is in a line when all guests were read after it, so all are read as soon as the one
- * that writes.
+ * An event's line is printed after all guests were read, so all are read as often as the one that
+ * writes.
  *
- * Return: a share of @quiet_ns, so that the delay of an event is a share of the time since the one
- * before, and an event after a long time causes few turns; but no less than BRAID_PACE_MIN_NS, and
- * than what leaves most of a core free with so many guests.
+ * Return: a share of @quiet_ns, so that an event waits for a share of the time since the last one,
+ * and an event after a long time causes few turns. At least BRAID_PACE_MIN_NS, and at least the
+ * time that leaves most of a core free with @nr guests.
  */
 u64 braid_pace_ns(u64 quiet_ns, size_t nr, u64 rest_ns);
 
