@@ -152,13 +152,13 @@ const char *braid_cli_clean(const char *untrusted);
 const char *braid_cli_quoted(const char *word);
 
 /**
- * braid_cli_called - how commands are called
- * @prefix: what precedes a command's name: "tracebraid ", or "tracebraid-" of a program that is one
- *	command; lives on
+ * braid_cli_called - set what precedes a command's name in messages
+ * @prefix: "tracebraid " (the default), or "tracebraid-" for a program that is one command; must
+ *	stay valid
  */
 void braid_cli_called(const char *prefix);
 
-/** braid_cli_program - that prefix */
+/** braid_cli_program - get the prefix of braid_cli_called() */
 const char *braid_cli_program(void);
 
 /** braid_complain_as - the command that lines about options are headed by; lives on */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Lines that wait to be sent, a message of whole ones at a time. */
+/* Cuts lines that wait to be sent into messages of whole lines. */
 #ifndef BRAID_FLEET_BATCH_H
 #define BRAID_FLEET_BATCH_H
 
@@ -9,22 +9,23 @@
 #define BRAID_FLEET_BATCH	((size_t)32 << 10)	/* bytes of a message */
 
 /**
- * braid_fleet_batch_next - the bytes of the next message
- * @pending: what waits
- * @last: its end is a line's
+ * braid_fleet_batch_next - get the size of the next message
+ * @pending: the text that waits
+ * @last: no more text follows, so its end is the end of a line
  *
- * Return: those of whole lines, as many as a message has, or of one that is longer; 0: none.
+ * Return: bytes of as many whole lines as fit into a message, or of one longer line; 0: no whole
+ * line.
  */
 size_t braid_fleet_batch_next(const struct braid_text *pending, bool last);
 
 /**
  * braid_fleet_batch_limit - remove lines beyond a limit
- * @pending: what waits
- * @from: where new bytes begin
- * @rows: lines so far; counted up
- * @most: of them
+ * @pending: the text that waits
+ * @from: where its new bytes begin
+ * @rows: number of lines so far; increased by the new ones
+ * @most: the limit
  *
- * Return: whether there are any.
+ * Return: whether lines were removed.
  */
 bool braid_fleet_batch_limit(struct braid_text *pending, size_t from, u64 *rows, u64 most);
 

@@ -28,8 +28,8 @@ struct braid_fleet_host {
 	u64 seq;		/* of its next message */
 	u64 asked_ns, heard_ns;
 	u64 rows;		/* lines that were taken */
-	u64 lines;		/* of its answer since its beginning: it may be sent again */
-	u64 again_ns;		/* when that is asked for; 0: it is not */
+	u64 lines;		/* received of its answer, counted from 0 if it is sent again */
+	u64 again_ns;		/* when the answer is requested again; 0: it is not */
 };
 
 struct braid_fleet_client {
@@ -39,11 +39,11 @@ struct braid_fleet_client {
 	u64 timeout_ns;			/* without any message of a host */
 	const volatile sig_atomic_t *stop;
 	u32 asked;			/* requests so far */
-	/* Set after braid_fleet_client_open(): requests outlive a connection to the server. */
-	u64 until_ns;			/* that long at most; 0: they do not */
-	void (*say)(const char *line);	/* called when it is lost, and when it is back */
-	u64 connections;		/* since the first */
-	bool away;			/* now, and that was said */
+	/* Set after braid_fleet_client_open(): requests continue after a lost connection. */
+	u64 until_ns;			/* at the latest until then; 0: they fail */
+	void (*say)(const char *line);	/* called when it is lost, and when it is made again */
+	u64 connections;		/* that were made after the first one */
+	bool away;			/* the connection is lost, and say() was called */
 	u64 dropped;
 	struct braid_text out;
 };
@@ -99,9 +99,9 @@ struct braid_fleet_event {
 int braid_fleet_client_next(struct braid_fleet_client *c, struct braid_fleet_event *e);
 
 /**
- * braid_fleet_client_is_new - whether the next line of an answer was not taken before
+ * braid_fleet_client_is_new - whether the next line of an answer is received for the first time
  *
- * To be called for each line of a request that outlives a connection.
+ * Must be called for each line of a request that continues after a lost connection.
  */
 bool braid_fleet_client_is_new(struct braid_fleet_host *host);
 

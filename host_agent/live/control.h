@@ -111,12 +111,12 @@ int braid_live_reshapes_find(struct braid_live_control *c, struct braid_live_str
 int braid_live_reshape_answered(struct braid_live_control *c, struct braid_live_stream *s,
 				const struct braid_control_answer *answer);
 
-/* The account of a filter; NULL: of all filters. Returns the capture's error. */
+/* Notes the account of a filter; NULL: of all filters. Returns the capture's error. */
 int braid_live_account_answered(struct braid_live_control *c, struct braid_live_stream *s,
 				const struct braid_live_filter *filter,
 				const struct braid_control_answer *answer);
 
-/* What became of a probe. Returns the capture's error. */
+/* Notes missed hits of a probe, or that it was never placed. Returns the capture's error. */
 int braid_live_hits_answered(struct braid_live_control *c, struct braid_live_stream *s,
 			     const struct braid_control_answer *answer);
 

@@ -23,11 +23,11 @@
 struct braid_live_sink {
 	struct braid_capture_writer *capture;	/* set before the first poll */
 	u32 next_stream;			/* number of the next stream, 1 at first */
-	u64 prompt_ns;				/* low latency: unfinished sub-buffers are read so
-						   often; 0: as seldom as costs little */
+	u64 prompt_ns;				/* low latency: interval at which unfinished
+						   sub-buffers are read; 0: rarely */
 };
 
-#define BRAID_PROMPT_NS	20000000ULL	/* usual, where somebody waits */
+#define BRAID_PROMPT_NS	20000000ULL	/* the default where a user waits */
 
 /* What a poll of a source found. */
 enum braid_poll_result {

@@ -44,7 +44,7 @@ struct braid_online_matches {
 int braid_online_events_add(struct braid_online_events *e, const char *pattern, const char *filter,
 			    u32 *number);
 
-/** braid_online_events_remove - watch one no longer; guests' counts of it begin at 0 again */
+/** braid_online_events_remove - stop watching one; guests' counts of it are cleared */
 void braid_online_events_remove(struct braid_online_events *e, struct braid_online_table *t,
 				u32 number);
 

@@ -16,8 +16,8 @@
  * - No sum of a guest goes back, until the guest has been gone for so long that it is dropped.
  * - Sums are as of the last mark that was taken up. Culprits lag behind while it is not certain on
  *   which CPU a vCPU waits.
- * - Work for an event does not depend on the number of guests. Events that are watched cost a look
- *   into a table for each event; if none are, a test.
+ * - Work for an event does not depend on the number of guests. If events are watched, each event
+ *   costs a look into a table; otherwise a test.
  * - Reading costs the number of series, and never an event.
  * - Memory is that of two files' streams and of pages between two marks, and of the tables, which
  *   have limits: what is beyond them is "others".
@@ -80,10 +80,10 @@ struct braid_online_vcpu {
 	s64 event_ns;		/* its last event; 0: none. Of a guest with the driver */
 };
 
-/* What was seen in a guest of an event that is watched. */
+/* What was seen of a watched event in a guest. */
 struct braid_online_seen {
 	u64 count;
-	/* Of the first one since braid_online_look_again(), or before, if there was none: */
+	/* The first one since braid_online_look_again(); without any, the one before: */
 	u64 look;
 	s64 host_ns;
 	u32 cpu;
@@ -180,21 +180,22 @@ int braid_online_turn(struct braid_online *o, bool last);
  * @o: the engine
  * @pattern: SYSTEM:EVENT, each a glob
  * @filter: an expression over its fields; NULL or "": none
- * @number: set on success: of struct braid_online_guest's ->seen
+ * @number: set on success: the index in ->seen of struct braid_online_guest
  *
- * Only events of guests that have the driver are counted, and only those that are recorded; those
- * that are late, too. Return: 0, or -errno with braid_fail().
+ * Counts recorded events of guests with the driver, also those that are late.
+ *
+ * Return: 0, or -errno with braid_fail().
  */
 int braid_online_watch(struct braid_online *o, const char *pattern, const char *filter,
 		       u32 *number);
 
-/** braid_online_watch_check - whether they are valid. Return: 0, or -errno with braid_fail() */
+/** braid_online_watch_check - check them alone. Return: 0, or -errno with braid_fail() */
 int braid_online_watch_check(const char *pattern, const char *filter);
 
-/** braid_online_unwatch - no longer; the number is free */
+/** braid_online_unwatch - stop counting an event; its number becomes free */
 void braid_online_unwatch(struct braid_online *o, u32 number);
 
-/** braid_online_look_again - what was seen is known: describe the next event of each */
+/** braid_online_look_again - describe the next event of each pattern, in each guest */
 void braid_online_look_again(struct braid_online *o);
 
 /** braid_online_guests - all guests, in no order; *nr: set to their number */

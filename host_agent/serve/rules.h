@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Conditions: what of a guest, over which time, is too much; or an event of it.
+ * Conditions: a measured value of a guest above a limit over a time, or an event of the guest.
  *
  * Invariants:
  * - A rule is checked against the sums of host_agent/online/ alone: never against an event.

@@ -61,7 +61,7 @@ static inline void braid_histogram_merge(struct braid_histogram *h,
 	h->nr += more->nr;
 }
 
-/** braid_histogram_percentile - a duration that @percent of the durations do not exceed by 1/8 */
+/** braid_histogram_percentile - the least duration of its slot, so at most 1/8 too small */
 static inline u64 braid_histogram_percentile(const struct braid_histogram *h, u32 percent)
 {
 	u64 rank = (h->nr * percent + 99) / 100, seen = 0;

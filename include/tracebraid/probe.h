@@ -92,7 +92,7 @@ struct braid_probe {
  * the event exists, and is placed when the module is loaded, before its first function runs.
  */
 struct braid_probe_hits {
-	u64 missed;			/* hits that the kernel did not deliver while it was on */
+	u64 missed;			/* missed hits while it was enabled */
 	u32 placed;			/* 1: it was placed at some time */
 	u32 reserved;
 };
