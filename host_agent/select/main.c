@@ -48,8 +48,9 @@ static const struct braid_cli_command command = {
 	"own, or when the guest is suspended. Until then the driver refuses a host's commands, except those "
 	"that read the accounts of filters and probes.",
 	.options = options, .expected = "options only", .notes =
-	"What an option does when the recording ends, it does here at --reset. The action 'snapshot' of "
-	"a trigger needs a host that writes to the guest's memory; 'stop' does the same as 'traceoff'.",
+	"What an option does when the recording ends, it does here at --reset; but accounts are printed "
+	"by --show. The action 'snapshot' of a trigger needs a host that writes to the guest's memory; "
+	"'stop' does the same as 'traceoff'. Events that are unread when rings are replaced are lost.",
 	.status = "0 on success; 1 on error. After an error the former selection stays, or, if the driver refused a part, nothing is selected.",
 };
 
