@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Bash completion of tracebraid-select: its options and their values, from its table (--describe),
-# and the systems and events of the guest's driver.
+# and the systems of the driver's events.
 
 _tracebraid_select()
 {

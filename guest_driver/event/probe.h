@@ -12,7 +12,7 @@
 #include "guest_driver/event/refusal.h"
 
 #ifdef CONFIG_KPROBES
-/** braid_probe_init - follow which modules come and go. May sleep */
+/** braid_probe_init - follow modules that are loaded and unloaded. May sleep */
 void braid_probe_init(void);
 
 /** braid_probe_exit - the reverse. May sleep */
@@ -31,7 +31,7 @@ int braid_probe_set(const char *system, const char *name, const struct braid_pro
 		    struct braid_refusal *refusal);
 
 /**
- * braid_probe_hits - what became of a probe
+ * braid_probe_hits - read how many hits of a probe were missed, and whether it was ever placed
  * @system: of the event
  * @name: likewise
  * @hits: filled on success

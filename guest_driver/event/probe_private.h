@@ -75,7 +75,7 @@ int braid_site_find(struct braid_probe_event *p, struct braid_refusal *refusal);
 void braid_site_release(struct braid_probe_event *p);
 
 /**
- * braid_site_came - a module was loaded; if it is the one that a probe is pending for, place it
+ * braid_site_came - place a pending probe if its module is the one that was loaded
  * @p: the probe
  * @module: the module; NULL: any
  *
@@ -83,7 +83,7 @@ void braid_site_release(struct braid_probe_event *p);
  */
 void braid_site_came(struct braid_probe_event *p, const char *module);
 
-/** braid_site_goes - a module is unloaded: its probe is pending again. As braid_site_came() */
+/** braid_site_goes - remove a probe of a module that is unloaded. As braid_site_came() */
 void braid_site_goes(struct braid_probe_event *p, const char *module);
 
 /** braid_site_missed - the number of missed hits. Must hold braid_registry_lock() */
@@ -99,7 +99,7 @@ void braid_site_disarm(struct braid_probe_event *p);
 
 /**
  * braid_named_resolve - complete the arguments of a probe by the kernel's BTF
- * @p: its place is found
+ * @p: the probe; its place is known, or it is pending
  * @refusal: set on failure
  *
  * Context: may sleep. Return: 0 or -errno.
