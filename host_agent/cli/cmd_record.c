@@ -312,14 +312,14 @@ static int parse_options(struct record_command *r, int argc, char **argv)
 	return err ? err : check_options(&r->o);
 }
 
-/* A service records on. */
+/* The recording of watch and of the service continues after a trigger. */
 static int check_chosen_triggers(const struct braid_record_options *r)
 {
 	size_t k;
 
 	for (k = 0; k < r->nr_triggers; k++)
 		if (r->triggers[k].action != BRAID_TRIGGER_SNAPSHOT)
-			return braid_fail(-EINVAL, "--trigger '%s': the recording would end, or lack all that follows; use snapshot",
+			return braid_fail(-EINVAL, "--trigger '%s': its action ends the recording or leaves the rings frozen; use snapshot",
 					  r->triggers[k].text);
 	return 0;
 }

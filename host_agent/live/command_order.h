@@ -14,8 +14,8 @@
  * for each pattern that wants them says which events have stacks. Then nr_patterns enable our
  * events, and others those of triggers alone. The last one, sent when disarming, disables all, and
  * waits for the tables; after it, one for each event with a filter of its own reads its account,
- * and one that of all; then one for each probe reads what became of it, probes are removed, and no
- * task is chosen any more.
+ * and one that of all; then one for each probe reads its missed hits, one removes all probes, and one
+ * ends the choice of tasks.
  */
 static inline u32 after_probes(const struct braid_live_control *c)
 {

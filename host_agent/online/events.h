@@ -6,7 +6,7 @@
 #include "host_agent/online/tables.h"
 #include "host_agent/walk/filter.h"
 
-/* What is watched; nr 0: nothing. */
+/* The events that are watched; nr 0: none. */
 struct braid_online_events {
 	struct braid_online_watched {
 		bool used;
@@ -18,7 +18,7 @@ struct braid_online_events {
 	u64 look;		/* changes with braid_online_look_again() */
 };
 
-/* Which of them an event type is, by the types' numbers. */
+/* Which of them match an event type, by the types' numbers. */
 struct braid_online_matches {
 	struct braid_online_match {
 		bool decided;
@@ -31,7 +31,7 @@ struct braid_online_matches {
 		u32 type;
 		struct braid_filter_binding binding;
 	} *bound[BRAID_ONLINE_EVENTS];
-	u32 events, formats;	/* their generations */
+	u32 events, formats;	/* the generations of which these matches are */
 };
 
 /**

@@ -36,7 +36,7 @@ static u64 longest_rest_ns(const struct braid_recording *r, const struct braid_r
 	u64 ns = r->nr_guests * (copied ? COPY_SHARE_NS : SHARE_NS);
 	u64 most_ns = r->sink.prompt_ns ? LIVE_REST_NS : copied ? COPY_REST_NS : REST_MAX_NS;
 
-	/* A guest rings for a share of its ring: the viewer wants what is less, too. */
+	/* A guest rings for a share of its ring, but a viewer waits for each event. */
 	if (ns >= most_ns || (braid_region_source_rings(guest->source) && !r->o.live.wanted))
 		return most_ns;
 	return ns < SLEEP_MAX_NS ? SLEEP_MAX_NS : ns;
@@ -91,7 +91,7 @@ static int poll_guest(struct braid_recording *r, struct braid_record_guest *gues
 	return ret;
 }
 
-/* Followed live, no guest rests longer than the pace, which begins anew with each event. */
+/* Followed live, no guest rests longer than the pace, which restarts with each event. */
 static void loop_pace(struct braid_recording *r, u64 now_ns, bool busy)
 {
 	u64 most_ns = r->nr_guests * SHARE_NS, rest_ns;

@@ -20,7 +20,7 @@
 #include "host_agent/util/helper.h"
 #include "host_agent/util/error.h"
 
-#define MARK_NS		1000000ULL	/* not oftener */
+#define MARK_NS		1000000ULL	/* minimum interval */
 #define DEADLINE_NS	120000000ULL	/* guests not complete by then are late */
 #define KEEP_BYTES	(64ULL << 20)	/* in memory: for a viewer that lags */
 #define FREE_BYTES	(1ULL << 20)

@@ -11,7 +11,7 @@
 /* The guests' events that a recorder was started with. */
 struct braid_recorded {
 	char words[BRAID_RECORDED_MOST][BRAID_CONF_WORD];	/* "--event=sched,irq" */
-	size_t nr, nr_added;	/* the first of them are not in the configuration's [record] */
+	size_t nr, nr_added;	/* the first nr_added are those of conditions and defaults */
 	bool probes;		/* and some of --kprobe or --uprobe */
 };
 

@@ -204,7 +204,7 @@ static int rule_step(const struct braid_rule *rule, struct braid_rule_state *s,
 		     const struct braid_online_guest *g, s64 now_ns)
 {
 	u64 step_ns = rule->for_ns / STEPS, due;
-	/* One is enough: it is not to be before all steps, however long the last check was ago. */
+	/* One event since the last check is enough, however long ago that was. */
 	bool first = !s->began_ns, any = braid_rule_is_event(rule) && !rule->limit;
 	size_t k;
 	int err = 0;
