@@ -298,9 +298,9 @@ int braid_mailbox_ask(struct braid_mailbox *box)
 	err = braid_mailbox_carry_out(box, &cmd, &matched, &refusal);
 	braid_policy_lift(false);
 	if (!err && braid_mailbox_selects(box, &cmd))
-		WRITE_ONCE(held, true);
+		held = true;
 	if (cmd.code == BRAID_CMD_DISABLE && !*cmd.system && !*cmd.event)
-		WRITE_ONCE(held, false);
+		held = false;
 	braid_trigger_publish(serving->mailbox);
 	box->result = err;
 	box->matched = matched;
@@ -348,13 +348,35 @@ void braid_mailbox_close(void)
 {
 	mutex_lock(&lock);
 	serving = NULL;
-	WRITE_ONCE(held, false);	/* the region's end ends every selection */
+	held = false;	/* the region's end ends every selection */
 	mutex_unlock(&lock);
 }
 
-bool braid_mailbox_is_held(void)
+/* What a host that is gone has left. Must hold lock. */
+static void braid_mailbox_forget(bool wanted)
 {
-	return READ_ONCE(held);
+	static unsigned long seen;	/* jiffies */
+
+	if (wanted || !seen)
+		seen = jiffies;
+	else if (time_after(jiffies, seen + msecs_to_jiffies(BRAID_PROBE_LINGER_MS))) {
+		braid_probe_remove_all();
+		braid_who_choose_none();
+		seen = jiffies;
+	}
+}
+
+bool braid_mailbox_tidy(bool agent)
+{
+	bool wanted;
+
+	mutex_lock(&lock);
+	wanted = agent || held;
+	if (serving)
+		braid_trigger_poll(serving->mailbox, wanted);
+	braid_mailbox_forget(wanted);
+	mutex_unlock(&lock);
+	return wanted;
 }
 
 /* Executes a command. Return: whether it is a new one: until it is confirmed, its number stays. */

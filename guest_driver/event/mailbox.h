@@ -32,8 +32,16 @@ void braid_mailbox_close(void);
  */
 int braid_mailbox_ask(struct braid_mailbox *box);
 
-/** braid_mailbox_is_held - whether a selection is in effect. Context: any */
-bool braid_mailbox_is_held(void);
+/**
+ * braid_mailbox_tidy - end what a host that is gone has left, and tell what triggers did
+ * @agent: an agent is present
+ *
+ * It ends nothing while a selection is in effect. No command is executed meanwhile, so that none
+ * of a selection's commands is undone before it is in effect.
+ *
+ * Context: may sleep. Return: whether an agent is present or a selection is in effect.
+ */
+bool braid_mailbox_tidy(bool agent);
 
 /**
  * braid_mailbox_copy_tables - copy the part of the region that precedes the rings

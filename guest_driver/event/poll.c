@@ -14,9 +14,6 @@
 #include "guest_driver/event/mailbox.h"
 #include "guest_driver/event/online.h"
 #include "guest_driver/event/poll.h"
-#include "guest_driver/event/probe.h"
-#include "guest_driver/event/trigger.h"
-#include "guest_driver/event/who.h"
 
 static DEFINE_SPINLOCK(thread_lock);	/* a transport's interrupts are independent of the thread's
 					   lifetime */
@@ -47,35 +44,18 @@ static bool braid_poll_settle(bool first)
 	return settle_events(first);
 }
 
-/* What a host that is gone has left. */
-static void braid_poll_forget(bool agent)
-{
-	static unsigned long seen;	/* jiffies */
-
-	if (agent || !seen)
-		seen = jiffies;
-	else if (time_after(jiffies, seen + msecs_to_jiffies(BRAID_PROBE_LINGER_MS))) {
-		braid_probe_remove_all();
-		braid_who_choose_none();
-		seen = jiffies;
-	}
-}
-
 static int braid_poll_loop(void *arg)
 {
 	struct braid_guest_region *region = arg;
 
 	while (!kthread_should_stop()) {
-		bool active, wanted;
+		bool active;
 
 		WRITE_ONCE(poll_wanted, false);
 		braid_buffers_publish_off();
 		active = braid_mailbox_poll(region, braid_poll_settle);
-		wanted = active || braid_mailbox_is_held();
 		braid_poll_set_urgent(active);
-		braid_trigger_poll(region->mailbox, wanted);
-		braid_online_poll(wanted);
-		braid_poll_forget(wanted);
+		braid_online_poll(braid_mailbox_tidy(active));
 		if (braid_reader_poll())
 			active = true;
 		braid_exchange_poll(region);

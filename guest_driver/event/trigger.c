@@ -291,9 +291,9 @@ void braid_trigger_publish(struct braid_mailbox *mailbox)
 	braid_store_release(&mailbox->trigger_state, now);	/* (T1) */
 }
 
-void braid_trigger_poll(struct braid_mailbox *mailbox, bool agent)
+void braid_trigger_poll(struct braid_mailbox *mailbox, bool wanted)
 {
-	if (!agent)
+	if (!wanted)
 		braid_trigger_clear();
 	braid_trigger_publish(mailbox);
 }

@@ -52,13 +52,13 @@ void braid_trigger_pass(const struct braid_trigger_test *tests);
 /**
  * braid_trigger_poll - tell the host what happened
  * @mailbox: where
- * @agent: an agent is there: else all tests are removed
+ * @wanted: somebody wants the triggers: else all tests are removed
  *
- * Context: the poll thread.
+ * Context: may sleep; as the next one, under the lock of commands.
  */
-void braid_trigger_poll(struct braid_mailbox *mailbox, bool agent);
+void braid_trigger_poll(struct braid_mailbox *mailbox, bool wanted);
 
-/** braid_trigger_publish - tell it now. Likewise */
+/** braid_trigger_publish - tell it, and remove nothing. Likewise */
 void braid_trigger_publish(struct braid_mailbox *mailbox);
 
 /** braid_trigger_init - register the event that says what fired. 0 or -errno */

@@ -48,9 +48,9 @@ static void select_holds(struct kunit *test)
 
 	KUNIT_EXPECT_EQ(test, braid_record_event(buffer, id, 0, NULL), -EAGAIN);
 	KUNIT_EXPECT_EQ(test, ask(test, BRAID_CMD_NONE, ""), 0);
-	KUNIT_EXPECT_FALSE(test, braid_mailbox_is_held());
+	KUNIT_EXPECT_FALSE(test, braid_mailbox_tidy(false));
 	KUNIT_EXPECT_EQ(test, ask(test, BRAID_CMD_ENABLE, "pl*"), 0);
-	KUNIT_EXPECT_TRUE(test, braid_mailbox_is_held());
+	KUNIT_EXPECT_TRUE(test, braid_mailbox_tidy(false));
 	KUNIT_EXPECT_EQ(test, braid_record_event(buffer, id, 0, NULL), 0);
 	/* A host changes nothing of it. */
 	KUNIT_EXPECT_EQ(test, braid_case_command(test, BRAID_CMD_DISABLE, 0, "", &matched), -EBUSY);
@@ -59,7 +59,7 @@ static void select_holds(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, braid_case_command(test, BRAID_CMD_ACCOUNT, BRAID_ANY_BUFFER, "", &matched), 0);
 	KUNIT_EXPECT_EQ(test, braid_record_event(buffer, id, 0, NULL), 0);
 	ask_to_reset(test);
-	KUNIT_EXPECT_FALSE(test, braid_mailbox_is_held());
+	KUNIT_EXPECT_FALSE(test, braid_mailbox_tidy(false));
 	KUNIT_EXPECT_EQ(test, braid_record_event(buffer, id, 0, NULL), -EAGAIN);
 	KUNIT_EXPECT_EQ(test, braid_case_command(test, BRAID_CMD_ENABLE, 0, "", &matched), 0);
 	KUNIT_EXPECT_EQ(test, braid_case_command(test, BRAID_CMD_DISABLE, 0, "", &matched), 0);
@@ -71,9 +71,9 @@ static void select_ends_with_region(struct kunit *test)
 	struct braid_mailbox *box = box_of(test, BRAID_CMD_ENABLE, "");
 
 	KUNIT_EXPECT_EQ(test, ask(test, BRAID_CMD_SAMPLE, "none"), 0);
-	KUNIT_EXPECT_TRUE(test, braid_mailbox_is_held());
+	KUNIT_EXPECT_TRUE(test, braid_mailbox_tidy(false));
 	braid_mailbox_close();
-	KUNIT_EXPECT_FALSE(test, braid_mailbox_is_held());
+	KUNIT_EXPECT_FALSE(test, braid_mailbox_tidy(false));
 	KUNIT_EXPECT_EQ(test, braid_mailbox_ask(box), -ENODEV);
 	KUNIT_EXPECT_EQ(test, braid_mailbox_copy_tables(box, sizeof(*box), 0, box), -ENODEV);
 }
