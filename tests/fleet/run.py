@@ -213,16 +213,21 @@ def case_pull_resumed(fleet):
     fleet.wait_recording()
 
 
+def reconfigure(fleet, confs):
+    """Starts the services of hosts again, with other configurations."""
+    for host, conf in confs.items():
+        host.conf.write_text(conf)
+        host.stop_service()
+        host.start()
+    fleet.wait_recording()
+
+
 def case_joined(fleet):
     """A condition of one host has the others take a snapshot."""
     first, other = fleet.hosts["rack1-a"], fleet.hosts["rack2-c"]
-    other.conf.write_text(other.conf.read_text() + "join = rack1-*\n")
-    other.stop_service()
-    other.start()
-    first.conf.write_text(first.conf.read_text() + "join = rack2-*\n[watch]\nwhen = silent > 1s\n")
-    first.stop_service()
-    first.start()
-    fleet.wait_recording()
+    former = {host: host.conf.read_text() for host in (first, other)}
+    reconfigure(fleet, {other: former[other] + "join = rack1-*\n",
+                        first: former[first] + "join = rack2-*\n[watch]\nwhen = silent > 1s\n"})
     before = {host.name: set(host.folder.glob("snapshots/*-joined/why.txt")) for host in (first, other)}
     seen = set(first.folder.glob("snapshots/*-silent/why.txt"))
     first.guest.send_signal(signal.SIGSTOP)
@@ -236,6 +241,7 @@ def case_joined(fleet):
         must(set(first.folder.glob("snapshots/*-joined/why.txt")) == before[first.name], "an echo")
     finally:
         first.guest.send_signal(signal.SIGCONT)
+    reconfigure(fleet, former)
 
 
 def answered_by(fleet, answers, *words, user="reader"):

@@ -73,7 +73,8 @@ def case_watched(fleet):
         asks = armed(fleet, "rack1-*/* silent > 1s")
         fire(fleet, "rack1-a", "rack1-b")
         watched(fleet, asks)
-        must({name: len(snapshots(fleet.hosts[name])) - 1 for name in NAMES} == before, before)
+        after = {name: len(snapshots(fleet.hosts[name])) - 1 for name in NAMES}
+        must(after == before, (before, after))
         fire(fleet)
         # Who has asked is killed: the hosts go on. An interrupted request ends that.
         before = {name: len(snapshots(fleet.hosts[name])) for name in NAMES}
