@@ -12,7 +12,7 @@ int braid_live_hits_answered(struct braid_live_control *c, struct braid_live_str
 	if (answer->result)
 		return 0;
 	if (!answer->hits.placed)
-		return braid_live_note(s, "probe %s:%s was never placed: no loaded module has it",
+		return braid_live_note(s, "probe %s:%s was never placed: its module was not loaded, or has no such function",
 				       p->system, p->event);
 	return answer->hits.missed ? braid_live_note(s, "probe %s:%s: %llu hits missed", p->system,
 		p->event, (unsigned long long)answer->hits.missed) : 0;
