@@ -275,7 +275,7 @@ def select_late(ctx):
     kit.check_accounts(ctx, capture)
 
 
-@case("select-kprobe-missed", kernels=("6.1", "6.12", "newest"), usual=("6.12",), needs=kit.NEEDS)
+@case("select-kprobe-missed", kernels=KERNELS, usual=("6.12",), needs=kit.NEEDS)
 def select_kprobe_missed(ctx):
     """Hits that the kernel does not deliver, because it handles another probe, are as many as tracefs counts at the same place."""
     guest = kit.up(ctx, patches_code=True)

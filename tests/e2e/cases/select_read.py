@@ -8,7 +8,7 @@ import kit
 from harness import case
 from tracefs import FILTERS, INSTANCE, TRACING, WORK, check_equal, trace_in_guest
 
-KERNELS = {"kernels": ("6.1", "6.12", "newest"), "usual": ("6.12",), "needs": kit.NEEDS}
+KERNELS = {"kernels": ("6.1", "6.12", "6.12-rt", "newest"), "usual": ("6.12",), "needs": kit.NEEDS}
 ACCOUNT = re.compile(r"^(\S+): (\d+) offered = (\d+) filtered \+ (\d+) written \+ (\d+) lost$", re.MULTILINE)
 
 
