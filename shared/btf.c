@@ -4,7 +4,6 @@
 
 /* Newer kernels have a longer header; the running kernel's may be the shorter one. */
 #define BYTES_KNOWN	(__builtin_offsetof(struct btf_header, str_len) + sizeof(u32))
-#define MOST_ALIASES	16	/* typedefs and qualifiers between a member and its type */
 
 bool braid_btf_open(struct braid_btf_view *view, const void *btf, size_t bytes)
 {
@@ -98,9 +97,13 @@ static bool braid_btf_is_sized(const struct braid_btf_view *view, u32 id, u32 by
 {
 	u32 k;
 
-	for (k = 0; k < MOST_ALIASES; k++) {
+	for (k = 0; k < BRAID_BTF_MOST_ALIASES; k++) {
 		const struct btf_type *type = braid_btf_find(view, id);
 
+		if (type && braid_btf_is_alias(type)) {
+			id = type->type;
+			continue;
+		}
 		switch (type ? BTF_INFO_KIND(type->info) : BTF_KIND_UNKN) {
 		case BTF_KIND_INT:
 		case BTF_KIND_ENUM:
@@ -110,16 +113,8 @@ static bool braid_btf_is_sized(const struct braid_btf_view *view, u32 id, u32 by
 		case BTF_KIND_ARRAY:
 		case BTF_KIND_STRUCT:
 			return !bytes;
-		case BTF_KIND_TYPEDEF:
-		case BTF_KIND_VOLATILE:
-		case BTF_KIND_CONST:
-		case BTF_KIND_RESTRICT:
-		case BTF_KIND_TYPE_TAG:
-			id = type->type;
-			break;
-		default:
-			return false;
 		}
+		return false;
 	}
 	return false;
 }

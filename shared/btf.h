@@ -33,6 +33,25 @@ bool braid_btf_open(struct braid_btf_view *view, const void *btf, size_t bytes);
  */
 const struct btf_type *braid_btf_next(const struct braid_btf_view *view, u32 *at);
 
+#define BRAID_BTF_MOST_ALIASES	16u	/* typedefs and qualifiers of a type that are followed */
+
+/**
+ * braid_btf_is_alias() - Whether a type is another one, with a name or a qualifier.
+ * @type: The type; its member type is the number of the other one.
+ */
+static inline bool braid_btf_is_alias(const struct btf_type *type)
+{
+	switch (BTF_INFO_KIND(type->info)) {
+	case BTF_KIND_TYPEDEF:
+	case BTF_KIND_VOLATILE:
+	case BTF_KIND_CONST:
+	case BTF_KIND_RESTRICT:
+	case BTF_KIND_TYPE_TAG:
+		return true;
+	}
+	return false;
+}
+
 /**
  * struct braid_btf_member - Where a member is expected.
  * @structure: Name of the structure.

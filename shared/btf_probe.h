@@ -19,7 +19,7 @@ struct braid_btf_error {
  * braid_btf_resolve() - Replace the names and types of a probe's arguments.
  * @out: Filled on success: @probe with complete arguments. The caller checks it again.
  * @probe: Checked.
- * @types: The BTF that describes the probe's function; NULL: there is none.
+ * @types: The BTF that describes the probe's function; NULL: not available.
  * @error: Set on failure.
  *
  * Return: 0; -ENOENT: no such function or name; -EINVAL: not possible; -E2BIG: too many arguments.

@@ -2,8 +2,6 @@
 /* Finds types in BTF by their numbers, each in a bounded number of steps. */
 #include "shared/btf_types.h"
 
-#define MOST_ALIASES	16u	/* typedefs and qualifiers of a type */
-
 static int braid_btf_index(struct braid_btf_part *part, const void *btf, size_t bytes, u32 first)
 {
 	u32 at = 0;
@@ -57,19 +55,12 @@ const struct btf_type *braid_btf_plain(struct braid_btf_types *types, u32 id)
 {
 	u32 k;
 
-	for (k = 0; k < MOST_ALIASES; k++) {
+	for (k = 0; k < BRAID_BTF_MOST_ALIASES; k++) {
 		const struct btf_type *type = braid_btf_type(types, id);
 
-		switch (type ? BTF_INFO_KIND(type->info) : BTF_KIND_UNKN) {
-		case BTF_KIND_TYPEDEF:
-		case BTF_KIND_VOLATILE:
-		case BTF_KIND_CONST:
-		case BTF_KIND_RESTRICT:
-		case BTF_KIND_TYPE_TAG:
-			id = type->type;
-			continue;
-		}
-		return type;
+		if (!type || !braid_btf_is_alias(type))
+			return type;
+		id = type->type;
 	}
 	return NULL;
 }

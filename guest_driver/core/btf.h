@@ -10,8 +10,8 @@
  * @name: "vmlinux", or a module
  * @bytes: set on success
  *
- * Context: may sleep. Return: the whole file, for vfree(); NULL: there is none, it is larger than
- * 64 MiB, or there is no memory.
+ * Context: may sleep. Return: the whole file, for vfree(); NULL: no such file, more than 64 MiB, or
+ * no memory.
  */
 void *braid_btf_read(const char *name, size_t *bytes);
 

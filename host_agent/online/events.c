@@ -21,27 +21,6 @@ static int events_take_name(char to[64], const char *from, size_t bytes, const c
 	return 0;
 }
 
-/* The expression alone: which events it is about is known. */
-static int events_take_filter(struct braid_filter **out, const char *text)
-{
-	struct braid_filter *f = calloc(1, sizeof(*f));
-	int err;
-
-	if (f)
-		f->text = strdup(text);
-	if (!f || !f->text) {
-		free(f);
-		return braid_out_of_memory();
-	}
-	braid_text_clean(f->text);
-	err = braid_expression_parse(&f->e, f->text, text, "prev_prio < 100 && next_comm ~ \"q*\"");
-	if (err)
-		braid_filter_free(f);
-	else
-		*out = f;
-	return err;
-}
-
 static int events_parse(struct braid_online_watched *w, const char *pattern, const char *filter)
 {
 	size_t n = strcspn(pattern, ":/");
@@ -53,7 +32,7 @@ static int events_parse(struct braid_online_watched *w, const char *pattern, con
 	err = events_take_name(w->system, pattern, n, pattern);
 	if (!err)
 		err = events_take_name(w->name, pattern + n + 1, strlen(pattern + n + 1), pattern);
-	return err || !filter || !*filter ? err : events_take_filter(&w->filter, filter);
+	return err || !filter || !*filter ? err : braid_filter_parse_condition(&w->filter, filter);
 }
 
 int braid_online_watch_check(const char *pattern, const char *filter)

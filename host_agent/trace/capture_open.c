@@ -499,8 +499,8 @@ int braid_source_open_captures(struct braid_source **out, char *const *paths, si
 		free_captures(&first->source);
 	}
 	/*
-	 * Told apart, the guests can exceed BRAID_MAX_STREAMS. The second opening then left out
-	 * some by which others had been told apart: no guest of two hosts is taken for one.
+	 * One stream for each host can exceed BRAID_MAX_STREAMS. The second opening then left out
+	 * streams whose samples show that others are several guests: no stream is of two hosts.
 	 */
 	if (ret > 0) {
 		free_captures(&cs->source);

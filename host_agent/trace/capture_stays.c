@@ -4,7 +4,7 @@
  *
  * A guest's incarnation and boot are the same on each host. So are those of a VM that was started
  * from a snapshot of one that goes on, or twice from one snapshot: these are several guests, whose
- * positions and numbers stand for different events. They are told apart by their samples: a guest's
+ * positions and numbers stand for different events. Samples distinguish them: a guest's
  * counter is seen on one host at a time, and continues on the next one.
  */
 #include <errno.h>

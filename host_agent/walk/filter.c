@@ -103,11 +103,9 @@ static int explain_colon(const struct braid_filter *f, int err)
 			  f->text, (int)system, f->text, rest);
 }
 
-int braid_filter_parse(struct braid_filter **out, const char *text)
+static int filter_new(struct braid_filter **out, const char *text)
 {
-	struct braid_filter *f = calloc(1, sizeof(*f));
-	const char *end;
-	int err = 0;
+	struct braid_filter *f = *out = calloc(1, sizeof(*f));
 
 	if (f)
 		f->text = strdup(text);
@@ -116,6 +114,27 @@ int braid_filter_parse(struct braid_filter **out, const char *text)
 		return braid_out_of_memory();
 	}
 	braid_text_clean(f->text);
+	return 0;
+}
+
+/* Frees it after an error. */
+static int filter_finish(struct braid_filter **out, struct braid_filter *f, int err)
+{
+	if (err)
+		braid_filter_free(f);
+	else
+		*out = f;
+	return err;
+}
+
+int braid_filter_parse(struct braid_filter **out, const char *text)
+{
+	struct braid_filter *f;
+	const char *end;
+	int err = filter_new(&f, text);
+
+	if (err)
+		return err;
 	end = filter_take_events(f, text);
 	if (!end)
 		err = -EINVAL;
@@ -123,11 +142,16 @@ int braid_filter_parse(struct braid_filter **out, const char *text)
 		err = braid_expression_parse(&f->e, f->text, end + 1, example);
 	if (err == -EINVAL)
 		err = explain_colon(f, err);
-	if (err)
-		braid_filter_free(f);
-	else
-		*out = f;
-	return err;
+	return filter_finish(out, f, err);
+}
+
+int braid_filter_parse_condition(struct braid_filter **out, const char *text)
+{
+	struct braid_filter *f;
+	int err = filter_new(&f, text);
+
+	return err ?: filter_finish(out, f, braid_expression_parse(&f->e, f->text, text,
+								   strchr(example, ':') + 2));
 }
 
 void braid_filter_free(struct braid_filter *filter)

@@ -43,6 +43,15 @@ struct braid_filter_binding {
  */
 int braid_filter_parse(struct braid_filter **out, const char *text);
 
+/**
+ * braid_filter_parse_condition - understand a filter without names of events
+ * @out: set on success; the caller knows which events it applies to
+ * @text: "EXPRESSION"
+ *
+ * Return: 0, -EINVAL or -ENOMEM with braid_fail().
+ */
+int braid_filter_parse_condition(struct braid_filter **out, const char *text);
+
 /** braid_filter_free - free; NULL is fine */
 void braid_filter_free(struct braid_filter *filter);
 

@@ -222,7 +222,7 @@ static void test_module(void)
 	is(1, "own", BRAID_PROBE_ARG, 1, BRAID_PROBE_X64);
 	is(2, "arg2", BRAID_PROBE_ARG, 1, BRAID_PROBE_U64);
 	is(3, "arg3", BRAID_PROBE_ARG, 1, BRAID_PROBE_S8);
-	/* A function of the kernel is none of the module. */
+	/* A function of the kernel is not one of the module. */
 	CHECK_EQ(resolve("mod:work file"), -ENOENT);
 	CHECK_EQ(braid_btf_types_open(&types, bytes, made_btf_bytes(&kernel)), 0);
 	CHECK_EQ(resolve("mod:of_module file"), -ENOENT);

@@ -163,7 +163,7 @@ def select_read_sample(ctx):
 
 @case("select-read-refused", usual=("6.12",), needs=kit.NEEDS)
 def select_read_refused(ctx):
-    """What cannot be selected is refused in a line, and the former selection stays; a host is told who has selected."""
+    """What cannot be selected is refused in a line, and the former selection stays; the refusal of a host names who has selected."""
     notroot = host.build_program("notroot", "-static")
     ctx.initrd(host.SELECT, notroot)
     guest = ctx.guest(mem="512M")
