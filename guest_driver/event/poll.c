@@ -114,8 +114,8 @@ void braid_poll_stop(void)
 {
 	struct task_struct *task = thread;
 
-	braid_mailbox_close();
 	braid_poll_set_thread(NULL);
 	kthread_stop(task);
+	braid_mailbox_close();	/* after the thread, which would refuse the host's last command */
 	braid_exchange_stop();
 }
