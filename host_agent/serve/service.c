@@ -479,9 +479,13 @@ static int service_open_signals(struct service *s)
 	return s->signal_fd < 0 ? braid_fail(-errno, "cannot create a signalfd: %s", strerror(errno)) : 0;
 }
 
-/* What a service that was killed has not stored is kept. */
-static int service_open_stream(struct service *s)
+/* What a service that was killed has not stored is kept; else its files are no part of this recording. */
+static int service_open_window(struct service *s)
 {
+	int err = braid_window_make(s->o->directory);
+
+	if (err)
+		return err;
 	s->stream.conf = &s->o->conf->fleet;
 	s->stream.window = s->o->directory;
 	s->stream.confine = s->o->confine_stream;
@@ -492,6 +496,11 @@ static int service_open_stream(struct service *s)
 	s->watches = (struct braid_watches){
 		.shots = &s->shots, .fleet = &s->fleet, .recorded = &s->recorded, .fd = -1,
 	};
+	if (service_streams(s))
+		err = braid_stream_keep(&s->stream);
+	if (err)
+		return err;
+	braid_window_discard(s->o->directory);
 	return service_streams(s) ? braid_stream_open(&s->stream) : 0;
 }
 
@@ -547,9 +556,7 @@ int braid_service_run(const struct braid_service_options *o)
 	if (!err)
 		err = braid_exporter_listen(&s.exporter, o->conf);
 	if (!err)
-		err = service_open_stream(&s);
-	if (!err)
-		err = braid_window_make(o->directory);
+		err = service_open_window(&s);
 	if (!err)
 		err = service_start_recorder(&s);
 	if (!err)

@@ -212,15 +212,10 @@ static int stream_complete_all(const char *folder)
 	return dir ? 0 : braid_fail(-errno, "%s: %s", folder, strerror(errno));
 }
 
-int braid_stream_open(struct braid_serve_stream *s)
+int braid_stream_keep(struct braid_serve_stream *s)
 {
 	char folder[PATH_MAX], path[PATH_MAX];
-	int err;
 
-	if (s->conf->streams == BRAID_FLEET_STREAMS_NOTHING)
-		return 0;
-	if (mkdir(s->window, 0700) && errno != EEXIST)
-		return braid_fail(-errno, "%s: cannot be created: %s", s->window, strerror(errno));
 	snprintf(folder, sizeof(folder), "%s/" FOLDER, s->window);
 	snprintf(path, sizeof(path), "%s/" FOLDER "/" RUN, s->window);
 	if (mkdir(folder, 0700) && errno != EEXIST)
@@ -228,10 +223,15 @@ int braid_stream_open(struct braid_serve_stream *s)
 	stream_former_run(s, path);
 	if (*s->run && s->conf->streams == BRAID_FLEET_STREAMS_ALL)
 		stream_link_all(s, 1, 0, &s->last, true);
-	err = stream_complete_all(folder);
-	if (err)
-		return err;
+	return stream_complete_all(folder);
+}
+
+int braid_stream_open(struct braid_serve_stream *s)
+{
+	char path[PATH_MAX];
+
 	s->last = 0;
+	snprintf(path, sizeof(path), "%s/" FOLDER "/" RUN, s->window);
 	return stream_begin_run(s, path);
 }
 

@@ -28,7 +28,18 @@ struct braid_serve_stream {
 	struct braid_feed_news news;	/* the last that it said */
 };
 
-/** braid_stream_open - keep what a former service has left. Call before the window is emptied */
+/** braid_stream_keep - keep what a former service has left. Call before the window is emptied */
+int braid_stream_keep(struct braid_serve_stream *s);
+
+/**
+ * braid_stream_open - begin a run
+ * @s: the stream
+ *
+ * Call when the window is empty: a file that it has from now on is of this run, also if this
+ * service is killed at once.
+ *
+ * Return: 0, or -errno with braid_fail().
+ */
 int braid_stream_open(struct braid_serve_stream *s);
 
 /**

@@ -37,8 +37,18 @@ static u32 window_empty(const char *directory, u64 *bytes)
 	return nr;
 }
 
-/* What a service that was killed has left is no part of this recording. */
-static void window_discard(const char *directory)
+int braid_window_make(const char *path)
+{
+	struct stat st;
+
+	if (mkdir(path, 0700) && errno != EEXIST)
+		return braid_fail(-errno, "%s: cannot be created: %s", path, strerror(errno));
+	if (lstat(path, &st) || !S_ISDIR(st.st_mode) || st.st_uid != geteuid())
+		return braid_fail(-EPERM, "%s: not a directory of this user; remove it", path);
+	return 0;
+}
+
+void braid_window_discard(const char *directory)
 {
 	char line[256];
 	u64 bytes;
@@ -49,18 +59,6 @@ static void window_discard(const char *directory)
 	snprintf(line, sizeof(line), "the former service did not stop by itself: its window is removed, %llu KB in %u file%s; all counters begin at 0",
 		 (unsigned long long)(bytes >> 10), nr, nr == 1 ? "" : "s");
 	braid_journal_say(LOG_WARNING, line, NULL);
-}
-
-int braid_window_make(const char *path)
-{
-	struct stat st;
-
-	if (mkdir(path, 0700) && errno != EEXIST)
-		return braid_fail(-errno, "%s: cannot be created: %s", path, strerror(errno));
-	if (lstat(path, &st) || !S_ISDIR(st.st_mode) || st.st_uid != geteuid())
-		return braid_fail(-EPERM, "%s: not a directory of this user; remove it", path);
-	window_discard(path);
-	return 0;
 }
 
 void braid_window_empty(const char *directory)

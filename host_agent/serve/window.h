@@ -9,12 +9,11 @@
 
 #define BRAID_WINDOW_FILES	64u	/* the recorder keeps far fewer */
 
-/**
- * braid_window_make - make it; files that a service that was killed has left are removed
- *
- * Return: 0, or -errno with braid_fail().
- */
+/** braid_window_make - make it. Return: 0, or -errno with braid_fail(): it is another user's */
 int braid_window_make(const char *path);
+
+/** braid_window_discard - remove, and report, the files that a service that was killed has left */
+void braid_window_discard(const char *directory);
 
 /** braid_window_empty - remove the recording's files */
 void braid_window_empty(const char *directory);
