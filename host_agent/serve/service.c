@@ -479,7 +479,7 @@ static int service_open_signals(struct service *s)
 	return s->signal_fd < 0 ? braid_fail(-errno, "cannot create a signalfd: %s", strerror(errno)) : 0;
 }
 
-/* What a service that was killed has not stored is kept; else its files are no part of this recording. */
+/* What a service that was killed has left is kept to be stored, or removed. */
 static int service_open_window(struct service *s)
 {
 	int err = braid_window_make(s->o->directory);

@@ -236,7 +236,8 @@ def case_made(bed):
     for _ in range(2):
         status, out, errors = bed.fleet.ask("store", "--space=400M", user="admin")
         # Hosts store as soon as there is a store, so it may have something already.
-        must(status == 0 and re.match(r"\d+ captures and snapshots, \d+ messages, \S+ of 419MB\n$", out), (out, errors))
+        must(status == 0, (out, errors))
+        must(re.match(r"\d+ captures and snapshots, \d+ messages, \S+ of 419MB\n$", out), (out, errors))
     bed.store = Store(bed.fleet.server)
     wait_for("again", lambda: all("fleet's store again" in bed.log(name) for name in NAMES))
 
@@ -326,11 +327,12 @@ def case_agent_killed(bed):
         host.kill()
         window = host.folder / "run/window"
         run = (window / "store/run").read_text()
-        former = [path.open("rb") for path in window.glob("window-*.braid")]           # so their inodes are not reused
+        # Open, so that their inodes are not used again.
+        former = [path.open("rb") for path in window.glob("window-*.braid")]
         must(former, "the killed service left no file")
         bed.relay.slow_s = 0
         host.start()
-        wait_for("another run", lambda window=window, run=run: (window / "store/run").read_text() not in ("", run))
+        wait_for("another run", lambda file=window / "store/run", run=run: file.read_text() not in ("", run))
         # A file under the new run's name is of that run.
         found = {path.stat().st_ino for path in window.glob("window-*.braid")}
         must(not found & {os.fstat(file.fileno()).st_ino for file in former}, "a file of the former run")
