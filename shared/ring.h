@@ -293,7 +293,8 @@ static __always_inline bool braid_ring_try_commit(struct braid_writer *w, u64 to
 	u64 position = braid_load(&w->position);
 
 	braid_barrier();
-	if (unlikely((w->nest ^ 1) | (u16)(token >> BRAID_TAIL_POS_SHIFT ^ position)))
+	if (unlikely(w->nest != 1) ||
+	    unlikely((u16)(token >> BRAID_TAIL_POS_SHIFT) != (u16)position))
 		return false;
 	/* (C1) pairs with the reader's acquire in braid_reader_next() */
 	braid_store_release(&w->pages[position & w->mask].state->commit,

@@ -64,7 +64,9 @@ struct braid_cpu_ring {
 	struct braid_guest_reader *reader;	/* core/reader.c's; NULL: never read in the guest */
 	struct braid_ring_base base;	/* of writer's ring */
 	struct braid_off_count off;	/* core/switch.c's */
+	u64 pad[3];			/* the size is a power of two: an index is shifted */
 };
+static_assert(sizeof(struct braid_cpu_ring) == 128);
 
 /* In braid_buffer.disabled: the user's switch, buffers/enabled; and those of triggers. */
 #define BRAID_BUFFER_OFF	(1 << 20)
@@ -336,6 +338,24 @@ static inline bool braid_buffer_is_open(const struct braid_buffer *buffer)
 }
 
 /**
+ * braid_buffer_try_writer - the fast path of braid_buffer_open_writer()
+ * @buffer: as there
+ * @w: set on success, to what that returns
+ *
+ * Context: as there. Return: true: done; false: a switch is set, call that.
+ */
+static __always_inline bool braid_buffer_try_writer(const struct braid_buffer *buffer,
+						    struct braid_writer **w)
+{
+	const struct braid_cpu_ring *ring = &buffer->cpus[raw_smp_processor_id()];
+
+	if (unlikely(atomic_read(&buffer->disabled) | atomic_read(&ring->disabled)))
+		return false;
+	*w = READ_ONCE(ring->open);
+	return true;
+}
+
+/**
  * braid_buffer_open_writer - the writer of this CPU's ring, for one record
  * @buffer: the buffer; preemption is off
  *
@@ -344,11 +364,10 @@ static inline bool braid_buffer_is_open(const struct braid_buffer *buffer)
 static __always_inline struct braid_writer *
 braid_buffer_open_writer(const struct braid_buffer *buffer)
 {
-	const struct braid_cpu_ring *ring = &buffer->cpus[raw_smp_processor_id()];
+	struct braid_writer *w;
 
-	if (unlikely(atomic_read(&buffer->disabled) | atomic_read(&ring->disabled)))
-		return braid_buffer_counted_writer(buffer);
-	return READ_ONCE(ring->open);
+	return likely(braid_buffer_try_writer(buffer, &w)) ? w :
+	       braid_buffer_counted_writer(buffer);
 }
 
 /*

@@ -181,40 +181,55 @@ static noinline void braid_export_take_slow(struct braid_writer *w, const void *
 	braid_ring_commit(w, reserved.token);
 }
 
-/* @bytes: a multiple of 4. A call of memcpy() takes longer than a short record. */
+static __always_inline void braid_export_copy_word(u8 *to, const u8 *from, u32 at)
+{
+	memcpy(to + at, from + at, 8);
+}
+
+/*
+ * From both ends, where words may overlap. A call of memcpy() takes longer than a short record.
+ * @bytes: at least MIN_BYTES
+ */
 static __always_inline void braid_export_copy(u8 *to, const u8 *from, u32 bytes)
 {
 	u32 at;
 
-	for (at = 0; at + 8 <= bytes; at += 8)
-		memcpy(to + at, from + at, 8);
-	if (bytes & 4)
-		memcpy(to + bytes - 4, from + bytes - 4, 4);
+	braid_export_copy_word(to, from, 0);
+	braid_export_copy_word(to, from, bytes - 8);
+	if (bytes <= 16)
+		return;
+	braid_export_copy_word(to, from, 8);
+	braid_export_copy_word(to, from, bytes - 16);
+	for (at = 16; at < bytes - 16; at += 16) {
+		braid_export_copy_word(to, from, at);
+		braid_export_copy_word(to, from, at + 8);
+	}
 }
 
 /* Context: any, NMI included; preemption is off. */
 static void braid_export_take_record(struct trace_export *export, const void *entry,
 				     unsigned int size)
 {
+	u32 more = ror32(size - MIN_BYTES, 2), bytes = MIN_BYTES + 4 * more;
 	struct braid_reserved reserved;
 	struct braid_turn turn;
 	struct braid_writer *w;
 
+	/* A length that is not a multiple of 4 is a large one, too. */
 	if (unlikely(!test_bit(((const struct trace_entry *)entry)->type, plain)) ||
-	    unlikely(size - MIN_BYTES > MAX_BYTES - MIN_BYTES) || unlikely(size & 3) ||
-	    unlikely(offset_in_page(entry) == FILTERED_AT) ||
-	    unlikely(current == READ_ONCE(resolver))) {
+	    unlikely(more > (MAX_BYTES - MIN_BYTES) / 4) ||
+	    unlikely(!offset_in_page(entry - FILTERED_AT)) || unlikely(READ_ONCE(resolver)) ||
+	    unlikely(!braid_buffer_try_writer(buffer, &w))) {
 		braid_export_take_any(entry, size);
 		return;
 	}
-	w = braid_buffer_open_writer(buffer);
 	if (unlikely(!w))
 		return;
-	if (unlikely(!braid_ring_try_reserve(w, size, braid_counter, &turn, &reserved))) {
-		braid_export_take_slow(w, entry, size, turn.tail, turn.hint, turn.now);
+	if (unlikely(!braid_ring_try_reserve(w, bytes, braid_counter, &turn, &reserved))) {
+		braid_export_take_slow(w, entry, bytes, turn.tail, turn.hint, turn.now);
 		return;
 	}
-	braid_export_copy(reserved.payload, entry, size);
+	braid_export_copy(reserved.payload, entry, bytes);
 	if (unlikely(!braid_ring_try_commit(w, reserved.token)))
 		braid_writer_publish(w);
 }

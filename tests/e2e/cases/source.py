@@ -9,6 +9,7 @@ import host
 import kit
 import machines
 from harness import case
+from tracefs import WORK, check_equal
 
 TREE = "/sys/kernel/debug/tracebraid"
 TRACING = "/sys/kernel/tracing"
@@ -287,3 +288,35 @@ def source_export_last(ctx):
         ctx.check(re.search(rf" {name}: .*number=\"cat\"", report), f"the report has no event of {name}")
         ctx.check(not re.search(r"event-\d+:", report), "the report has events whose format is unknown")
         guest.run(f"echo 0 > {TRACING}/events/enable; echo > {TRACING}/kprobe_events")
+
+
+# Records of 12 to 64 bytes.
+LENGTHS = ("irq:softirq_entry", "rcu:rcu_utilization", "raw_syscalls:sys_exit", "sched:sched_process_exit", "sched:sched_waking",
+           "task:task_newtask", "sched:sched_process_fork", "signal:signal_generate", "sched:sched_switch")
+
+
+@case("source-export-lengths", kernels=("6.1", "6.12", "newest"), usual=("6.12",), needs=kit.NEEDS, arm64=True)
+def source_export_lengths(ctx):
+    """Records of many lengths that the guest's tracefs exports have, each, the values that its trace has."""
+    guest = ctx.guest()
+    guest.boot()
+    guest.insmod("tracebraid")
+    lengths = set()
+    for event in LENGTHS:
+        fields = re.findall(r"offset:(\d+);\tsize:(\d+);", guest.run(f"cat {TRACING}/events/{event.replace(':', '/')}/format"))
+        lengths.add(-(-max(int(offset) + int(size) for offset, size in fields) // 4) * 4)
+    print(f"  records of {sorted(lengths)} bytes")
+    ctx.check(len(lengths) >= 6 and min(lengths) <= 12 and max(lengths) >= 64, "records have few lengths")
+    enable = "; ".join(f"echo 1 > {TRACING}/events/{event.replace(':', '/')}/enable" for event in LENGTHS)
+    guest.run(f"echo 0 > {TRACING}/tracing_on; echo 4096 > {TRACING}/buffer_size_kb; {enable}")
+    # The driver looks up each event at its first record.
+    guest.run(f"echo 1 > {TRACING}/tracing_on; (true); sleep 0.1; echo 0 > {TRACING}/tracing_on")
+    for event in LENGTHS:
+        check_exported(ctx, guest, event.replace(":", "/"))
+    capture = ctx.dir / "capture"
+    agent = kit.start_recorder(ctx, "-r", guest.shm, "-B", "ftrace", "-o", capture)
+    guest.run(f"echo > {TRACING}/trace; echo 1 > {TRACING}/options/event-fork; echo $$ > {TRACING}/set_event_pid; "
+              f"echo 1 > {TRACING}/tracing_on; {WORK}; echo 0 > {TRACING}/tracing_on; cat {TRACING}/trace > /tmp/traced", timeout=120)
+    kit.stop_recorder(ctx, agent)
+    ours = check_equal(ctx, guest, kit.events_of(ctx, capture), LENGTHS, "/tmp/traced")
+    print(f"  {sum(map(len, ours.values()))} events")
