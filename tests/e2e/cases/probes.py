@@ -101,7 +101,7 @@ BY_HAND = {"open": "do_sys_openat2 dfd=$arg1:s32 filename=$arg2:x64 how=$arg3:x6
 def select_kprobe_names(ctx):
     """Arguments by their names, with types and members by BTF, are what the guest's tracefs makes of the same names."""
     guest = kit.up(ctx, patches_code=True)
-    for name, text in (BY_HAND if ctx.kernel in ("6.1", "debug") else NAMED).items():
+    for name, text in (BY_HAND if ctx.kernel == "6.1" else NAMED).items():
         add_probe(guest, f"{'r' if name == 'opened' else 'p'}:kprobes/{name} {text}", 'COMM == "busy"')
     capture = ctx.dir / "x.braid"
     guest.run(f"echo 0 > {INSTANCE}/tracing_on")
