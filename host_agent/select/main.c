@@ -50,7 +50,8 @@ static const struct braid_cli_command command = {
 	.options = options, .expected = "options only", .notes =
 	"What an option does when the recording ends, it does here at --reset; but accounts are printed "
 	"by --show. The action 'snapshot' of a trigger needs a host that writes to the guest's memory; "
-	"'stop' does the same as 'traceoff'. Events that are unread when rings are replaced are lost.",
+	"'stop' does the same as 'traceoff'. Events that are unread when rings are replaced are lost.\n"
+	"'tracebraid-select --version' prints the version.",
 	.status = "0 on success; 1 on error. After an error the former selection stays, or, if the driver refused a part, nothing is selected.",
 };
 
@@ -308,7 +309,7 @@ int main(int argc, char **argv)
 	int err, code;
 
 	braid_cli_called("tracebraid-");
-	if (argc > 1 && !strcmp(argv[1], "--version")) {
+	if (argc > 1 && (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V"))) {
 		puts("tracebraid-select " BRAID_VERSION);
 		return braid_cli_flushed(EXIT_SUCCESS);
 	}
