@@ -149,6 +149,21 @@ def profile_frameless(ctx):
     ctx.check(whole <= TOLERANCE, f"{whole:.4f} of the time has callers")
 
 
+@case("profile-absent", kernels=("6.1", "6.12", "6.12-rt", "newest"), usual=("6.12",), needs=NEEDS)
+def profile_absent(ctx):
+    """A stack ends at a page that is absent, which is not faulted in, and has its function and its caller all the same."""
+    program = host.build_program("absent", "-static", "-fno-omit-frame-pointer")
+    ctx.check(program, "tests/e2e/absent.c does not compile")
+    capture = record_work(ctx, [program], f"absent {TURNS}", "--user-stacks")
+    stacks = of_work(shares_of(ctx, capture, "absent", f"--symbols={program.parent}"), ("spends_present", "spends_absent"))
+    for function, share, callers in (("spends_present", 0.3, ["work", "calls_both"]),
+                                     ("spends_absent", 0.7, ["[ends here]", "calls_both"])):
+        found, below = share_of(stacks, function), share_of(stacks, function, callers)
+        print(f"  {function}: {found:.2%}, {below:.2%} below {callers}")
+        ctx.check(abs(found - share) <= TOLERANCE, f"{function}: {found:.4f} instead of {share}")
+        ctx.check(below >= found - TOLERANCE, f"{function}: {below:.4f} of {found:.4f} below {callers}")
+
+
 @case("profile-off", kernels=("6.1", "6.12", "6.12-rt", "newest"), usual=("6.12",), needs=(*NEEDS, "module:storm"))
 def profile_off(ctx):
     """A kernel thread spends a known share of its time with interrupts off: late samples are charged for it, by name."""
