@@ -296,6 +296,8 @@ check-e2e:
 e2e-run: agent select library $(B)/address/test_formats
 	+@$(call build-drivers,$(filter-out $(A64_RELEASES),$(TEST_KRELS)),$(TEST_MODULES))
 	+@$(call build-drivers,$(filter $(A64_RELEASES),$(TEST_KRELS)),$(A64_MODULES))
+	+@$(if $(filter $(A64_RELEASES),$(TEST_KRELS)), \
+		$(A64_MAKE) LDFLAGS=-static $(A64)/tracebraid-select)
 	@$(if $(E2E_UML),$(MAKE) BRAID_TEST_MODULES=tests/e2e/storm/storm.o $(call test-drivers,$(call made,uml)))
 	@tests/e2e/nested/test_judge.py
 	@tests/e2e/run.py --no-skip $(CASE:%=--case '%') $(addprefix --kernel ,$(KERNELS))

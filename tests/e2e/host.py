@@ -16,7 +16,6 @@ from errors import KernelUnavailable, RigError
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 BUILD = ROOT / "build"
-SELECT = BUILD / "tracebraid-select"  # the program that a guest selects with
 RIG_DIR = BUILD / "e2e"
 
 # This machine's kernels for tests, by series and flavour, the oldest first, with the package that

@@ -14,15 +14,9 @@ KERNELS = ("6.1", "6.12", "6.12-rt", "newest")
 # Registers, memory of both kinds, nested reads, what cannot be read, the stack, names.
 ARGUMENTS = ("dfd=$arg1:s32 name=+0($arg2):ustring same=+0({1}):string how=+0($arg3):x32 mode=+8({2}):u16 "
              "caller=$stack0:symbol comm=$comm bad=+0(\\8):string two=+u0(+0($stack)):x8 sp=$stack \\7:u8")
-REGISTERS = {"x86_64": ("%di", "%si", "%dx"), "aarch64": ("%x0", "%x1", "%x2")}
 WORK = ("for i in 1 2 3 4 5 6; do sh -c 'echo -n busy > /proc/self/comm; cat /proc/$$/comm > /dev/null; "
         "echo x > /tmp/$0; : < /etc/passwd' $i; done")
 LISTS = ("kprobe_events", "uprobe_events", "dynamic_events")
-
-
-def registers(guest):
-    """The registers of the first arguments."""
-    return REGISTERS["x86_64" if guest.machine is machines.X86 else "aarch64"]
 
 
 def add_probe(guest, definition, text=""):
@@ -55,7 +49,7 @@ def placed(guest):
 def select_kprobe(ctx):
     """Probes of the kernel record, event by event, what the guest's tracefs records for the same definitions."""
     guest = kit.up(ctx, patches_code=True)
-    arguments = ARGUMENTS.format(*registers(guest))
+    arguments = ARGUMENTS.format(*guest.machine.registers)
     probes = {"open": f"do_sys_openat2 {arguments}", "opened": "do_sys_openat2 ret=$retval:s64 $retval:x16"}
     for name, text in probes.items():
         add_probe(guest, f"{'r' if name == 'opened' else 'p'}:kprobes/{name} {text}", 'COMM == "busy"')
@@ -148,7 +142,7 @@ def select_uprobe(ctx):
     ctx.check(program, "tests/e2e/probed.c does not compile")
     ctx.initrd(program)
     guest = kit.up(ctx, patches_code=True)
-    first, second, _ = registers(guest)
+    first, second, _ = guest.machine.registers
     path, place = guest.run("realpath $(command -v probed)").strip(), place_of(program, "probed")
     values = {"call": f"number={first}:s32 text=+0({second}):string byte=+5({second}):u8 bad=+0(\\8):string $comm",
               "back": "ret=$retval:s32"}
@@ -226,24 +220,23 @@ def select_probe_refused(ctx):
         ctx.wait_until(lambda: not placed(guest), "the guest to remove the probes of a dead agent", timeout=60)
 
 
-# Called by the module's first function, for each of its first devices. tracefs has no $argN of a
-# function that is not loaded.
-LATE = {"late": "loop:loop_add i=%di:s32", "added": "loop:loop_add ret=$retval:s32"}
-
-
-@case("select-late", kernels=("6.1", "6.12", "newest"), usual=("6.12",), needs=kit.NEEDS)
+@case("select-late", kernels=KERNELS, usual=("6.12",), needs=kit.NEEDS, arm64=True)
 def select_late(ctx):
     """A probe of a module that is loaded later has its first hit, as in tracefs; late events have filters and stacks."""
+    # Called by the module's first function, for each of its first devices. tracefs has no $argN of a
+    # function that is not loaded.
+    first = machines.of(ctx.kernel).registers[0]
+    probes = {"late": f"loop:loop_add i={first}:s32", "added": "loop:loop_add ret=$retval:s32"}
     loop = ctx.kernel_module("drivers/block/loop")
     ctx.check(loop, "the kernel has no module loop")
     ctx.initrd(loop)
     guest = kit.up(ctx, patches_code=True)
     guest.run("rmmod storm")
-    for name, text in LATE.items():
+    for name, text in probes.items():
         add_probe(guest, f"{'r' if name == 'added' else 'p'}:kprobes/{name} {text}")
     capture, own = ctx.dir / "x.braid", placed(guest)
-    agent = kit.start_recorder(ctx, "-r", guest.shm, "-B", "trace", "--kprobe", f"p:late {LATE['late']}",
-                               "--kprobe", f"r:added {LATE['added']}", "--kprobe", "p:never no_module:function",
+    agent = kit.start_recorder(ctx, "-r", guest.shm, "-B", "trace", "--kprobe", f"p:late {probes['late']}",
+                               "--kprobe", f"r:added {probes['added']}", "--kprobe", "p:never no_module:function",
                                "-e", "s[tw]*", "-f", "CPU < 99", "-T", "-o", capture)
     for name, module in ("late", "loop"), ("added", "loop"), ("never", "no_module"):
         ctx.check(f"kprobes:{name}: pending until the module {module} is loaded" in agent.output(), agent.output())
@@ -266,8 +259,8 @@ def select_late(ctx):
     for line in lines:
         if line.get("event") == "added":
             line["text"] = re.sub(r"\(.* <- ", "(RETURN <- ", line["text"])
-    ours = check_equal(ctx, guest, [line for line in lines if line.get("event") in LATE],
-                       [f"kprobes:{name}" for name in LATE], "/tmp/traced")
+    ours = check_equal(ctx, guest, [line for line in lines if line.get("event") in probes],
+                       [f"kprobes:{name}" for name in probes], "/tmp/traced")
     print(" ", {key: texts[:1] for key, texts in ours.items()})
     kit.check_storm(ctx, lines, guest.name, offered[-1])
     stacks = [line for line in lines if line.get("event") == "stack"]
@@ -276,7 +269,7 @@ def select_late(ctx):
     kit.check_accounts(ctx, capture)
 
 
-@case("select-kprobe-missed", kernels=KERNELS, usual=("6.12",), needs=kit.NEEDS)
+@case("select-kprobe-missed", kernels=KERNELS, usual=("6.12",), needs=kit.NEEDS, arm64=True)
 def select_kprobe_missed(ctx):
     """Hits that the kernel does not deliver, because it handles another probe, are as many as tracefs counts at the same place."""
     guest = kit.up(ctx, patches_code=True)

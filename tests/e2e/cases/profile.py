@@ -4,6 +4,7 @@
 import json
 
 import host
+import machines
 from harness import case
 from kit import STORM, check_accounts, events_of, lost_by_guests, start_recorder, stop_recorder
 
@@ -106,12 +107,12 @@ def record_work(ctx, files, work, *options, module=None, ask=None):
 
 def build_shares(ctx, name, *options):
     """The program of shares.c."""
-    program = host.build_program(name, "-static", *options, source="shares")
+    program = host.build_program(name, "-static", *options, source="shares", cc=machines.of(ctx.kernel).cc)
     ctx.check(program, "tests/e2e/shares.c does not compile")
     return program
 
 
-@case("profile-user", kernels=("6.1", "6.12", "6.12-rt", "newest"), usual=("6.12",), needs=NEEDS)
+@case("profile-user", kernels=("6.1", "6.12", "6.12-rt", "newest"), usual=("6.12",), needs=NEEDS, arm64=True)
 def profile_user(ctx):
     """A program spends known shares of its time in known functions: the profile has these shares, below their callers."""
     program = build_shares(ctx, "shares", "-fno-omit-frame-pointer")

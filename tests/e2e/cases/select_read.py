@@ -5,16 +5,17 @@ import re
 
 import host
 import kit
+import machines
 from harness import case
 from tracefs import FILTERS, INSTANCE, TRACING, WORK, check_equal, trace_in_guest
 
-KERNELS = {"kernels": ("6.1", "6.12", "6.12-rt", "newest"), "usual": ("6.12",), "needs": kit.NEEDS}
+KERNELS = {"kernels": ("6.1", "6.12", "6.12-rt", "newest"), "usual": ("6.12",), "needs": kit.NEEDS, "arm64": True}
 ACCOUNT = re.compile(r"^(\S+): (\d+) offered = (\d+) filtered \+ (\d+) written \+ (\d+) lost$", re.MULTILINE)
 
 
 def up(ctx, parameters="", **options):
     """A guest without a device, whose program selects."""
-    ctx.initrd(host.SELECT)
+    ctx.initrd(machines.of(ctx.kernel).select)
     guest = ctx.found_guest(shm=None, mem="512M", **options)
     guest.boot()
     kit.load(guest, f"transport=memory {parameters}")
@@ -97,8 +98,9 @@ def select_read_who(ctx):
 def select_read_probe(ctx):
     """A probe that a guest selects records, with a filter, what its tracefs' kprobe does."""
     guest = up(ctx)
-    guest.run(f"echo 'p:kprobes/opens do_sys_openat2 file=+0(%si):ustring' > {TRACING}/kprobe_events")
-    select(guest, "--kprobe", "p:opens do_sys_openat2 file=+0(%si):ustring", "-f", 'file ~ "/tmp/opened*"')
+    second = guest.machine.registers[1]
+    guest.run(f"echo 'p:kprobes/opens do_sys_openat2 file=+0({second}):ustring' > {TRACING}/kprobe_events")
+    select(guest, "--kprobe", f"p:opens do_sys_openat2 file=+0({second}):ustring", "-f", 'file ~ "/tmp/opened*"')
     trace_in_guest(guest, {"kprobes:opens": 'file ~ "/tmp/opened*"'})
     capture = ctx.dir / "x.braid"
     agent = start_recorder(ctx, guest, capture)
@@ -161,11 +163,11 @@ def select_read_sample(ctx):
     ctx.equal({line["text"].split(" => ")[1] for line in stacks}, {"__schedule"}, "the innermost functions")
 
 
-@case("select-read-refused", usual=("6.12",), needs=kit.NEEDS)
+@case("select-read-refused", usual=("6.12",), needs=kit.NEEDS, arm64=True)
 def select_read_refused(ctx):
     """What cannot be selected is refused in a line, and the former selection stays; the refusal of a host names who has selected."""
-    notroot = host.build_program("notroot", "-static")
-    ctx.initrd(host.SELECT, notroot)
+    notroot = host.build_program("notroot", "-static", cc=machines.of(ctx.kernel).cc)
+    ctx.initrd(machines.of(ctx.kernel).select, notroot)
     guest = ctx.guest(mem="512M")
     guest.boot()
 

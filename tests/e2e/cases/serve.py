@@ -137,7 +137,7 @@ def select_watch(ctx):
     ctx.equal({line["comm"] for line in lines if line.get("event") == "opened"}, {"opener"}, "tasks that opened")
 
 
-@case("select-watch-trigger", usual=("6.1", "6.12"), needs=NEEDS)
+@case("select-watch-trigger", usual=("6.1", "6.12"), needs=NEEDS, arm64=True)
 def select_watch_trigger(ctx):
     """watch records all that led to a trigger, takes a snapshot that says so, and has the guest write its rings again."""
     guest = up(ctx, parameters="overwrite=1 ring_size_kb=64")

@@ -54,7 +54,7 @@ def source_export(ctx):
 
     # A probe; another that replaces it and gets its id; the first again, with other arguments.
     ids = []
-    path, file = machines.of(ctx.kernel).registers
+    path, file, _ = machines.of(ctx.kernel).registers
     for probe in ("p:first vfs_open", f"p:second vfs_open path={path}:u64", f"p:first vfs_open file={file}:x64"):
         name = probe[2:].split()[0]
         guest.run(f"echo '{probe}' > {TRACING}/kprobe_events")

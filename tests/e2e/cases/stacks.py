@@ -10,17 +10,17 @@ import subprocess
 
 import host
 import kit
+import machines
 from harness import case
 from tracefs import INSTANCE, trace_in_guest, without_races
 
 # A task that has a name of its own, computes, sleeps and ends.
 WORK = ("for i in 1 2 3 4 5 6; do sh -c 'echo -n busy > /proc/self/comm; "
         "k=0; while [ $k -lt 1500 ]; do k=$((k + 1)); done; sleep 0.01; sleep 0.01'; done")
-# In tasks, in a hard interrupt and in softirqs.
+# In tasks and in softirqs; the machine's event of a hard interrupt comes with them.
 EVENTS = {
     "sched:sched_switch": 'prev_comm == "busy"',
     "sched:sched_waking": 'COMM == "busy"',
-    "irq_vectors:local_timer_entry": 'COMM == "busy"',
     "irq:softirq_entry": 'COMM == "busy"',
 }
 DEPTH = 16  # the driver's default
@@ -87,12 +87,13 @@ def recorded(ctx, guest, lines):
     return pairs.found
 
 
-@case("select-stack", kernels=("6.1", "6.12", "6.12-rt", "newest"), usual=("6.1", "6.12", "newest"), needs=kit.NEEDS)
+@case("select-stack", kernels=("6.1", "6.12", "6.12-rt", "newest"), usual=("6.1", "6.12", "newest"), needs=kit.NEEDS, arm64=True)
 def select_stack(ctx):
     """Each event's stack has the functions that the guest's tracefs has for the same event, in tasks and interrupts."""
     guest = kit.up(ctx, patches_code=True)
     # With PREEMPT_RT softirqs run in tasks of their own.
     events = {event: text for event, text in EVENTS.items() if event != "irq:softirq_entry" or "-rt" not in ctx.kernel}
+    events[guest.machine.tick] = 'COMM == "busy"'
     options = [word for event, text in events.items() for word in ("-e", event, "-f", text)]
     trace_in_guest(guest, events)
     guest.run(f"echo 1 > {INSTANCE}/options/stacktrace")
@@ -144,10 +145,10 @@ def select_stack_full(ctx):
     kit.check_accounts(ctx, capture)
 
 
-@case("select-stack-user", kernels=("6.1", "6.12", "6.12-rt", "newest"), usual=("6.12",), needs=kit.NEEDS)
+@case("select-stack-user", kernels=("6.1", "6.12", "6.12-rt", "newest"), usual=("6.12",), needs=kit.NEEDS, arm64=True)
 def select_stack_user(ctx):
     """User stacks of interrupts have the functions of a program with frame pointers, in the order of its calls."""
-    program = host.build_program("shares", "-static", "-fno-omit-frame-pointer", source="shares")
+    program = host.build_program("shares", "-static", "-fno-omit-frame-pointer", source="shares", cc=machines.of(ctx.kernel).cc)
     ctx.check(program, "tests/e2e/shares.c does not compile")
     symbols = sorted((int(line.split()[0], 16), line.split()[2]) for line in
                      subprocess.run(["nm", program], check=True, capture_output=True, text=True).stdout.splitlines()
@@ -155,7 +156,7 @@ def select_stack_user(ctx):
     ctx.initrd(program)
     guest = kit.up(ctx, patches_code=True)
     capture = ctx.dir / "x.braid"
-    agent = kit.start_recorder(ctx, "-r", guest.shm, "-B", "trace", "-T", "--user-stacks", "-e", "irq_vectors:local_timer_entry",
+    agent = kit.start_recorder(ctx, "-r", guest.shm, "-B", "trace", "-T", "--user-stacks", "-e", guest.machine.tick,
                                "-f", 'COMM == "shares"', "-e", "sched:sched_switch", "-f", "prev_pid == 0", "-o", capture)
     guest.run("shares 3", timeout=240)
     kit.stop_recorder(ctx, agent)
@@ -198,7 +199,7 @@ def select_stack_dead(ctx):
     guest.kill()
 
 
-@case("select-stack-read", usual=("6.12",), needs=kit.NEEDS)
+@case("select-stack-read", usual=("6.12",), needs=kit.NEEDS, arm64=True)
 def select_stack_read(ctx):
     """The stacks of a guest whose memory is only read: of what it was told itself, as it runs and when it has stopped."""
     guest = ctx.found_guest(shm=None, mem="512M")

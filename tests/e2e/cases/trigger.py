@@ -52,11 +52,11 @@ def check_written_again(ctx, guest):
     guest.run(f"echo 0 > {kit.TREE}/events/storm/storm/enable")
 
 
-@case("select-trigger", needs=kit.NEEDS)
+@case("select-trigger", needs=kit.NEEDS, arm64=True)
 def select_trigger(ctx):
     """Triggers stop the rings' writing at an event of a task, an interrupt and an NMI, at once or after more events."""
     guest = kit.up(ctx)
-    for context, number in ((TASK, 300), (HRTIMER, 40), (NMI, 20)):
+    for context, number in ((TASK, 300), (HRTIMER, 40)) + ((NMI, 20),) * guest.machine.has_nmi:
         capture = ctx.dir / f"off{context}.braid"
         text = f"storm:storm if context == {context} && number == {number}: traceoff"
         guest.run("rmmod storm")
@@ -85,7 +85,7 @@ def select_trigger(ctx):
     check_written_again(ctx, guest)
 
 
-@case("select-trigger-duration", needs=kit.NEEDS)
+@case("select-trigger-duration", needs=kit.NEEDS, arm64=True)
 def select_trigger_duration(ctx):
     """A system call that takes longer than the limit fires; shorter ones do not, and other calls are not recorded."""
     guest = kit.up(ctx, patches_code=True)
@@ -109,7 +109,7 @@ def select_trigger_duration(ctx):
     ctx.check("full" not in more, "the table was full")
 
 
-@case("select-trigger-snapshot", needs=kit.NEEDS)
+@case("select-trigger-snapshot", needs=kit.NEEDS, arm64=True)
 def select_trigger_snapshot(ctx):
     """A snapshot that a trigger takes has what led there, of small rings that overwrite; then the recording goes on."""
     guest = kit.up(ctx, parameters="overwrite=1 ring_size_kb=64")
@@ -137,7 +137,7 @@ def select_trigger_snapshot(ctx):
     kit.stop_recorder(ctx, agent)
 
 
-@case("select-trigger-dead", usual=("6.12",), needs=kit.NEEDS)
+@case("select-trigger-dead", usual=("6.12",), needs=kit.NEEDS, arm64=True)
 def select_trigger_dead(ctx):
     """Frozen rings are written again after the recorder was killed; what does not fit is refused in a line."""
     guest = kit.up(ctx)
@@ -160,7 +160,7 @@ def select_trigger_dead(ctx):
     check_written_again(ctx, guest)
 
 
-@case("select-buffer", needs=kit.NEEDS)
+@case("select-buffer", needs=kit.NEEDS, arm64=True)
 def select_buffer(ctx):
     """The host chooses the size, sub-buffers and mode of the guest's rings; what has no room is refused in a line."""
     guest = kit.up(ctx, parameters="ring_size_kb=256")
