@@ -4,6 +4,7 @@
  * context that may sleep.
  */
 #include <linux/atomic.h>
+#include <linux/ctype.h>
 #include <linux/hash.h>
 #include <linux/kallsyms.h>
 #include <linux/log2.h>
@@ -107,11 +108,13 @@ static void braid_symbols_name_address(unsigned long address)
 	char text[KSYM_SYMBOL_LEN];
 	struct braid_symbol *entry;
 
+	sprint_symbol(text, address);
+	if (isdigit(text[0]))
+		return;		/* the address itself: it has no name */
 	if (nr_used >= nr_entries) {
 		braid_store(&table->missed, ++missed);
 		return;
 	}
-	sprint_symbol(text, address);
 	entry = &table->entries[nr_used];
 	entry->address = address;
 	strscpy_pad(entry->name, text, sizeof(entry->name));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Names for addresses, from a guest's symbol table or a host's kallsyms. */
+#include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,7 +51,9 @@ static int symbols_add_guest(struct braid_symbols *s, const struct braid_symbol 
 			size = strtoull(end + 1, NULL, 16);
 		*plus = 0;
 	}
-	if (!symbol.name[0] || into > from->address || size > LARGEST_BYTES || into >= size) {
+	/* Older drivers wrote an address without a name as a number. */
+	if (!symbol.name[0] || isdigit((unsigned char)symbol.name[0]) ||
+	    into > from->address || size > LARGEST_BYTES || into >= size) {
 		free(symbol.name);
 		return 0;
 	}

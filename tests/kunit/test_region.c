@@ -181,7 +181,10 @@ static void region_is_read_by_the_host(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, seen, 700);
 }
 
-/* The table holds as many names as it has room for; names without room are counted. */
+/*
+ * The table holds as many names as it has room for. Names without room are counted, addresses
+ * without a name are not.
+ */
 static void region_counts_symbols(struct kunit *test)
 {
 	enum { ROOM = 64, NOTED = 100 };
@@ -198,6 +201,7 @@ static void region_counts_symbols(struct kunit *test)
 	preempt_disable();
 	for (k = 0; k < 3 * NOTED; k++)
 		braid_symbol_note((unsigned long)region_counts_symbols + k % NOTED);
+	braid_symbol_note(1);
 	preempt_enable();
 	braid_symbol_flush();
 	KUNIT_EXPECT_EQ(test, table->nr_used, ROOM);

@@ -207,7 +207,10 @@ void synth_begin(struct braid_capture_writer *w, struct synth_guest *g, u32 stre
 		{ .seq = 2, .pid = 101, .comm = "second" },
 		{ .seq = 4, .pid = 101, .since_counter = 1 << 20, .comm = "renamed" },
 	};
-	struct braid_symbol symbol = { .address = 0xffffffff81000010, .name = "start+0x10/0x40" };
+	struct braid_symbol symbols[] = {
+		{ .address = 0xffffffff81000010, .name = "start+0x10/0x40" },
+		{ .address = 0x1234, .name = "0x1234" },	/* of an older driver: no name */
+	};
 
 	g->stream = stream;
 	snprintf(head.name, sizeof(head.name), "%s", g->name);
@@ -215,7 +218,7 @@ void synth_begin(struct braid_capture_writer *w, struct synth_guest *g, u32 stre
 				sizeof(g->sb)));
 	put_events(w, g);
 	NEED(!braid_capture_put(w, BRAID_CHUNK_COMMS, stream, NULL, 0, comms, sizeof(comms)));
-	NEED(!braid_capture_put(w, BRAID_CHUNK_SYMBOLS, stream, NULL, 0, &symbol, sizeof(symbol)));
+	NEED(!braid_capture_put(w, BRAID_CHUNK_SYMBOLS, stream, NULL, 0, symbols, sizeof(symbols)));
 }
 
 void synth_format(struct braid_capture_writer *w, u16 id, const char *system, const char *name,

@@ -308,6 +308,9 @@ static const struct shape shapes[] = {
 	{ "kprobe_symbol", FORMAT_HEAD PROBE "\tfield:u64 f;\toffset:16;\tsize:8;\tsigned:0;\n\n"
 	  "print fmt: \"(%lx) f=%pS\", REC->__probe_ip, (void *)REC->f\n",
 	  "(ffffffff81000010) f=start+0x10", { U64(START), U64(START) }, 16 },
+	{ "kprobe_nameless", FORMAT_HEAD PROBE "\tfield:u64 f;\toffset:16;\tsize:8;\tsigned:0;\n\n"
+	  "print fmt: \"(%lx) f=%pS\", REC->__probe_ip, (void *)REC->f\n",
+	  "(ffffffff81000010) f=0x1234", { U64(START), U64(0x1234ULL) }, 16 },
 	{ "uprobe", FORMAT_HEAD PROBE "\tfield:u32 a;\toffset:16;\tsize:4;\tsigned:0;\n\n"
 	  "print fmt: \"(%lx) a=%u\", REC->__probe_ip, REC->a\n",
 	  "(ffffffff81000010) a=9", { U64(START), 9, 0, 0, 0 }, 12 },
