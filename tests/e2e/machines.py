@@ -23,6 +23,7 @@ class Machine:
     cc: str  # the compiler of programs that run in the guest
     select: pathlib.Path  # the program that a guest selects with
     registers: tuple  # of a function's first arguments, as kprobes name them
+    returns_to: str  # at the start of a function, what it returns to
     tick: str  # an event of the timer's interrupt
     openat: int  # the number of this system call
     has_nmi: bool  # and tests/e2e/storm sends it
@@ -40,13 +41,14 @@ _ALL = "quiet panic=-1 oops=panic panic_on_warn=1 mitigations=off cryptomgr.note
 
 X86 = Machine(qemu.program, "pc", "max", "auto", "256M", 1, ("-serial", "chardev:control"),
               f"console=ttyS0 {_ALL} tsc=reliable no_timer_check noirqdebug", "gcc", host.BUILD / "tracebraid-select",
-              ("%di", "%si", "%dx"), "irq_vectors:local_timer_entry", 257, True)
+              ("%di", "%si", "%dx"), "$stack0", "irq_vectors:local_timer_entry", 257, True)
 
 # "virt" has one UART. Pointer authentication by the architecture's own cipher would take much of the emulation's time.
 ARM64 = Machine(qemu.arm_program, "virt", "max,pauth-impdef=on",
                 "tcg", "512M", 3, ("-device", "pci-serial,chardev=control"),
                 f"console=ttyAMA0 {_ALL} control_port=/dev/ttyS0", str(host.ROOT / "tests/arm64/cc.sh"),
-                host.BUILD / "arm64/tracebraid-select", ("%x0", "%x1", "%x2"), "irq:irq_handler_entry", 56, False)
+                host.BUILD / "arm64/tracebraid-select", ("%x0", "%x1", "%x2"), "%lr",
+                "irq:irq_handler_entry", 56, False)
 
 
 def of(kernel):

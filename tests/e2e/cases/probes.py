@@ -11,9 +11,11 @@ from harness import case
 from tracefs import INSTANCE, TRACING, check_equal
 
 KERNELS = ("6.1", "6.12", "6.12-rt", "newest")
-# Registers, memory of both kinds, nested reads, what cannot be read, the stack, names.
+# Registers, memory of both kinds, nested reads, what cannot be read, the stack, names, and an
+# address without one.
 ARGUMENTS = ("dfd=$arg1:s32 name=+0($arg2):ustring same=+0({1}):string how=+0($arg3):x32 mode=+8({2}):u16 "
-             "caller=$stack0:symbol comm=$comm bad=+0(\\8):string two=+u0(+0($stack)):x8 sp=$stack \\7:u8")
+             "caller={3}:symbol nameless=\\4660:symbol comm=$comm bad=+0(\\8):string "
+             "two=+u0(+0($stack)):x8 sp=$stack \\7:u8")
 WORK = ("for i in 1 2 3 4 5 6; do sh -c 'echo -n busy > /proc/self/comm; cat /proc/$$/comm > /dev/null; "
         "echo x > /tmp/$0; : < /etc/passwd' $i; done")
 LISTS = ("kprobe_events", "uprobe_events", "dynamic_events")
@@ -49,7 +51,7 @@ def placed(guest):
 def select_kprobe(ctx):
     """Probes of the kernel record, event by event, what the guest's tracefs records for the same definitions."""
     guest = kit.up(ctx, patches_code=True)
-    arguments = ARGUMENTS.format(*guest.machine.registers)
+    arguments = ARGUMENTS.format(*guest.machine.registers, guest.machine.returns_to)
     probes = {"open": f"do_sys_openat2 {arguments}", "opened": "do_sys_openat2 ret=$retval:s64 $retval:x16"}
     for name, text in probes.items():
         add_probe(guest, f"{'r' if name == 'opened' else 'p'}:kprobes/{name} {text}", 'COMM == "busy"')
@@ -171,16 +173,16 @@ def select_uprobe(ctx):
     kit.check_accounts(ctx, capture)
 
 
-@case("select-probe-refused", usual=("6.12",), needs=kit.NEEDS)
+@case("select-probe-refused", usual=("6.12",), needs=kit.NEEDS, arm64=True)
 def select_probe_refused(ctx):
     """What cannot be probed is refused with the reason, and the rest is recorded; nothing is left when the agent dies."""
     guest = kit.up(ctx, patches_code=True)
     capture = ctx.dir / "x.braid"
     refused = {
-        "no_such_function": "no_such_function: the guest's kernel has no such function",
-        "p:black exc_page_fault": "exc_page_fault: the guest's kernel does not allow a probe there",
-        "p:reg vfs_open %x9": "%x9: no such register",
-        "p:middle vfs_open+1": "vfs_open: not the start of an instruction",
+        "p:absent no_such_function": "no_such_function: the guest's kernel has no such function",
+        "p:black notify_die": "notify_die: the guest's kernel does not allow a probe there",
+        "p:reg vfs_open %none": "%none: no such register",
+        "p:middle vfs_open+1": "not the start of an instruction",
         "p:typo vfs_open flie": "vfs_open: flie: no such argument; did you mean file?",
         "p:member vfs_open file->f_inod": "vfs_open: f_inod: no such member; did you mean f_inode?",
         "p:stacked ip_make_skb flags": "ip_make_skb: flags: an argument that is not in a register",
@@ -194,16 +196,17 @@ def select_probe_refused(ctx):
     }
     options = [word for text in refused for word in ("--kprobe", text)]
     options += [word for text in refused_user for word in ("--uprobe", text)]
-    options += ["--kprobe", "p:good vfs_open path=+0(+0(%di)):x64"]
+    options += ["--kprobe", f"p:good vfs_open path=+0(+0({guest.machine.registers[0]})):x64"]
     agent = ctx.agent("record", "-r", guest.shm, *options, "-e", "storm", "-o", capture)
     agent.wait_line(r"^Recording", timeout=60)
     # A refused probe can be in the list for a moment, disabled.
     ctx.wait_until(lambda: any("DISABLED" not in line for line in placed(guest)), "the probe that is possible", timeout=120)
     offered = kit.storm(guest, "100 4")
     kit.stop_recorder(ctx, agent, status=3)
-    for line in (*refused.values(), *refused_user.values()):
-        ctx.check(re.search(rf"^tracebraid: {guest.name}: [ku]probes:\w+ is not recorded: .*{re.escape(line)}", agent.output(), re.MULTILINE),
-                  f"no refusal {line!r} in:\n{agent.output()}")
+    for text, line in {**refused, **refused_user}.items():
+        name = re.match(r"\w:(\w+)", text)[1]
+        refusal = rf"^tracebraid: {guest.name}: [ku]probes:{name} is not recorded: .*{re.escape(line)}"
+        ctx.check(re.search(refusal, agent.output(), re.MULTILINE), f"no {refusal!r} in:\n{agent.output()}")
     lines = kit.events_of(ctx, capture)
     kit.check_storm(ctx, lines, guest.name, offered)
     ctx.check(any(line.get("event") == "good" for line in lines), "the probe that is possible was not hit")
@@ -223,8 +226,8 @@ def select_probe_refused(ctx):
 @case("select-late", kernels=KERNELS, usual=("6.12",), needs=kit.NEEDS, arm64=True)
 def select_late(ctx):
     """A probe of a module that is loaded later has its first hit, as in tracefs; late events have filters and stacks."""
-    # Called by the module's first function, for each of its first devices. tracefs has no $argN of a
-    # function that is not loaded.
+    # Called by the module's first function, for each of its first devices. tracefs has no $argN of
+    # a function that is not loaded.
     first = machines.of(ctx.kernel).registers[0]
     probes = {"late": f"loop:loop_add i={first}:s32", "added": "loop:loop_add ret=$retval:s32"}
     loop = ctx.kernel_module("drivers/block/loop")
@@ -286,7 +289,7 @@ def select_kprobe_missed(ctx):
     kit.check_accounts(ctx, capture)
 
 
-@case("select-allow", usual=("6.12",), needs=kit.NEEDS)
+@case("select-allow", usual=("6.12",), needs=kit.NEEDS, arm64=True)
 def select_allow(ctx):
     """A guest allows what its driver's parameter names; all else is refused with the reason, and has no effect."""
     guest = kit.up(ctx, parameters="allow=storm,sched:*_sw?tch,+uprobe", patches_code=True)

@@ -107,7 +107,8 @@ def record_work(ctx, files, work, *options, module=None, ask=None):
 
 def build_shares(ctx, name, *options):
     """The program of shares.c."""
-    program = host.build_program(name, "-static", *options, source="shares", cc=machines.of(ctx.kernel).cc)
+    cc = machines.of(ctx.kernel).cc
+    program = host.build_program(name, "-static", *options, source="shares", cc=cc)
     ctx.check(program, "tests/e2e/shares.c does not compile")
     return program
 
@@ -136,7 +137,7 @@ def profile_user(ctx):
     ctx.equal(len(profile["samples"]), len(profile["weights"]), "speedscope's stacks")
 
 
-@case("profile-frameless", kernels=("6.1", "6.12", "6.12-rt", "newest"), usual=("6.12",), needs=NEEDS)
+@case("profile-frameless", kernels=("6.1", "6.12", "6.12-rt", "newest"), usual=("6.12",), needs=NEEDS, arm64=True)
 def profile_frameless(ctx):
     """Without frame pointers the functions have the same shares, and stacks say where they end."""
     program = build_shares(ctx, "frameless", "-fomit-frame-pointer", "-D__builtin_frame_address(level)=0")
@@ -165,7 +166,7 @@ def profile_absent(ctx):
         ctx.check(below >= found - TOLERANCE, f"{function}: {below:.4f} of {found:.4f} below {callers}")
 
 
-@case("profile-off", kernels=("6.1", "6.12", "6.12-rt", "newest"), usual=("6.12",), needs=(*NEEDS, "module:storm"))
+@case("profile-off", kernels=("6.1", "6.12", "6.12-rt", "newest"), usual=("6.12",), needs=(*NEEDS, "module:storm"), arm64=True)
 def profile_off(ctx):
     """A kernel thread spends a known share of its time with interrupts off: late samples are charged for it, by name."""
     capture, said = record_work(ctx, [], f"echo {2 * TURNS} > {STORM}/off", module="storm",

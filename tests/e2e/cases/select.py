@@ -39,7 +39,7 @@ def select_filter(ctx):
     kit.check_accounts(ctx, capture)
 
 
-@case("select-refused", usual=("6.12",), needs=kit.NEEDS)
+@case("select-refused", usual=("6.12",), needs=kit.NEEDS, arm64=True)
 def select_refused(ctx):
     """A filter that does not fit is refused in a line; whom it does not concern sees every record."""
     guest = kit.up(ctx, patches_code=True)

@@ -122,7 +122,7 @@ def select_stack(ctx):
     kit.check_accounts(ctx, capture)
 
 
-@case("select-stack-full", usual=("6.12",), needs=kit.NEEDS)
+@case("select-stack-full", usual=("6.12",), needs=kit.NEEDS, arm64=True)
 def select_stack_full(ctx):
     """What does not fit into the guest's table of stacks is counted, in the recording's output and by `stat`."""
     guest = kit.up(ctx, parameters="stacks=16 stack_depth=8", patches_code=True)
@@ -148,7 +148,8 @@ def select_stack_full(ctx):
 @case("select-stack-user", kernels=("6.1", "6.12", "6.12-rt", "newest"), usual=("6.12",), needs=kit.NEEDS, arm64=True)
 def select_stack_user(ctx):
     """User stacks of interrupts have the functions of a program with frame pointers, in the order of its calls."""
-    program = host.build_program("shares", "-static", "-fno-omit-frame-pointer", source="shares", cc=machines.of(ctx.kernel).cc)
+    program = host.build_program("shares", "-static", "-fno-omit-frame-pointer",
+                                 cc=machines.of(ctx.kernel).cc)
     ctx.check(program, "tests/e2e/shares.c does not compile")
     symbols = sorted((int(line.split()[0], 16), line.split()[2]) for line in
                      subprocess.run(["nm", program], check=True, capture_output=True, text=True).stdout.splitlines()
