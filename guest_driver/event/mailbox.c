@@ -230,7 +230,7 @@ static int braid_mailbox_carry_out(struct braid_mailbox *mailbox, const struct c
 	case BRAID_CMD_CHOOSE:
 		if (cmd->arg0 != BRAID_CHOOSE_NONE)
 			return braid_policy_check("filter", refusal) ?:
-			       braid_who_choose(cmd->arg0);
+			       braid_who_choose(cmd->arg0, refusal);
 		braid_who_choose_none();
 		return 0;
 	case BRAID_CMD_PROBE:

@@ -142,12 +142,15 @@ static int braid_who_begin(void)
 	return err;
 }
 
-int braid_who_choose(u64 task)
+int braid_who_choose(u64 task, struct braid_refusal *refusal)
 {
 	int err = chosen ? 0 : braid_who_begin();
 
-	if (err || task >= PID_MAX_LIMIT)
-		return err ?: -EINVAL;
+	if (err)
+		return err;
+	if (task >= PID_MAX_LIMIT)
+		return braid_refuse(refusal, -EINVAL, "%llu: numbers of tasks are below %u", task,
+				    (u32)PID_MAX_LIMIT);
 	set_bit(task, chosen);
 	return 0;
 }

@@ -20,10 +20,11 @@ int braid_who_resolve(struct braid_filter_program *program, struct braid_refusal
 /**
  * braid_who_choose - choose a task, and all that it forks from now on
  * @task: its number in the initial namespace
+ * @refusal: set if the kernel has no such number
  *
  * A task is chosen until it is freed. Context: may sleep. Return: 0, -EINVAL, -ENOMEM.
  */
-int braid_who_choose(u64 task);
+int braid_who_choose(u64 task, struct braid_refusal *refusal);
 
 /** braid_who_choose_none - no task is chosen any more. May sleep */
 void braid_who_choose_none(void);

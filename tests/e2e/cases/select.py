@@ -147,7 +147,7 @@ def select_children(ctx):
     ctx.check(len(pids) > 4, f"tasks: {pids}")
     print(f"  {sum(map(len, ours.values()))} events of {len(pids)} tasks")
     # The next recording does not know them.
-    agent = kit.start_recorder(ctx, "-r", guest.shm, "-e", "raw_syscalls:sys_exit", "--children", "-P", 1 << 21, "-o", capture)
+    agent = kit.start_recorder(ctx, "-r", guest.shm, "-e", "raw_syscalls:sys_exit", "--children", "-P", 32000, "-o", capture)
     guest.run("true; true")
     kit.stop_recorder(ctx, agent)
     ctx.equal([line for line in kit.events_of(ctx, capture) if line.get("event") == "sys_exit"], [], "events of nobody")
