@@ -140,8 +140,9 @@ static bool braid_filter_is_same(const struct braid_event *ev,
 	       !memcmp(&ev->host_filter->program, program, sizeof(*program));
 }
 
-/* Sets the filter of one event. Must hold the registry's lock. */
-static int braid_filter_set(struct braid_event *ev, const struct braid_filter_program *program)
+/* Sets the filter of one event; adds its former one to *@replaced. Must hold the registry's lock. */
+static int braid_filter_set(struct braid_event *ev, const struct braid_filter_program *program,
+			    struct braid_event_filter **replaced)
 {
 	struct braid_event_filter *filter = NULL, *former;
 
@@ -156,10 +157,23 @@ static int braid_filter_set(struct braid_event *ev, const struct braid_filter_pr
 	}
 	former = braid_filter_replace(ev, filter);
 	if (former) {
-		braid_synchronize_writers();
-		braid_filter_free_one(former);
+		former->next = *replaced;
+		*replaced = former;
 	}
 	return 0;
+}
+
+/* Once for all that a command replaces: a wait takes 100 ms. */
+static void braid_filter_free_replaced(struct braid_event_filter *replaced)
+{
+	struct braid_event_filter *next;
+
+	if (replaced)
+		braid_synchronize_writers();
+	for (; replaced; replaced = next) {
+		next = replaced->next;
+		braid_filter_free_one(replaced);
+	}
 }
 
 struct braid_event *braid_filter_next(struct braid_buffer **buffer, struct braid_event *ev,
@@ -182,6 +196,7 @@ int braid_filter_set_matching(u64 index, const char *system, const char *name,
 			      const struct braid_filter_program *program, u32 *matched)
 {
 	int err, first = program ? braid_filter_check(program) : 0;
+	struct braid_event_filter *replaced = NULL;
 	struct braid_buffer *buffer = NULL;
 	struct braid_event *ev = NULL;
 
@@ -195,9 +210,10 @@ int braid_filter_set_matching(u64 index, const char *system, const char *name,
 	while (!first && (program || nr_filters) &&
 	       (ev = braid_filter_next(&buffer, ev, index, system, name))) {
 		(*matched)++;
-		err = braid_filter_set(ev, program);
+		err = braid_filter_set(ev, program, &replaced);
 		first = first ?: err;
 	}
+	braid_filter_free_replaced(replaced);
 	braid_registry_unlock();
 	braid_buffers_unlock();
 	return first;

@@ -71,6 +71,7 @@ int braid_filter_make_scratch(void);
 struct braid_event_filter {
 	struct braid_filter_program program;
 	struct braid_filter_account __percpu *account;
+	struct braid_event_filter *next;	/* of those that a command has replaced */
 };
 
 /* A record that is assembled in private memory. */

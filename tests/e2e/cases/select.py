@@ -5,7 +5,7 @@ import re
 
 import kit
 from harness import case
-from tracefs import FILTERS, INSTANCE, WORK, check_equal, trace_in_guest
+from tracefs import FILTERS, INSTANCE, TRACING, WORK, check_equal, trace_in_guest
 
 ACCOUNT = re.compile(r"filter of (\S+): (\d+) offered = (\d+) filtered \+ (\d+) written \+ (\d+) lost$")
 
@@ -127,6 +127,25 @@ def run_worker(ctx, guest, worker, agent):
     kit.stop_recorder(ctx, agent)
     guest.run("echo > /tmp/end", timeout=60)
     ctx.equal(worker.wait(timeout=60), 0, "status of the worker")
+
+
+@case("select-replace", usual=("6.12",), needs=kit.NEEDS)
+def select_replace(ctx):
+    """However many filters a command replaces, the guest waits once for its writers: for each it would be silent for long."""
+    guest = kit.up(ctx, patches_code=True)
+    capture = ctx.dir / "x.braid"
+
+    def waits():
+        return int(guest.run(f"cat {TRACING}/kprobe_profile").split()[1])
+
+    kit.stop_recorder(ctx, kit.start_recorder(ctx, "-r", guest.shm, "-e", "sched", "--comm", "one", "-o", capture))
+    guest.run(f"echo p:waits synchronize_rcu > {TRACING}/kprobe_events && echo 1 > {TRACING}/events/kprobes/waits/enable")
+    before = waits()
+    kit.stop_recorder(ctx, kit.start_recorder(ctx, "-r", guest.shm, "-e", "sched", "--comm", "other", "-o", capture))
+    seen, events = waits() - before, int(guest.run(f"ls -d {TRACING}/events/sched/*/ | wc -l"))
+    print(f"  {seen} waits for {events} filters")
+    ctx.check(0 < seen < events / 2, f"{seen} waits for {events} filters")
+    guest.run(f"echo 0 > {TRACING}/events/kprobes/waits/enable && echo > {TRACING}/kprobe_events")
 
 
 @case("select-children", kernels=("6.1", "6.12", "6.12-rt", "newest"), usual=("6.12",), needs=kit.NEEDS, arm64=True)
