@@ -40,6 +40,8 @@ struct braid_live_control {
 	bool unconfirmed;		/* of this stream: it was reported not to, ... */
 	bool was_unconfirmed;		/* ... or of one before */
 	bool refused;			/* of any stream: some of what was asked */
+	u32 nr_unfiltered;		/* events that have no filter, and no note yet, for ... */
+	char unfiltered[BRAID_REASON_BYTES];	/* ... this reason */
 	struct braid_live_filters filters;
 	struct braid_live_triggers triggers;
 	u16 reshapes[BRAID_MAX_BUFFERS];	/* buffers that get another shape first */
@@ -110,6 +112,11 @@ int braid_live_reshapes_find(struct braid_live_control *c, struct braid_live_str
 /* The guest's answer for one of them. Returns the capture's error. */
 int braid_live_reshape_answered(struct braid_live_control *c, struct braid_live_stream *s,
 				const struct braid_control_answer *answer);
+
+/* Notes a filter that is refused; NULL: none was asked for. Returns the capture's error. */
+int braid_live_filter_answered(struct braid_live_control *c, struct braid_live_stream *s,
+			       struct braid_live_filter *filter,
+			       const struct braid_control_answer *answer);
 
 /* Notes the account of a filter; NULL: of all filters. Returns the capture's error. */
 int braid_live_account_answered(struct braid_live_control *c, struct braid_live_stream *s,

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Notes what became of filters and probes, when the guest's events are disabled. */
+/* Notes what became of filters and probes. */
+#include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "host_agent/live/control.h"
 
@@ -58,4 +60,40 @@ int braid_live_account_answered(struct braid_live_control *c, struct braid_live_
 	snprintf(of, sizeof(of), "%s%zu events", c->filters.nr_own ? "the other " : "",
 		 c->filters.nr - c->filters.nr_own);
 	return note_account(s, of, &rest);
+}
+
+static int note_unfiltered(struct braid_live_control *c, struct braid_live_stream *s)
+{
+	u32 nr = c->nr_unfiltered;
+
+	c->nr_unfiltered = 0;
+	return !nr ? 0 : braid_live_note(s, "%u event%s recorded unfiltered: %s", nr,
+					 nr == 1 ? " is" : "s are", c->unfiltered);
+}
+
+/* What the options say of tasks and CPUs is refused for all events, for one reason: one note. */
+int braid_live_filter_answered(struct braid_live_control *c, struct braid_live_stream *s,
+			       struct braid_live_filter *filter,
+			       const struct braid_control_answer *answer)
+{
+	const char *why = answer->result ? answer->reason : strerror(ENOENT);
+	int err = 0;
+
+	if (!filter)
+		return 0;
+	filter->refused = answer->result || !answer->matched;
+	c->refused |= filter->refused;
+	if (braid_live_filter_is_own(filter))
+		return !filter->refused ? 0 :
+		       braid_live_note(s, "%.63s:%.63s is recorded unfiltered: %s",
+				       filter->event.system, filter->event.event, why);
+	if (filter->refused && strcmp(why, c->unfiltered))
+		err = note_unfiltered(c, s);
+	if (filter->refused) {
+		snprintf(c->unfiltered, sizeof(c->unfiltered), "%s", why);
+		c->nr_unfiltered++;
+	}
+	if (!err && filter == &c->filters.items[c->filters.nr - 1])
+		err = note_unfiltered(c, s);
+	return err;
 }

@@ -336,17 +336,6 @@ static int test_answered(struct braid_live_control *c, struct braid_live_stream 
 			       answer->result ? answer->reason : strerror(ENOENT));
 }
 
-static int filter_answered(struct braid_live_stream *s, struct braid_live_filter *filter,
-			   const struct braid_control_answer *answer)
-{
-	if (!filter || (!answer->result && answer->matched))
-		return 0;
-	filter->refused = true;
-	return braid_live_note(s, "%.63s:%.63s is recorded unfiltered: %s", filter->event.system,
-			       filter->event.event,
-			       answer->result ? answer->reason : strerror(ENOENT));
-}
-
 static int probe_answered(struct braid_live_control *c, struct braid_live_stream *s,
 			  const struct braid_control_answer *answer)
 {
@@ -423,7 +412,7 @@ static int answered(struct braid_live_control *c, struct braid_live_stream *s,
 		return err;
 	switch (c->control.command) {
 	case BRAID_CMD_FILTER:
-		return filter_answered(s, filter, answer);
+		return braid_live_filter_answered(c, s, filter, answer);
 	case BRAID_CMD_PROBE:
 		return probe_answered(c, s, answer);
 	case BRAID_CMD_SAMPLE:
