@@ -299,6 +299,14 @@ static int emit_text(struct compiler *c, const struct braid_expression_node *nod
 
 /* Expressions ------------------------------------------------------------------------------- */
 
+static int refuse_other_field(const struct compiler *c, const struct braid_expression_node *node)
+{
+	if (braid_layout_find(c->layout, node->text))
+		return refuse(c, node, "cannot be compared with another field in the guest");
+	return braid_fail(-EINVAL, "filter '%s': '%.63s' is not a field of %s; a text needs quotes: \"%.63s\"",
+			  c->text, node->text, c->event, node->text);
+}
+
 static int emit(struct compiler *c, u32 number, label if_true, label if_false)
 {
 	const struct braid_expression_node *node = &c->e.nodes[number];
@@ -324,7 +332,7 @@ static int emit(struct compiler *c, u32 number, label if_true, label if_false)
 	case BRAID_EXPRESSION_FIELD:
 		break;
 	}
-	return refuse(c, node, "cannot be compared with another field in the guest");
+	return refuse_other_field(c, node);
 }
 
 static int emit_all(struct compiler *c)

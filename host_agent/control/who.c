@@ -69,7 +69,7 @@ static const char *other_pid(const char *system, const char *event)
 /* All digits: an id. */
 static bool is_id(const char *cgroup)
 {
-	return cgroup[strspn(cgroup, "0123456789")] == 0;
+	return *cgroup && cgroup[strspn(cgroup, "0123456789")] == 0;
 }
 
 static void put_cgroup(struct braid_text *t, const char *cgroup, const char *other)
@@ -152,6 +152,8 @@ int braid_who_check(const struct braid_who *who)
 	if (who->cgroup && !is_id(who->cgroup) &&
 	    (*who->cgroup != '/' || strlen(who->cgroup) > MAX_PATH || strpbrk(who->cgroup, "\"\\")))
 		return braid_fail(-EINVAL, "--cgroup: expected a path below the guest's cgroup2 file system, as /system.slice/nginx.service, or an id");
+	if (who->comm && !*who->comm)
+		return braid_fail(-EINVAL, "--comm: expected a task's name or a glob, as in 'nginx*'");
 	if (at && !*at)
 		return braid_fail(-EINVAL, "expected CPUs, as in 0-3,5");
 	while (at && *at) {

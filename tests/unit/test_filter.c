@@ -190,6 +190,7 @@ static void test_refusals(void)
 	refused("a == \"x\"", -EINVAL, "'a' of test:record is not a string");
 	refused("text ~ \"x\"", -EINVAL, "is a pointer");
 	refused("a == b", -EINVAL, "another field");
+	refused("name == nginx", -EINVAL, "'nginx' is not a field of test:record; a text needs quotes: \"nginx\"");
 	refused("name =~ \"x\"", -EINVAL, "regular expression");
 	refused("a == 256", -EINVAL, "from 0 to 255");
 	refused("b == -129", -EINVAL, "from -128 to 127");
@@ -390,6 +391,9 @@ static void test_tasks(void)
 	free(text);
 	CHECK_EQ(braid_who_check(&(struct braid_who){ .children = true }), -EINVAL);
 	CHECK_EQ(braid_who_check(&(struct braid_who){ .cgroup = "web" }), -EINVAL);
+	CHECK_EQ(braid_who_check(&(struct braid_who){ .cgroup = "" }), -EINVAL);
+	CHECK(strstr(braid_failure(), "--cgroup: expected a path"));
+	CHECK_EQ(braid_who_check(&(struct braid_who){ .comm = "" }), -EINVAL);
 	CHECK_EQ(braid_who_check(&(struct braid_who){ .cgroup = "/a\"b" }), -EINVAL);
 }
 
