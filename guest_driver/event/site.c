@@ -188,8 +188,8 @@ static int braid_site_find_user(struct braid_probe_event *p, struct braid_refusa
 	int err = braid_path(p->probe.target, &p->user.path);
 
 	if (err)
-		return braid_refuse(refusal, err, "%.60s: not found in the guest (%d)",
-				    p->probe.target, err);
+		return braid_refuse(refusal, err, err == -ENOENT ? "%.60s: no such file in the guest" :
+				    "%.60s: cannot be found in the guest (%d)", p->probe.target, err);
 	p->user.inode = d_real_inode(p->user.path.dentry);
 	if (!S_ISREG(p->user.inode->i_mode))
 		err = braid_refuse(refusal, -EINVAL, "%.60s: not a regular file", p->probe.target);

@@ -74,7 +74,7 @@ static bool cut_offset(char *symbol, u64 *offset)
 static int read_place(struct reader *r, char *word, bool user)
 {
 	struct braid_probe *p = r->probe;
-	char *end = strstr(word, "%return"), *colon;
+	char *end = strstr(word, "%return"), *colon, *plus;
 
 	if (end && !end[strlen("%return")]) {
 		r->is_return = true;
@@ -84,7 +84,12 @@ static int read_place(struct reader *r, char *word, bool user)
 		return refuse(r, word, "too long");
 	if (!user) {
 		p->kind = r->is_return ? BRAID_PROBE_KERNEL_RETURN : BRAID_PROBE_KERNEL;
-		if (!cut_offset(word, &p->offset) || !*word || isdigit((unsigned char)*word))
+		plus = strchr(word, '+');
+		if (!cut_offset(word, &p->offset)) {
+			*plus = '+';
+			return refuse(r, word, "its offset is not a number");
+		}
+		if (!*word || isdigit((unsigned char)*word) || strchr(word, '%'))
 			return refuse(r, word, "expected a function of the guest's kernel, as do_sys_openat2 or vfs_read+8");
 		if (r->is_return && p->offset)
 			return refuse(r, word, "a function returns, whatever the offset in it");

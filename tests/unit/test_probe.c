@@ -114,7 +114,8 @@ static void test_errors(void)
 	refuses("p:x", false, "expected a function");
 	refuses("", true, "expected FILE:SYMBOL");
 	refuses("0xffffffff81000000", false, "expected a function of the guest's kernel");
-	refuses("f+x", false, "expected a function of the guest's kernel");
+	refuses("f+x", false, "'f+x': its offset is not a number");
+	refuses("f%retur", false, "expected a function of the guest's kernel");
 	refuses("r f+4", false, "whatever the offset");
 	refuses("bash:readline", true, "expected a file");
 	refuses("/bin/bash", true, "expected a file");

@@ -189,7 +189,7 @@ def select_probe_refused(ctx):
         "r:void d_instantiate $retval": "d_instantiate: $retval: the function returns nothing",
     }
     refused_user = {
-        "p:none /no/such/file:0x10": "/no/such/file: not found in the guest",
+        "p:none /no/such/file:0x10": "/no/such/file: no such file in the guest",
         "p:folder /tmp:0x10": "/tmp: not a regular file",
         "p:symbol /bin/busybox:no_such": "no_such",
         "p:end /bin/busybox:0x7fffffff": "/bin/busybox: 0x7fffffff is beyond its end",
