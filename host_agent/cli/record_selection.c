@@ -69,10 +69,10 @@ int braid_take_subbuf_size(const struct braid_option *o, void *to, const char *v
 {
 	struct braid_record_options *r = to;
 	u64 bytes = 0;
-	int err = record_selection_bytes(&bytes, value, BRAID_MAX_SUBBUF_BYTES);
+	int err = record_selection_bytes(&bytes, value, 1ULL << 40);
 
 	(void)o;
-	if (!err && (bytes < BRAID_MIN_SUBBUF_BYTES || bytes % 8))
+	if (!err && (bytes < BRAID_MIN_SUBBUF_BYTES || bytes > BRAID_MAX_SUBBUF_BYTES || bytes % 8))
 		err = braid_fail(-EINVAL, "expected 256 to 64K, a multiple of 8");
 	r->reshape.subbuf_bytes = bytes;
 	return err;

@@ -326,8 +326,9 @@ int braid_live_triggers_account(struct braid_live_triggers *t, struct braid_live
 		if (unpaired)
 			snprintf(rest + used, sizeof(rest) - used, "; %llu ended what had not begun",
 				 (unsigned long long)unpaired);
-		err = braid_live_note(s, "trigger '%s': met %llu times = %llu fired + %llu while one had fired%s",
+		err = braid_live_note(s, "trigger '%s': met %llu time%s = %llu fired + %llu while one had fired%s",
 				      s->o.triggers[k].text, (unsigned long long)met,
+				      met == 1 ? "" : "s",
 				      (unsigned long long)fired,
 				      (unsigned long long)(met > fired ? met - fired : 0), rest);
 	}

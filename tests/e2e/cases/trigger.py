@@ -10,7 +10,7 @@ TASK, HRTIMER, SOFTIRQ, NMI = range(4)
 INSIDE = 8  # records at most that a CPU writes after a trigger's: of NMIs, and those that had begun
 OTHERS = 500  # and all CPUs, one of which may get no time from the host meanwhile
 FIRED = re.compile(r"trigger '(.*)' fired on vCPU (\d+), task (\d+), counter \d+(?:, after ([\d.]+) ms)?$")
-MET = re.compile(r"trigger '(.*)': met (\d+) times = (\d+) fired \+ (\d+) while one had fired(.*)$")
+MET = re.compile(r"trigger '(.*)': met (\d+) times? = (\d+) fired \+ (\d+) while one had fired(.*)$")
 
 
 def around(lines, stream):
