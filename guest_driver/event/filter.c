@@ -140,7 +140,7 @@ static bool braid_filter_is_same(const struct braid_event *ev,
 	       !memcmp(&ev->host_filter->program, program, sizeof(*program));
 }
 
-/* Sets the filter of one event; adds its former one to *@replaced. Must hold the registry's lock. */
+/* Adds the event's former filter to *@replaced. Must hold the registry's lock. */
 static int braid_filter_set(struct braid_event *ev, const struct braid_filter_program *program,
 			    struct braid_event_filter **replaced)
 {

@@ -187,9 +187,12 @@ static int braid_site_find_user(struct braid_probe_event *p, struct braid_refusa
 	u64 offset = 0;
 	int err = braid_path(p->probe.target, &p->user.path);
 
+	if (err == -ENOENT)
+		return braid_refuse(refusal, err, "%.60s: no such file in the guest",
+				    p->probe.target);
 	if (err)
-		return braid_refuse(refusal, err, err == -ENOENT ? "%.60s: no such file in the guest" :
-				    "%.60s: cannot be found in the guest (%d)", p->probe.target, err);
+		return braid_refuse(refusal, err, "%.60s: cannot be found in the guest (%d)",
+				    p->probe.target, err);
 	p->user.inode = d_real_inode(p->user.path.dentry);
 	if (!S_ISREG(p->user.inode->i_mode))
 		err = braid_refuse(refusal, -EINVAL, "%.60s: not a regular file", p->probe.target);

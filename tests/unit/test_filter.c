@@ -190,7 +190,8 @@ static void test_refusals(void)
 	refused("a == \"x\"", -EINVAL, "'a' of test:record is not a string");
 	refused("text ~ \"x\"", -EINVAL, "is a pointer");
 	refused("a == b", -EINVAL, "another field");
-	refused("name == nginx", -EINVAL, "'nginx' is not a field of test:record; a text needs quotes: \"nginx\"");
+	refused("name == nginx", -EINVAL,
+		"'nginx' is not a field of test:record; a text needs quotes: \"nginx\"");
 	refused("name =~ \"x\"", -EINVAL, "regular expression");
 	refused("a == 256", -EINVAL, "from 0 to 255");
 	refused("b == -129", -EINVAL, "from -128 to 127");

@@ -131,17 +131,21 @@ def run_worker(ctx, guest, worker, agent):
 
 @case("select-replace", usual=("6.12",), needs=kit.NEEDS)
 def select_replace(ctx):
-    """However many filters a command replaces, the guest waits once for its writers: for each it would be silent for long."""
+    """However many filters a command replaces, the guest waits once for its writers, which takes 100 ms."""
     guest = kit.up(ctx, patches_code=True)
     capture = ctx.dir / "x.braid"
 
     def waits():
         return int(guest.run(f"cat {TRACING}/kprobe_profile").split()[1])
 
-    kit.stop_recorder(ctx, kit.start_recorder(ctx, "-r", guest.shm, "-e", "sched", "--comm", "one", "-o", capture))
-    guest.run(f"echo p:waits synchronize_rcu > {TRACING}/kprobe_events && echo 1 > {TRACING}/events/kprobes/waits/enable")
+    def record(comm):
+        kit.stop_recorder(ctx, kit.start_recorder(ctx, "-r", guest.shm, "-e", "sched", "--comm", comm, "-o", capture))
+
+    record("one")
+    guest.run(f"echo p:waits synchronize_rcu > {TRACING}/kprobe_events")
+    guest.run(f"echo 1 > {TRACING}/events/kprobes/waits/enable")
     before = waits()
-    kit.stop_recorder(ctx, kit.start_recorder(ctx, "-r", guest.shm, "-e", "sched", "--comm", "other", "-o", capture))
+    record("other")
     seen, events = waits() - before, int(guest.run(f"ls -d {TRACING}/events/sched/*/ | wc -l"))
     print(f"  {seen} waits for {events} filters")
     ctx.check(0 < seen < events / 2, f"{seen} waits for {events} filters")
