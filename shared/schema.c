@@ -36,7 +36,7 @@ int braid_schema_append(struct braid_directory *dir, u32 room_bytes, u32 *used_b
 	*used_bytes += bytes;
 	braid_store(&dir->nr_entries, braid_load(&dir->nr_entries) + 1);
 	braid_store_release(&dir->bytes_used, *used_bytes);	/* (D1) */
-	braid_store_release(&dir->generation, braid_load(&dir->generation) + 1);
+	braid_store_release(&dir->generation, braid_load(&dir->generation) + 1);	/* (D2) */
 	return 0;
 }
 
@@ -68,7 +68,7 @@ void braid_schema_set_flags(struct braid_directory *dir, u32 offset, u32 flags)
 	struct braid_dir_entry *entry = (struct braid_dir_entry *)(dir->data + offset);
 
 	braid_store(&entry->flags, flags);
-	braid_store_release(&dir->generation, braid_load(&dir->generation) + 1);
+	braid_store_release(&dir->generation, braid_load(&dir->generation) + 1);	/* (D2) */
 }
 
 int braid_schema_next(const u8 *data, u32 bytes, u32 *at, struct braid_schema_event *event)

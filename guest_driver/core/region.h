@@ -34,7 +34,7 @@ struct braid_range {
 struct braid_executed {
 	u32 seq;
 	s32 result;
-	u32 matched;
+	u32 matched, unseen;
 	char reason[BRAID_REASON_BYTES];	/* why result is not 0 */
 	bool waits;		/* it is confirmed later, ... */
 	unsigned long until;	/* ... by then at the latest: jiffies */

@@ -191,6 +191,7 @@ int braid_directory_list(struct braid_event *ev)
 	ev->dir_offset = entry.offset;
 	ev->dir_bytes = entry.bytes;
 	ev->listed = true;
+	ev->listed_at = braid_load(&region->directory->generation);
 	return 0;
 }
 

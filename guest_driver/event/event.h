@@ -74,7 +74,8 @@ struct braid_event {
 	bool again;			/* the guest's user had it on when the region went */
 	u32 dir_offset;			/* of its entry in the region's directory, ... */
 	u32 dir_bytes;			/* ... and how long that is */
-	bool listed;			/* it has such an entry */
+	bool listed;			/* it has such an entry, ... */
+	u64 listed_at;			/* ... since this generation of the directory */
 	const char *system;
 	const char *name;
 	const struct braid_event_ops *ops;
@@ -186,6 +187,20 @@ int braid_event_set(struct braid_event *ev, u32 who, bool on);
  */
 int braid_event_set_matching(struct braid_buffer *buffer, const char *system, const char *name,
 			     u32 who, bool on, u32 *matched);
+
+/**
+ * braid_event_enable_seen - enable those matching events for the host that it has seen
+ * @system: a glob, "" for all
+ * @name: likewise
+ * @seen: the directory's generation when the host read it: events that were listed later, or
+ *	again, stay as they are; U64_MAX: it has seen all
+ * @matched: as above, without those
+ * @unseen: how many those are
+ *
+ * Return: as above.
+ */
+int braid_event_enable_seen(const char *system, const char *name, u64 seen, u32 *matched,
+			    u32 *unseen);
 
 /** braid_event_count_refused - events that match, but that the host may not enable. May sleep */
 u32 braid_event_count_refused(const char *system, const char *name);

@@ -25,6 +25,11 @@ struct command {
 	char event[BRAID_PATTERN_BYTES];
 };
 
+struct answer {
+	u32 matched, unseen;
+	struct braid_refusal refusal;
+};
+
 /* A private copy with terminated strings. */
 static void braid_mailbox_take_copy(const struct braid_mailbox *mailbox, struct command *cmd)
 {
@@ -87,18 +92,18 @@ static int braid_mailbox_account(struct braid_mailbox *mailbox, const struct com
 	return 0;
 }
 
-static int braid_mailbox_switch(const struct command *cmd, u32 *matched,
-				struct braid_refusal *refusal)
+static int braid_mailbox_enable(const struct command *cmd, struct answer *to)
 {
-	bool on = cmd->code == BRAID_CMD_ENABLE;
-	int err = braid_event_set_matching(NULL, cmd->system, cmd->event, BRAID_EVENT_HOST_ON, on,
-					   matched);
-	u32 refused = on && !err ? braid_event_count_refused(cmd->system, cmd->event) : 0;
+	u64 seen = cmd->arg0 & BRAID_ONLY_SEEN ? cmd->arg0 >> BRAID_SEEN_SHIFT : U64_MAX;
+	int err = braid_event_enable_seen(cmd->system, cmd->event, seen, &to->matched,
+					  &to->unseen);
+	u32 refused = err ? 0 : braid_event_count_refused(cmd->system, cmd->event);
 
 	if (refused)
-		braid_refuse(refusal, 0, "%u %s not allowed by the guest (allow= of its driver)",
+		braid_refuse(&to->refusal, 0,
+			     "%u %s not allowed by the guest (allow= of its driver)",
 			     refused, refused == 1 ? "event is" : "events are");
-	return refused && !*matched ? -EPERM : err;
+	return refused && !to->matched && !to->unseen ? -EPERM : err;
 }
 
 static int braid_mailbox_probe(const struct braid_mailbox *mailbox, const struct command *cmd,
@@ -193,11 +198,12 @@ static void braid_mailbox_disabled(const struct command *cmd)
 
 /* Must hold lock, and be serving a region. @mailbox: has the command, and gets ACCOUNT's answer. */
 static int braid_mailbox_carry_out(struct braid_mailbox *mailbox, const struct command *cmd,
-				   u32 *matched, struct braid_refusal *refusal)
+				   struct answer *to)
 {
+	struct braid_refusal *refusal = &to->refusal;
+	u32 *matched = &to->matched;
 	int err;
 
-	*matched = 0;
 	switch (cmd->code) {
 	case BRAID_CMD_NONE:
 		return 0;
@@ -208,11 +214,10 @@ static int braid_mailbox_carry_out(struct braid_mailbox *mailbox, const struct c
 						matched);
 		if (!err && !(cmd->arg0 & BRAID_KEEP_STACKS))
 			err = braid_stacks_set_matching(cmd->system, cmd->event, 0, matched);
-		if (err)
-			return err;
-		return braid_mailbox_switch(cmd, matched, refusal);
+		return err ?: braid_mailbox_enable(cmd, to);
 	case BRAID_CMD_DISABLE:
-		err = braid_mailbox_switch(cmd, matched, refusal);
+		err = braid_event_set_matching(NULL, cmd->system, cmd->event, BRAID_EVENT_HOST_ON,
+					       false, matched);
 		braid_mailbox_disabled(cmd);
 		return err;
 	case BRAID_CMD_RECORD_ON:
@@ -270,22 +275,20 @@ static bool braid_mailbox_selects(const struct braid_mailbox *mailbox, const str
 
 /* Must hold lock. */
 static int braid_mailbox_of_host(struct braid_mailbox *mailbox, const struct command *cmd,
-				 u32 *matched, struct braid_refusal *refusal)
+				 struct answer *to)
 {
-	*matched = 0;
 	if (!serving)
 		return -ENODEV;
 	if (held && cmd->code != BRAID_CMD_NONE && cmd->code != BRAID_CMD_ACCOUNT &&
 	    cmd->code != BRAID_CMD_HITS)
-		return braid_refuse(refusal, -EBUSY, "the guest's own user has selected what is recorded (tracebraid-select --reset ends that)");
-	return braid_mailbox_carry_out(mailbox, cmd, matched, refusal);
+		return braid_refuse(&to->refusal, -EBUSY, "the guest's own user has selected what is recorded (tracebraid-select --reset ends that)");
+	return braid_mailbox_carry_out(mailbox, cmd, to);
 }
 
 int braid_mailbox_ask(struct braid_mailbox *box)
 {
-	struct braid_refusal refusal = { .text = "" };
+	struct answer answer = { .matched = 0 };
 	struct command cmd;
-	u32 matched = 0;
 	int err;
 
 	braid_mailbox_take_copy(box, &cmd);
@@ -295,7 +298,7 @@ int braid_mailbox_ask(struct braid_mailbox *box)
 		return -ENODEV;
 	}
 	braid_policy_lift(true);
-	err = braid_mailbox_carry_out(box, &cmd, &matched, &refusal);
+	err = braid_mailbox_carry_out(box, &cmd, &answer);
 	braid_policy_lift(false);
 	if (!err && braid_mailbox_selects(box, &cmd))
 		held = true;
@@ -303,8 +306,9 @@ int braid_mailbox_ask(struct braid_mailbox *box)
 		held = false;
 	braid_trigger_publish(serving->mailbox);
 	box->result = err;
-	box->matched = matched;
-	memcpy(box->reason, refusal.text, sizeof(box->reason));
+	box->matched = answer.matched;
+	box->unseen = answer.unseen;
+	memcpy(box->reason, answer.refusal.text, sizeof(box->reason));
 	box->guest_heartbeat = braid_counter_ordered();
 	box->trigger_last = braid_load(&serving->mailbox->trigger_last);
 	box->trigger_state = braid_load(&serving->mailbox->trigger_state);
@@ -383,7 +387,7 @@ bool braid_mailbox_tidy(bool agent)
 static bool braid_mailbox_execute(struct braid_guest_region *region, u32 seq)
 {
 	struct braid_executed *executed = &region->executed;
-	struct braid_refusal refusal = { .text = "" };
+	struct answer answer = { .matched = 0 };
 	struct command cmd;
 
 	if (executed->waits && executed->seq == seq)
@@ -391,10 +395,11 @@ static bool braid_mailbox_execute(struct braid_guest_region *region, u32 seq)
 	braid_mailbox_take_copy(region->mailbox, &cmd);
 	executed->seq = seq;
 	mutex_lock(&lock);
-	executed->result = braid_mailbox_of_host(region->mailbox, &cmd, &executed->matched,
-						 &refusal);
+	executed->result = braid_mailbox_of_host(region->mailbox, &cmd, &answer);
 	mutex_unlock(&lock);
-	memcpy(executed->reason, refusal.text, sizeof(executed->reason));
+	executed->matched = answer.matched;
+	executed->unseen = answer.unseen;
+	memcpy(executed->reason, answer.refusal.text, sizeof(executed->reason));
 	executed->waits = (cmd.code == BRAID_CMD_NONE || cmd.code == BRAID_CMD_DISABLE) &&
 			  cmd.arg0 & BRAID_CONFIRM_TABLES;
 	executed->until = jiffies + msecs_to_jiffies(BRAID_CONFIRM_MS);
@@ -422,6 +427,7 @@ bool braid_mailbox_poll(struct braid_guest_region *region, bool (*settle)(bool f
 		executed->waits = false;
 		braid_store(&mailbox->result, executed->result);
 		braid_store(&mailbox->matched, executed->matched);
+		braid_store(&mailbox->unseen, executed->unseen);
 		memcpy(mailbox->reason, executed->reason, sizeof(mailbox->reason));
 		braid_store_release(&mailbox->done_seq, seq);	/* (B2) */
 	}

@@ -16,6 +16,15 @@
 static u32 next_ids[BRAID_MAX_BUFFERS];		/* of freed buffers of this incarnation */
 static const struct braid_event_listener *listener;	/* or NULL */
 
+/* Which events are switched, and what came of it. */
+struct switching {
+	const char *system, *name;
+	u32 who;
+	bool on;
+	u64 seen;		/* a generation of the directory */
+	u32 matched, unseen;
+};
+
 void braid_registry_listen(const struct braid_event_listener *to)
 {
 	listener = to;
@@ -72,43 +81,69 @@ static bool braid_registry_may_host(const struct braid_event *ev)
 }
 
 /* Must hold lock. */
-static int braid_registry_set_space(struct braid_event_space *space, const char *system,
-				    const char *name, u32 who, bool on, u32 *matched)
+static int braid_registry_switch_space(struct braid_event_space *space, struct switching *s)
 {
 	struct braid_event *ev;
 	int first = 0, err;
 
 	list_for_each_entry(ev, &space->events, list) {
-		if (!braid_event_matches(ev, system, name) ||
-		    (on && who & BRAID_EVENT_HOST_ON && !braid_registry_may_host(ev)))
+		if (!braid_event_matches(ev, s->system, s->name) ||
+		    (s->on && s->who & BRAID_EVENT_HOST_ON && !braid_registry_may_host(ev)))
 			continue;
-		(*matched)++;
-		err = braid_registry_set_locked(ev, who, on);
-		if (err && !first)
-			first = err;
+		if (ev->listed && ev->listed_at > s->seen) {
+			s->unseen++;
+			continue;
+		}
+		s->matched++;
+		err = braid_registry_set_locked(ev, s->who, s->on);
+		first = first ?: err;
 	}
+	return first;
+}
+
+/* @buffer: whose events; NULL: of all. */
+static int braid_registry_switch(struct braid_buffer *buffer, struct switching *s)
+{
+	struct braid_buffer *at = NULL;
+	int first = 0, err;
+
+	braid_buffers_lock();
+	braid_registry_lock();
+	while ((at = braid_buffer_next(at))) {
+		if (!at->events || (buffer && at != buffer))
+			continue;
+		err = braid_registry_switch_space(at->events, s);
+		first = first ?: err;
+	}
+	braid_registry_unlock();
+	braid_buffers_unlock();
 	return first;
 }
 
 int braid_event_set_matching(struct braid_buffer *buffer, const char *system, const char *name,
 			     u32 who, bool on, u32 *matched)
 {
-	struct braid_buffer *at = NULL;
-	int first = 0, err;
+	struct switching s = {
+		.system = system, .name = name, .who = who, .on = on, .seen = U64_MAX,
+	};
+	int err = braid_registry_switch(buffer, &s);
 
-	*matched = 0;
-	braid_buffers_lock();
-	braid_registry_lock();
-	while ((at = braid_buffer_next(at))) {
-		if (!at->events || (buffer && at != buffer))
-			continue;
-		err = braid_registry_set_space(at->events, system, name, who, on, matched);
-		if (err && !first)
-			first = err;
-	}
-	braid_registry_unlock();
-	braid_buffers_unlock();
-	return first;
+	*matched = s.matched;
+	return err;
+}
+
+int braid_event_enable_seen(const char *system, const char *name, u64 seen, u32 *matched,
+			    u32 *unseen)
+{
+	struct switching s = {
+		.system = system, .name = name, .who = BRAID_EVENT_HOST_ON, .on = true,
+		.seen = seen,
+	};
+	int err = braid_registry_switch(NULL, &s);
+
+	*matched = s.matched;
+	*unseen = s.unseen;
+	return err;
 }
 
 u32 braid_event_count_refused(const char *system, const char *name)

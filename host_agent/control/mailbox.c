@@ -78,7 +78,7 @@ int braid_control_poll(struct braid_control *c, struct braid_control_answer *ans
 	struct braid_mailbox *box = c->box;
 	u32 done = braid_load_acquire(&box->done_seq);	/* (B2) */
 	s32 result = braid_load(&box->result);
-	u32 matched = braid_load(&box->matched);
+	u32 matched = braid_load(&box->matched), unseen = braid_load(&box->unseen);
 
 	if (!braid_mapping_same(c->mapping, c->incarnation) ||
 	    braid_mapping_state(c->mapping) == BRAID_STATE_DOWN)
@@ -87,6 +87,7 @@ int braid_control_poll(struct braid_control *c, struct braid_control_answer *ans
 	if (c->sent && done == c->seq) {
 		answer->result = result <= 0 && result >= -4095 ? result : -EPROTO;
 		answer->matched = matched;
+		answer->unseen = unseen;
 		memcpy(&answer->account, &box->account, sizeof(answer->account));
 		memcpy(&answer->hits, &box->hits, sizeof(answer->hits));
 		take_reason(answer, box);

@@ -8,8 +8,10 @@
  * - Events count as enabled only when the guest has confirmed them. The first command of a stream
  *   disables what a dead agent left on; the last one disables all. After its answer the guest's
  *   tables have what the records before it refer to.
- * - Filters and triggers are set before their events are enabled; the accounts of both are read
- *   after that ends. A stream whose filters or triggers do not fit its guest's events enables none.
+ * - Filters and triggers are set before their events are enabled, also those of a module that the
+ *   guest loads meanwhile: an ENABLE is about the events that were listed when these were found.
+ *   The accounts of both are read after that ends. A stream whose filters or triggers do not fit
+ *   its guest's events enables none.
  * - It does not know clocks, tables or rings: the lifecycle says when the clock is ready and that
  *   new events came, and acts on what is returned here.
  * - Functions that take the stream run under braid_guard_run(), except _open(), _begin() and those
@@ -48,7 +50,9 @@ struct braid_live_control {
 	u32 nr_reshapes;
 	struct braid_filter_account own;	/* the sum of those that were read */
 	u32 *matched;			/* events of each pattern that the guest has enabled */
-	bool more_events;		/* came after ours were enabled; set by the lifecycle */
+	u64 seen;			/* generation of the directory; later events stay off */
+	bool more_events;		/* came later: the list begins again; set by the lifecycle,
+					   too */
 	bool asked_again;
 	u64 heartbeat;			/* the guest's, as last seen */
 	u64 heartbeat_ns;		/* when it moved */
@@ -65,11 +69,11 @@ void braid_live_control_free(struct braid_live_control *c);
 int braid_live_control_begin(struct braid_live_control *c, struct braid_live_stream *s);
 
 /*
- * Continues the commands. @clock_ready: events may begin. @endpoint is rung for a new one. Returns
+ * Continues the commands. @ready: events may begin. @endpoint is rung for a new one. Returns
  * 0 or -ESTALE, or the capture's error.
  */
 int braid_live_control_poll(struct braid_live_control *c, struct braid_live_stream *s,
-			    struct braid_endpoint *endpoint, bool clock_ready);
+			    struct braid_endpoint *endpoint, bool ready);
 
 /*
  * Skips the rest of the list except its last command: all off, or nothing if nothing is on. The

@@ -238,9 +238,9 @@ static int heartbeat(struct braid_region_source *s)
 /* Returns 0 or -ESTALE, or the capture's error. */
 static int poll_control(struct braid_region_source *s)
 {
-	bool clock_ready = braid_live_clock_ready(&s->clock, &s->stream);
-
-	return braid_live_control_poll(&s->control, &s->stream, s->endpoint, clock_ready);
+	/* Events that come after the first load of the directory are noticed. */
+	bool ready = s->tables.directory_read && braid_live_clock_ready(&s->clock, &s->stream);
+	return braid_live_control_poll(&s->control, &s->stream, s->endpoint, ready);
 }
 
 /* Sends new entries of the tables. Returns 0, -ESTALE or the capture's error. */

@@ -81,7 +81,9 @@ int braid_live_filter_answered(struct braid_live_control *c, struct braid_live_s
 
 	if (!filter)
 		return 0;
-	filter->refused = answer->result || !answer->matched;
+	/* An event that is gone, and comes again, stays off until the next round. */
+	filter->refused = answer->result ||
+			  (!answer->matched && s->sb.version_minor < BRAID_ONLY_SEEN_MINOR);
 	c->refused |= filter->refused;
 	if (braid_live_filter_is_own(filter))
 		return !filter->refused ? 0 :

@@ -103,7 +103,8 @@ void braid_live_control_free(struct braid_live_control *c)
 /* What is to be set before events are enabled. */
 static int find_all(struct braid_live_control *c, struct braid_live_stream *s)
 {
-	return braid_live_filters_find(&c->filters, s) ?:
+	return braid_directory_generation(&c->seen, s->mapping, &s->sb) ?:
+	       braid_live_filters_find(&c->filters, s) ?:
 	       braid_live_triggers_find(&c->triggers, &c->filters, s);
 }
 
@@ -287,7 +288,8 @@ static void region_control_begin(struct braid_live_control *c, struct braid_live
 	u64 arg0 = c->disarming ? BRAID_CONFIRM_TABLES : 0;
 
 	if (command == BRAID_CMD_ENABLE)
-		arg0 = (c->filters.nr ? BRAID_KEEP_FILTERS : 0) |
+		arg0 = c->seen << BRAID_SEEN_SHIFT | BRAID_ONLY_SEEN |
+		       (c->filters.nr ? BRAID_KEEP_FILTERS : 0) |
 		       (c->nr_stacks ? BRAID_KEEP_STACKS : 0);
 	if (command == BRAID_CMD_CHOOSE)
 		arg0 = c->disarming || c->next_command == first_choice(c) ? BRAID_CHOOSE_NONE :
@@ -382,6 +384,7 @@ static int enable_answered(struct braid_live_control *c, struct braid_live_strea
 	const char *colon = *p->event ? ":" : "";
 	int err = 0;
 
+	c->more_events |= answer->unseen;
 	if (!answer->result && c->next_command - 1 - first_enable(c) < s->o.nr_patterns)
 		c->matched[c->next_command - 1 - first_enable(c)] = answer->matched;
 	if (c->next_command == last_command(c, s))
@@ -395,7 +398,7 @@ static int enable_answered(struct braid_live_control *c, struct braid_live_strea
 	if (*answer->reason && !c->asked_again)
 		return braid_live_note(s, "%s%s%s: %s", p->system, colon, p->event,
 				       answer->reason);
-	if (!answer->matched && !c->asked_again && !p->probe)
+	if (!answer->matched && !answer->unseen && !c->asked_again && !p->probe)
 		return braid_live_note(s, "no event of the guest matches %s%s%s", p->system, colon,
 				       p->event);
 	return 0;
@@ -437,7 +440,7 @@ static int answered(struct braid_live_control *c, struct braid_live_stream *s,
 	return 0;
 }
 
-/* A module of the guest brought events. Returns 0 or the capture's error. */
+/* A module of the guest brought events, which are still off. Returns 0 or the capture's error. */
 static int ask_again(struct braid_live_control *c, struct braid_live_stream *s)
 {
 	int err = find_all(c, s);
@@ -477,7 +480,7 @@ static int watch_triggers(struct braid_live_control *c, struct braid_live_stream
 }
 
 int braid_live_control_poll(struct braid_live_control *c, struct braid_live_stream *s,
-			    struct braid_endpoint *endpoint, bool clock_ready)
+			    struct braid_endpoint *endpoint, bool ready)
 {
 	struct braid_control_answer answer;
 	bool sent;
@@ -495,7 +498,7 @@ int braid_live_control_poll(struct braid_live_control *c, struct braid_live_stre
 			err = find_filters_late(c, s);
 		if (err)
 			return err;
-		if (c->next_command >= end_command(c, s) || (!c->disarming && !clock_ready))
+		if (c->next_command >= end_command(c, s) || (!c->disarming && !ready))
 			return 0;
 		region_control_begin(c, s);
 	}

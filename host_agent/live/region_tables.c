@@ -125,8 +125,9 @@ static int send_directory(struct braid_live_tables *t, struct braid_live_stream 
 		return err;
 	if (!braid_mapping_same(s->mapping, s->sb.incarnation))
 		return -ESTALE;
-	t->more_events |= t->directory_bytes &&
+	t->more_events |= t->directory_read &&
 			  (copy->bytes || copy->nr_reused != t->directory_reused);
+	t->directory_read = true;
 	t->directory_reused = copy->nr_reused;
 	t->directory_generation = copy->generation;
 	t->directory_bytes += copy->bytes;

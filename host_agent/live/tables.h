@@ -23,6 +23,7 @@ struct braid_live_tables {
 	u64 directory_generation;
 	u64 directory_reused;		/* nr_reused as of then */
 	bool directory_damaged;
+	bool directory_read;		/* once: what comes later is new */
 	bool more_events;		/* came after the first load; cleared by the lifecycle */
 	struct braid_directory_copy directory;	/* being sent; here, since a SIGBUS may end that */
 	u32 *comm_seqs;		/* as sent, by entry */

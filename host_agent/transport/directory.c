@@ -19,7 +19,7 @@ static int load_words(void *arg)
 {
 	struct load_call *call = arg;
 
-	call->copy->generation = braid_load_acquire(&call->shared->generation);
+	call->copy->generation = braid_load_acquire(&call->shared->generation);	/* (D2) */
 	call->copy->nr_reused = braid_load(&call->shared->nr_reused);
 	call->used = braid_load_acquire(&call->shared->bytes_used);	/* (D1) */
 	return 0;
@@ -36,6 +36,29 @@ static void validate(struct braid_directory_copy *copy)
 		;
 	copy->damaged |= ret < 0;
 	copy->bytes = at;
+}
+
+static int load_generation(void *arg)
+{
+	struct load_call *call = arg;
+
+	call->copy->generation = braid_load_acquire(&call->shared->generation);	/* (D2) */
+	return 0;
+}
+
+int braid_directory_generation(u64 *generation, const struct braid_mapping *m,
+			       const struct braid_superblock *sb)
+{
+	struct braid_directory_copy copy = { .data = NULL };
+	struct load_call call = {
+		.shared = braid_mapping_section(m, sb, BRAID_SECTION_DIRECTORY),
+		.copy = &copy,
+	};
+	int err = braid_guard_run(m->base, m->bytes, load_generation, &call);
+
+	if (!err)
+		*generation = copy.generation;
+	return err;
 }
 
 int braid_directory_load(struct braid_directory_copy *copy, const struct braid_mapping *m,

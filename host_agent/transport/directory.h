@@ -27,6 +27,17 @@ struct braid_directory_copy {
 int braid_directory_load(struct braid_directory_copy *copy, const struct braid_mapping *m,
 			 const struct braid_superblock *sb, u32 from);
 
+/**
+ * braid_directory_generation - load the directory's generation
+ * @generation: set on success; a copy that is loaded later has at least what was listed by then
+ * @m: the mapping
+ * @sb: the validated copy of its superblock
+ *
+ * Return: 0, or -EFAULT with braid_fail().
+ */
+int braid_directory_generation(u64 *generation, const struct braid_mapping *m,
+			       const struct braid_superblock *sb);
+
 /** braid_directory_free - free the result of braid_directory_load() */
 void braid_directory_free(struct braid_directory_copy *copy);
 

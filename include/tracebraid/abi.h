@@ -58,7 +58,8 @@
  * readers of 3 refuse: meta pages and private parts are multiples of the guest's page size, if that
  * is larger than BRAID_PAGE_BYTES. 5: poll_marker, poll_flags, vm_* in the clock cells; off_* of a
  * ring; BRAID_TEXT_ID. 6: filters. 7: probes, reasons. 8: triggers, RESHAPE. 9: CHOOSE, cgroups.
- * 10: SAMPLE. 11: STACKS, the table of stacks. 12: names of a probe's arguments, HITS.
+ * 10: SAMPLE. 11: STACKS, the table of stacks. 12: names of a probe's arguments, HITS,
+ * BRAID_ONLY_SEEN.
  */
 #define BRAID_VERSION_MINOR	12
 

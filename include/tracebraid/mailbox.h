@@ -28,6 +28,9 @@ enum braid_command {
 
 #define BRAID_PATTERN_BYTES	64
 #define BRAID_REASON_BYTES	128
+#define BRAID_ONLY_SEEN		4u	/* arg0 of ENABLE: see below */
+#define BRAID_ONLY_SEEN_MINOR	12u	/* of the region */
+#define BRAID_SEEN_SHIFT	8
 #define BRAID_CHOOSE_NONE		(~0ULL)	/* arg0 of CHOOSE: no task is, any more */
 #define BRAID_CONFIRM_TABLES	1u	/* arg0 of NONE and DISABLE; earlier drivers ignore it */
 #define BRAID_CONFIRM_MS	1500u
@@ -38,6 +41,11 @@ enum braid_command {
  * stores result and matched, then done_seq = command_seq. The patterns are globs; an empty one
  * matches all. BRAID_CONFIRM_TABLES: the guest acts at once, and stores these when directory and
  * symbols have what the records before the command refer to, at most BRAID_CONFIRM_MS later.
+ *
+ * BRAID_ONLY_SEEN, with the directory's generation above BRAID_SEEN_SHIFT: only events that were
+ * listed by then are enabled. The host has set nothing yet for those that were listed later, such
+ * as a filter: the answer has their number in unseen, and the host reads the directory again.
+ * Earlier drivers ignore the flag.
  *
  * Wake. Where the transport has a doorbell, an agent that goes to sleep stores wake_permille and
  * wake_doorbell, then increments wake_seq with release. When a writer opens a sub-buffer and at
@@ -75,7 +83,7 @@ struct braid_mailbox {
 	u32 done_seq;
 	s32 result;			/* 0 or -errno */
 	u32 matched;			/* events that matched */
-	u32 reserved1;
+	u32 unseen;			/* ENABLE: those that were listed later; since minor 12 */
 	u64 guest_heartbeat;		/* the guest's counter at its last poll, read between
 					   command_seq and done_seq; see BRAID_POLL_MS */
 	struct braid_filter_account account;	/* ACCOUNT's answer */

@@ -278,6 +278,12 @@ static void event_reuses_its_entry(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, entry->flags, BRAID_EVENT_GONE);
 }
 
+static int enable_seen(struct kunit *test, u64 seen, u32 *matched)
+{
+	return braid_case_command(test, BRAID_CMD_ENABLE,
+				  seen << BRAID_SEEN_SHIFT | BRAID_ONLY_SEEN, "pl*", matched);
+}
+
 static void event_host_commands(struct kunit *test)
 {
 	struct braid_buffer *buffer = buffer_of(test);
@@ -301,6 +307,55 @@ static void event_host_commands(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, braid_record_event(buffer, id, 0, NULL), -EAGAIN);
 	KUNIT_EXPECT_EQ(test, braid_case_command(test, BRAID_CMD_RECORD_OFF, U64_MAX, "", &matched), -EINVAL);
 	KUNIT_EXPECT_EQ(test, braid_case_command(test, 4711, 0, "", &matched), -EOPNOTSUPP);
+}
+
+/* An event is enabled only for a host that has read that it is listed, or listed again. */
+static void event_unseen(struct kunit *test)
+{
+	const struct braid_mailbox *mailbox = braid_fake_memory() + BRAID_PAGE_BYTES;
+	static const struct braid_event_desc late = { .system = "kunit", .name = "plate" };
+	struct braid_buffer *buffer = buffer_of(test);
+	int id = braid_register_event(buffer, 0, &plain), new;
+	u64 seen = directory()->generation;
+	u32 matched;
+
+	KUNIT_ASSERT_GT(test, id, 0);
+	new = braid_register_event(buffer, 0, &late);
+	KUNIT_ASSERT_GT(test, new, 0);
+	KUNIT_EXPECT_EQ(test, enable_seen(test, seen, &matched), 0);
+	KUNIT_EXPECT_EQ(test, matched, 1);
+	KUNIT_EXPECT_EQ(test, mailbox->unseen, 1);
+	KUNIT_EXPECT_EQ(test, braid_record_event(buffer, id, 0, NULL), 0);
+	KUNIT_EXPECT_EQ(test, braid_record_event(buffer, new, 0, NULL), -EAGAIN);
+	/* Changes of flags make none new. */
+	seen = directory()->generation;
+	braid_case_turn(test, buffer, new, true);
+	braid_case_turn(test, buffer, new, false);
+	KUNIT_EXPECT_EQ(test, enable_seen(test, seen, &matched), 0);
+	KUNIT_EXPECT_EQ(test, matched, 2);
+	KUNIT_EXPECT_EQ(test, mailbox->unseen, 0);
+	KUNIT_EXPECT_EQ(test, braid_record_event(buffer, new, 0, NULL), 0);
+	/* In its former entry it is new. */
+	seen = directory()->generation;
+	KUNIT_ASSERT_EQ(test, braid_unregister_event(buffer, new), 0);
+	KUNIT_ASSERT_EQ(test, braid_register_event(buffer, 0, &late), new);
+	KUNIT_EXPECT_EQ(test, enable_seen(test, seen, &matched), 0);
+	KUNIT_EXPECT_EQ(test, mailbox->unseen, 1);
+	KUNIT_EXPECT_EQ(test, braid_record_event(buffer, new, 0, NULL), -EAGAIN);
+	/* Numbers that no directory had. */
+	KUNIT_EXPECT_EQ(test, enable_seen(test, 0, &matched), 0);
+	KUNIT_EXPECT_EQ(test, mailbox->unseen, 2);
+	KUNIT_EXPECT_EQ(test, enable_seen(test, U64_MAX, &matched), 0);
+	KUNIT_EXPECT_EQ(test, matched, 2);
+	KUNIT_EXPECT_EQ(test, mailbox->unseen, 0);
+	/* An agent that does not say what it has seen. */
+	KUNIT_EXPECT_EQ(test, braid_case_command(test, BRAID_CMD_DISABLE, 0, "", &matched), 0);
+	KUNIT_ASSERT_EQ(test, braid_unregister_event(buffer, new), 0);
+	KUNIT_ASSERT_EQ(test, braid_register_event(buffer, 0, &late), new);
+	KUNIT_EXPECT_EQ(test, braid_case_command(test, BRAID_CMD_ENABLE, 0, "pl*", &matched), 0);
+	KUNIT_EXPECT_EQ(test, matched, 2);
+	KUNIT_EXPECT_EQ(test, mailbox->unseen, 0);
+	KUNIT_EXPECT_EQ(test, braid_record_event(buffer, new, 0, NULL), 0);
 }
 
 /* A command whose answer waits for the formats is executed at once, and answered in any case. */
@@ -465,6 +520,7 @@ static struct kunit_case event_cases[] = {
 	KUNIT_CASE(event_reuses_its_entry),
 	KUNIT_CASE(event_online),
 	KUNIT_CASE(event_host_commands),
+	KUNIT_CASE(event_unseen),
 	KUNIT_CASE(event_late_answer),
 	KUNIT_CASE(event_removed_while_recorded),
 	KUNIT_CASE(event_rings_change_while_recorded),

@@ -76,6 +76,7 @@ static void fill_directory(struct fake_guest *g)
 			die("directory");
 		g->event_offsets[k] = event.offset;
 		g->event_flags[k] = 0;
+		g->event_listed_at[k] = dir->generation;
 	}
 }
 
@@ -311,19 +312,42 @@ static bool matches(const char *pattern, const char *name)
 	return !*pattern || !fnmatch(pattern, name, 0);
 }
 
+/* As a module that is unloaded and loaded again does; but what counts that is not told. */
+static void list_again(struct fake_guest *g)
+{
+	struct braid_directory *dir = section(g, BRAID_SECTION_DIRECTORY);
+
+	g->event_flags[0] = 0;
+	braid_schema_set_flags(dir, g->event_offsets[0], 0);
+	g->event_listed_at[0] = dir->generation;
+	g->ctl->list_again = 0;
+}
+
+static bool has_seen(const struct fake_guest *g, const struct braid_mailbox *box, u32 k)
+{
+	return !(box->arg0 & BRAID_ONLY_SEEN) ||
+	       g->event_listed_at[k] <= box->arg0 >> BRAID_SEEN_SHIFT;
+}
+
 static void serve_mailbox(struct fake_guest *g)
 {
 	struct braid_mailbox *box = section(g, BRAID_SECTION_MAILBOX), copy;
-	u32 seq = braid_load_acquire(&box->command_seq), k, matched = 0;
+	u32 seq = braid_load_acquire(&box->command_seq), k, matched = 0, unseen = 0;
 
 	braid_store(&box->guest_heartbeat, fake_counter());
 	if (seq == braid_load(&box->done_seq))
 		return;
 	memcpy(&copy, box, sizeof(copy));
 	copy.system[BRAID_PATTERN_BYTES - 1] = copy.event[BRAID_PATTERN_BYTES - 1] = 0;
+	if (copy.command == BRAID_CMD_ENABLE && g->ctl->list_again)
+		list_again(g);
 	for (k = 0; k < FAKE_NR_EVENTS; k++) {
 		if (!matches(copy.system, systems[k]) || !matches(copy.event, names[k]))
 			continue;
+		if (copy.command == BRAID_CMD_ENABLE && !has_seen(g, &copy, k)) {
+			unseen++;
+			continue;
+		}
 		matched++;
 		if (copy.command != BRAID_CMD_ENABLE && copy.command != BRAID_CMD_DISABLE)
 			continue;
@@ -333,6 +357,8 @@ static void serve_mailbox(struct fake_guest *g)
 	}
 	braid_store(&box->result, 0);
 	braid_store(&box->matched, matched);
+	braid_store(&box->unseen, unseen);
+	g->ctl->unseen += unseen;
 	g->ctl->commands++;
 	braid_store_release(&box->done_seq, seq);
 }

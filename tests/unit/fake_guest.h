@@ -42,12 +42,14 @@ struct fake_control {
 	u32 vmclock;		/* it has a vmclock page, with this ... */
 	u64 marker;		/* ... disruption marker */
 	u32 marker_spins;	/* the marker changes at each poll */
+	u32 list_again;		/* before the next ENABLE, its first event is listed again */
 	/* reported by the guest */
 	u32 state;		/* as the region's */
 	u32 stands;		/* it is frozen and does nothing */
 	u32 nr_inits;
 	u64 incarnation;
 	u64 commands;		/* answered */
+	u32 unseen;		/* events that ENABLE left out, since the host had not seen them */
 	u64 offered[FAKE_MAX_VCPUS];	/* of this incarnation */
 	u64 burst_done;
 };
@@ -66,6 +68,7 @@ struct fake_guest {
 	u32 directory_used;
 	u32 event_offsets[FAKE_NR_EVENTS];
 	u32 event_flags[FAKE_NR_EVENTS];
+	u64 event_listed_at[FAKE_NR_EVENTS];	/* generations of the directory */
 	u64 burst_seen;
 	u64 pong_idle_ns;
 	u64 next_ns;
