@@ -31,6 +31,7 @@ struct braid_region_options {
 	struct braid_reshape reshape;	/* of the recorded buffers; all 0: they stay as they are */
 	u64 sampling;			/* arg0 of BRAID_CMD_SAMPLE; 0: as the guest does */
 	bool user_stacks;		/* where patterns want stacks */
+	bool unattended;		/* whoever sets it leaves: what fires later is not noted */
 	bool asked_elsewhere;		/* if it is only read, its guest agent is asked to enable
 					   them: braid_region_source_enabled() */
 	const char *buffer;		/* the only one to record; NULL: all */

@@ -62,13 +62,20 @@ int braid_live_account_answered(struct braid_live_control *c, struct braid_live_
 	return note_account(s, of, &rest);
 }
 
+/* @nr: events. What is selected unattended is all of it, or nothing. */
+static const char *unfiltered(const struct braid_live_stream *s, u32 nr)
+{
+	return s->o.unattended ? "cannot be filtered" :
+	       nr == 1 ? "is recorded unfiltered" : "are recorded unfiltered";
+}
+
 static int note_unfiltered(struct braid_live_control *c, struct braid_live_stream *s)
 {
 	u32 nr = c->nr_unfiltered;
 
 	c->nr_unfiltered = 0;
-	return !nr ? 0 : braid_live_note(s, "%u event%s recorded unfiltered: %s", nr,
-					 nr == 1 ? " is" : "s are", c->unfiltered);
+	return !nr ? 0 : braid_live_note(s, "%u event%s %s: %s", nr, nr == 1 ? "" : "s",
+					 unfiltered(s, nr), c->unfiltered);
 }
 
 /* What the options say of tasks and CPUs is refused for all events, for one reason: one note. */
@@ -87,8 +94,8 @@ int braid_live_filter_answered(struct braid_live_control *c, struct braid_live_s
 	c->refused |= filter->refused;
 	if (braid_live_filter_is_own(filter))
 		return !filter->refused ? 0 :
-		       braid_live_note(s, "%.63s:%.63s is recorded unfiltered: %s",
-				       filter->event.system, filter->event.event, why);
+		       braid_live_note(s, "%.63s:%.63s %s: %s", filter->event.system,
+				       filter->event.event, unfiltered(s, 1), why);
 	if (filter->refused && strcmp(why, c->unfiltered))
 		err = note_unfiltered(c, s);
 	if (filter->refused) {

@@ -470,7 +470,7 @@ static void begin_resume(struct braid_live_control *c, struct braid_live_stream 
 static int watch_triggers(struct braid_live_control *c, struct braid_live_stream *s)
 {
 	bool was_set = c->triggers.was_set;
-	int err = c->disarming ? 0 : braid_live_triggers_poll(&c->triggers, s);
+	int err = c->disarming || s->o.unattended ? 0 : braid_live_triggers_poll(&c->triggers, s);
 
 	if (!err && was_set && !c->triggers.was_set && !c->disarming && !c->busy) {
 		c->asked_again = true;

@@ -159,7 +159,7 @@ static void show_triggers(const struct braid_select_device *d)
 	printf("triggers: %s\n", states[state]);
 	for (k = 0; k < BRAID_TRIGGERS; k++)
 		if (box->trigger_counts[k].met)
-			printf("trigger %u: met %llu times, fired %llu times\n", k,
+			printf("trigger %u: %llu met, %llu fired\n", k,
 			       (unsigned long long)box->trigger_counts[k].met,
 			       (unsigned long long)box->trigger_counts[k].fired);
 }
@@ -248,7 +248,7 @@ static int select_apply(struct braid_select_device *d, const struct braid_record
 			.patterns = o->events.items, .nr_patterns = o->events.nr, .who = o->who,
 			.triggers = o->triggers, .nr_triggers = o->nr_triggers,
 			.reshape = o->reshape, .sampling = braid_record_sampling(o),
-			.user_stacks = o->user_stacks, .buffer = o->buffer,
+			.user_stacks = o->user_stacks, .buffer = o->buffer, .unattended = true,
 			.say = select_say, .say_arg = said,
 		},
 		.name = "this guest", .mapping = d->mapping, .sb = d->sb,
@@ -270,7 +270,7 @@ static int select_apply(struct braid_select_device *d, const struct braid_record
 	snprintf(said, sizeof(said), "%s", braid_failure());
 	d->error = 0;
 	select_reset(d);		/* all of it is selected, or nothing */
-	return braid_fail(err, "%s", said);
+	return braid_fail(err, "%s; nothing is selected", said);
 }
 
 static int select_check_options(const struct select_command *c, int argc)

@@ -134,7 +134,7 @@ def select_read_trigger(ctx):
     numbers = [line["fields"]["number"] for line in there if line["event"] == "storm" and line["fields"]["context"] == 0]
     ctx.equal(numbers[-1], 100, "the last event of its task")
     shown = select(guest, "--show")
-    ctx.check("triggers: fired, rings are frozen" in shown and "fired 1 times" in shown, shown)
+    ctx.check("triggers: fired, rings are frozen" in shown and ", 1 fired" in shown, shown)
     select(guest, "--reset")
     ctx.equal(select(guest, "--show").strip(), "nothing is selected", "after --reset")
     select(guest, "-e", "storm")
@@ -188,6 +188,9 @@ def select_read_refused(ctx):
     # What only the driver can tell comes after its end.
     refused("/no/such: no such cgroup", "-e", "sched:sched_switch", "--cgroup", "/no/such")
     ctx.check("nothing is selected" in select(guest, "--show"), "half of what was refused is selected")
+    # What fires before the last command is no refusal.
+    select(guest, "--trigger", "sched:sched_switch: traceoff")
+    ctx.check("triggers: fired, rings are frozen" in select(guest, "--show"), "the trigger is not set, or has not fired")
     # allow= is about hosts, not about the guest's own root, whose selection a host does not change.
     select(guest, "-e", "sched:sched_switch", "-f", "next_pid == 1")
     done = ctx.run_agent("record", "-r", guest.shm, "-e", "irq", "-o", ctx.dir / "x.braid", "-t", "0.3", status=3)
