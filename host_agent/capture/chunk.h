@@ -20,14 +20,14 @@
 #define BRAID_CHUNK_MAGIC	0x4b435242u	/* the bytes "BRCK" */
 #define BRAID_CHUNK_MAX_BYTES	(16u << 20)	/* of payload */
 #define BRAID_CAPTURE_MAJOR	1
-#define BRAID_CAPTURE_MINOR	11	/* 1: BUFFER; pages have the type of their stamps. 2:
+#define BRAID_CAPTURE_MINOR	12	/* 1: BUFFER; pages have the type of their stamps. 2:
 					   CLOCK_*, VCPUS. 3: WINDOW, and its counts in RING_END;
 					   VCPU_THREADS; flags of a CLOCK_PAIR. 4: CLOCK_VM,
 					   BRAID_MARK_DISRUPTED. 5: COMPLETE, INDEX, INDEX_BLOCKS.
 					   6: numbers of a host's events in INDEX. 7: TYPES,
 					   BRAID_STREAM_VM, BRAID_END_DRIVER, BRAID_CLOCK_READ. 8:
 					   CGROUPS, THROTTLED, HOST_STEAL, BRAID_MARK_UNSEEN. 9:
-					   HOST, PEER. 10: DECLARED. 11: STACKS */
+					   HOST, PEER. 10: DECLARED. 11: STACKS. 12: ACCOUNTS */
 
 enum braid_chunk_type {
 	BRAID_CHUNK_FILE = 1,		/* struct braid_chunk_file */
@@ -74,6 +74,7 @@ enum braid_chunk_type {
 					   of stream 0 */
 	BRAID_CHUNK_DECLARED = 36,	/* struct braid_declared_time[]; of stream 0 */
 	BRAID_CHUNK_STACKS = 37,	/* struct braid_chunk_stack, then its frames; another... */
+	BRAID_CHUNK_ACCOUNTS = 38,	/* struct braid_account[]: account.h */
 };
 
 /* A stack that a guest's records refer to. */

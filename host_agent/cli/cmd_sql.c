@@ -65,7 +65,8 @@ const struct braid_cli_command braid_command_sql = {
 	"input; a terminal gets a shell, '.help' lists its commands. Statements cannot modify "
 	"anything; they may create temporary tables, kept in memory.\nTable events has all "
 	"events; each event type has a table of its name, such as sched_switch, whose columns are "
-	"its fields. losses, notes, streams, rings, clocks and recordings describe the trace; "
+	"its fields. losses, notes, streams, rings, filters, probes, clocks and recordings describe "
+	"the trace; "
 	"vcpu_state, task_state, exits, wakeups and stalls are what the analyses find. "
 	"docs/sql.md (installed in share/doc/tracebraid) has all tables and columns, and examples.",
 	.options = options, .least = 1, .most = BRAID_ANY_NUMBER,

@@ -43,7 +43,9 @@ const struct braid_cli_command braid_command_stat = {
 	"Prints the events written, read, lost and left for each ring, and checks that written = "
 	"read + lost + left, and that read equals the number of events in the pages. For a "
 	"capture, these count events between the start and the stop of the recording; BEFORE and "
-	"AFTER count events that the driver wrote before the start and after the stop. For a "
+	"AFTER count events that the driver wrote before the start and after the stop. Without "
+	"--buffer, tables of the accounts of filters (offered = filtered + written + lost) and "
+	"probes follow, if any (\"filters\" and \"probes\" in JSON). For a "
 	"region, they count all events since the driver was loaded. For a region, stat also "
 	"prints how many kernel addresses in events are unnamed because the guest's symbol table "
 	"was full, if any (\"unnamed_symbols\" in JSON), how many stacks are missing because "
@@ -170,6 +172,99 @@ static void cmd_stat_put_row(struct stat_run *s, const struct braid_ring *ring)
 	totals->sums.found += row.found;
 }
 
+/* Accounts of filters and probes ------------------------------------------------------------- */
+
+static void name_account(char name[2 * BRAID_PATTERN_BYTES], const struct braid_account *row)
+{
+	if (*row->event)
+		snprintf(name, 2 * BRAID_PATTERN_BYTES, "%s:%s", row->system, row->event);
+	else
+		snprintf(name, 2 * BRAID_PATTERN_BYTES, "%u events", row->nr_events);
+}
+
+static void text_account(struct braid_text *t, const struct braid_stream *stream,
+			 const struct braid_account *row)
+{
+	const struct braid_filter_account *a = &row->filter;
+	bool known = !(row->flags & BRAID_ACCOUNT_UNKNOWN);
+	char name[2 * BRAID_PATTERN_BYTES];
+
+	name_account(name, row);
+	braid_text_printf(t, "%-20s %-32s", stream->name, name);
+	if (row->kind == BRAID_ACCOUNT_PROBE) {
+		braid_text_printf(t, "%7s", row->hits.placed ? "yes" : "no");
+		put_known(t, known, row->hits.missed);
+	} else {
+		put_known(t, known, a->offered);
+		put_known(t, known, a->filtered);
+		put_known(t, known, a->written);
+		put_known(t, known, a->lost);
+		put_known(t, known, a->unjudged);
+	}
+	braid_text_putc(t, '\n');
+}
+
+static void json_account(struct braid_text *t, const struct braid_stream *stream,
+			 const struct braid_account *row)
+{
+	const struct braid_filter_account *a = &row->filter;
+	bool known = !(row->flags & BRAID_ACCOUNT_UNKNOWN);
+
+	braid_text_putc(t, '{');
+	braid_text_member(t, "stream", stream->name);
+	if (*row->event) {
+		braid_text_member(t, "system", row->system);
+		braid_text_member(t, "event", row->event);
+	} else {
+		braid_text_puts(t, ",\"system\":null,\"event\":null");
+	}
+	if (row->kind == BRAID_ACCOUNT_PROBE) {
+		json_known(t, "placed", known, !!row->hits.placed);
+		json_known(t, "missed", known, row->hits.missed);
+	} else {
+		json_known(t, "events", true, row->nr_events);
+		json_known(t, "offered", known, a->offered);
+		json_known(t, "filtered", known, a->filtered);
+		json_known(t, "written", known, a->written);
+		json_known(t, "lost", known, a->lost);
+		json_known(t, "unjudged", known, a->unjudged);
+	}
+	braid_text_putc(t, '}');
+}
+
+/* In JSON also if there are none. */
+static void put_accounts(struct stat_run *s, const struct braid_source *source, u32 kind)
+{
+	struct braid_text *t = &s->out;
+	bool any = false;
+	size_t k, j;
+
+	if (s->buffer)
+		return;
+	if (s->json)
+		braid_text_printf(t, ",\"%s\":[",
+				  kind == BRAID_ACCOUNT_PROBE ? "probes" : "filters");
+	for (k = 0; k < source->nr_streams; k++)
+		for (j = 0; j < source->streams[k]->accounts[kind].nr; j++) {
+			const struct braid_account *row =
+				&source->streams[k]->accounts[kind].items[j].row;
+
+			if (s->json)
+				braid_text_puts(t, any ? ",\n" : "\n");
+			else if (!any && kind == BRAID_ACCOUNT_PROBE)
+				braid_text_printf(t, "\n%-20s %-32s%7s%12s\n", "STREAM", "PROBE",
+						  "PLACED", "MISSED");
+			else if (!any)
+				braid_text_printf(t, "\n%-20s %-32s%12s%12s%12s%12s%12s\n",
+						  "STREAM", "FILTER OF", "OFFERED", "FILTERED", "WRITTEN",
+						  "LOST", "UNJUDGED");
+			any = true;
+			(s->json ? json_account : text_account)(t, source->streams[k], row);
+		}
+	if (s->json)
+		braid_text_puts(t, any ? "\n]" : "]");
+}
+
 /* Why the sums are not those of a whole recording, or "". */
 static const char *why_not(const struct totals *totals)
 {
@@ -180,7 +275,7 @@ static const char *why_not(const struct totals *totals)
 	return totals->sums.known ? "" : "the accounting of a ring is missing";
 }
 
-static void json_totals(struct stat_run *s)
+static void json_totals(struct stat_run *s, const struct braid_source *source)
 {
 	const struct totals *totals = &s->totals;
 	const char *why = why_not(totals);
@@ -188,6 +283,8 @@ static void json_totals(struct stat_run *s)
 
 	braid_text_puts(t, s->any ? "\n]" : "{\"rings\":[]");
 	json_numbers(t, &totals->sums);
+	put_accounts(s, source, BRAID_ACCOUNT_FILTER);
+	put_accounts(s, source, BRAID_ACCOUNT_PROBE);
 	braid_text_printf(t, ",\"found\":%llu,\"known\":%s,\"ok\":%s",
 			  (unsigned long long)totals->sums.found,
 			  totals->sums.known ? "true" : "false", *why ? "false" : "true");
@@ -202,12 +299,14 @@ static void put_totals(struct stat_run *s, const struct braid_source *source)
 	struct braid_text *t = &s->out;
 
 	if (s->json) {
-		json_totals(s);
+		json_totals(s, source);
 		return;
 	}
 	braid_text_printf(t, "%-20s %-10s %3s", "total", "", "");
 	put_numbers(t, &totals->sums);
 	braid_text_printf(t, "  %s%s\n", *why ? "✗ " : "✓", why);
+	put_accounts(s, source, BRAID_ACCOUNT_FILTER);
+	put_accounts(s, source, BRAID_ACCOUNT_PROBE);
 	if (source->faults)
 		braid_text_printf(t, "%llu fault%s in the capture; 'tracebraid verify' explains %s.\n",
 				  (unsigned long long)source->faults,

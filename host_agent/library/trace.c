@@ -372,6 +372,52 @@ int tracebraid_stream_ring(const struct tracebraid_stream *stream, size_t number
 	return 0;
 }
 
+/* NULL after the last. */
+static const struct braid_account *nth_account(const struct braid_stream *s, u32 kind,
+					       size_t number)
+{
+	const struct braid_stream_accounts *all = &s->accounts[kind];
+
+	return number < all->nr ? &all->items[number].row : NULL;
+}
+
+int tracebraid_stream_filter(const struct tracebraid_stream *stream, size_t number,
+			     struct tracebraid_filter *filter)
+{
+	static const struct braid_filter_account unknown = {
+		TRACEBRAID_UNKNOWN, TRACEBRAID_UNKNOWN, TRACEBRAID_UNKNOWN, TRACEBRAID_UNKNOWN,
+		TRACEBRAID_UNKNOWN,
+	};
+	const struct braid_account *row = nth_account(trace_inner(stream), BRAID_ACCOUNT_FILTER,
+						      number);
+	const struct braid_filter_account *a;
+
+	if (!row)
+		return braid_fail(-ENOENT, "%s has no such filter", trace_inner(stream)->name);
+	a = row->flags & BRAID_ACCOUNT_UNKNOWN ? &unknown : &row->filter;
+	*filter = (struct tracebraid_filter){
+		.system = row->system, .event = row->event, .nr_events = row->nr_events,
+		.offered = a->offered, .filtered = a->filtered, .written = a->written,
+		.lost = a->lost, .unjudged = a->unjudged,
+	};
+	return 0;
+}
+
+int tracebraid_stream_probe(const struct tracebraid_stream *stream, size_t number,
+			    struct tracebraid_probe *probe)
+{
+	const struct braid_account *row = nth_account(trace_inner(stream), BRAID_ACCOUNT_PROBE,
+						      number);
+
+	if (!row)
+		return braid_fail(-ENOENT, "%s has no such probe", trace_inner(stream)->name);
+	*probe = (struct tracebraid_probe){
+		.system = row->system, .event = row->event, .placed = !!row->hits.placed,
+		.missed = row->hits.missed,
+	};
+	return 0;
+}
+
 int tracebraid_stream_epoch(const struct tracebraid_stream *stream, size_t number,
 			    struct tracebraid_epoch *epoch)
 {

@@ -122,12 +122,15 @@ int braid_live_filter_answered(struct braid_live_control *c, struct braid_live_s
 			       struct braid_live_filter *filter,
 			       const struct braid_control_answer *answer);
 
-/* Notes the account of a filter; NULL: of all filters. Returns the capture's error. */
+/* The guest has confirmed: puts that filters are set, with unknown accounts. Likewise. */
+int braid_live_accounts_begin(const struct braid_live_control *c, struct braid_live_stream *s);
+
+/* Notes and puts the account of a filter; NULL: of all filters. Likewise. */
 int braid_live_account_answered(struct braid_live_control *c, struct braid_live_stream *s,
 				const struct braid_live_filter *filter,
 				const struct braid_control_answer *answer);
 
-/* Notes missed hits of a probe, or that it was never placed. Returns the capture's error. */
+/* Puts the account of a probe; notes missed hits, or that it was never placed. Likewise. */
 int braid_live_hits_answered(struct braid_live_control *c, struct braid_live_stream *s,
 			     const struct braid_control_answer *answer);
 

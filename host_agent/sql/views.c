@@ -111,6 +111,51 @@ static void put_epochs(struct braid_text *to, const struct tracebraid_trace *tra
 		}
 }
 
+/* "": of several events. */
+static void put_event(struct braid_text *to, const char *system, const char *event)
+{
+	if (*event) {
+		braid_text_member(to, "system", system);
+		braid_text_member(to, "event", event);
+	}
+}
+
+static void put_filters(struct braid_text *to, const struct tracebraid_trace *trace)
+{
+	const struct tracebraid_stream *stream;
+	struct tracebraid_filter filter;
+	size_t k, n;
+
+	for (k = 0; (stream = tracebraid_stream(trace, k)); k++)
+		for (n = 0; !tracebraid_stream_filter(stream, n, &filter); n++) {
+			views_begin(to, stream);
+			put_event(to, filter.system, filter.event);
+			views_put_number(to, "events", filter.nr_events);
+			views_put_number(to, "offered", filter.offered);
+			views_put_number(to, "filtered", filter.filtered);
+			views_put_number(to, "written", filter.written);
+			views_put_number(to, "lost", filter.lost);
+			views_put_number(to, "unjudged", filter.unjudged);
+			braid_text_putc(to, '}');
+		}
+}
+
+static void put_probes(struct braid_text *to, const struct tracebraid_trace *trace)
+{
+	const struct tracebraid_stream *stream;
+	struct tracebraid_probe probe;
+	size_t k, n;
+
+	for (k = 0; (stream = tracebraid_stream(trace, k)); k++)
+		for (n = 0; !tracebraid_stream_probe(stream, n, &probe); n++) {
+			views_begin(to, stream);
+			put_event(to, probe.system, probe.event);
+			views_put_number(to, "placed", probe.placed);
+			views_put_number(to, "missed", probe.missed);
+			braid_text_putc(to, '}');
+		}
+}
+
 static void put_recordings(struct braid_text *to, const struct tracebraid_trace *trace)
 {
 	int64_t start_ns, stop_ns;
@@ -138,6 +183,9 @@ static const struct view {
 	{ "clocks", "stream_id stream source bound_ns", put_clocks },
 	{ "epochs", "stream_id stream vcpu number from_ns begun_ns step_ns cause disrupted drift_ppm",
 	  put_epochs },
+	{ "filters", "stream_id stream system event events offered filtered written lost unjudged",
+	  put_filters },
+	{ "probes", "stream_id stream system event placed missed", put_probes },
 	{ "recordings", "number start_ns stop_ns", put_recordings },
 };
 

@@ -59,6 +59,7 @@ static void note_news(struct braid_capture_source *cs, const struct braid_chunk_
 		news->window = true;
 		return;
 	case BRAID_CHUNK_STACKS:	/* no type or name changes */
+	case BRAID_CHUNK_ACCOUNTS:
 		return;
 	case BRAID_CHUNK_CGROUPS:
 	case BRAID_CHUNK_THROTTLED:

@@ -41,6 +41,13 @@ static int take_clock(struct braid_capture_stream *s, struct braid_capture_strea
 	return err;
 }
 
+static int report_undefined(struct braid_capture_source *cs, const struct braid_chunk_view *v)
+{
+	braid_source_faulty(&cs->source, NULL, "%s: chunk %llu references undefined stream %u",
+			    cs->path, (unsigned long long)v->number, v->stream);
+	return 0;
+}
+
 int braid_capture_take_chunk(struct braid_capture_source *cs, const struct braid_chunk_view *v)
 {
 	struct braid_capture_stream *s, *part;
@@ -60,12 +67,8 @@ int braid_capture_take_chunk(struct braid_capture_source *cs, const struct braid
 	if (!v->stream)
 		return 0;
 	s = braid_capture_stream_of(cs, v->stream);
-	if (!s) {
-		braid_source_faulty(&cs->source, NULL,
-				    "%s: chunk %llu references undefined stream %u",
-				    cs->path, (unsigned long long)v->number, v->stream);
-		return 0;
-	}
+	if (!s)
+		return report_undefined(cs, v);
 	part = braid_capture_part_here(s);
 	switch (v->type) {
 	case BRAID_CHUNK_STREAM_END:
@@ -82,6 +85,7 @@ int braid_capture_take_chunk(struct braid_capture_source *cs, const struct braid
 	case BRAID_CHUNK_COMMS:
 	case BRAID_CHUNK_SYMBOLS:
 	case BRAID_CHUNK_STACKS:
+	case BRAID_CHUNK_ACCOUNTS:
 		return braid_capture_take_table(s, v);
 	case BRAID_CHUNK_CLOCK:
 	case BRAID_CHUNK_CLOCK_VCPU:

@@ -6,6 +6,7 @@
 #include "host_agent/capture/capture.h"
 #include "host_agent/trace/capture_extents.h"
 #include "host_agent/trace/source.h"
+#include "host_agent/util/hash.h"
 
 #define BRAID_MAX_STREAMS	4096u		/* in one source */
 #define BRAID_MAX_CPUS		4096u
@@ -114,6 +115,8 @@ struct braid_capture_stream {
 	struct braid_clock_pair *pairs;
 	size_t nr_pairs, pairs_capacity;
 	size_t threads_capacity, others_capacity, cgroups_capacity, throttled_capacity;
+	struct braid_hash accounts_by_name[BRAID_ACCOUNT_KINDS];
+	size_t accounts_capacity[BRAID_ACCOUNT_KINDS];
 	char **blocks;				/* memory that formats point into */
 	size_t nr_blocks, blocks_capacity;
 	u64 schema_bytes;
@@ -474,6 +477,10 @@ int braid_capture_take_host_clock(struct braid_capture_source *cs, const struct 
 
 /* capture_quota.c: chunks about CPU time that was held back; others are left out. Likewise. */
 int braid_capture_take_quota(struct braid_capture_stream *s, const struct braid_chunk_view *v);
+
+/* capture_accounts.c: takes accounts of a guest's filters and probes; frees them. Likewise. */
+int braid_capture_take_accounts(struct braid_capture_stream *s, const struct braid_chunk_view *v);
+void braid_capture_free_accounts(struct braid_capture_stream *s);
 
 /* Sorts a stream's threads without vCPU, and its cgroups. */
 void braid_capture_sort_rows(struct braid_capture_stream *s);

@@ -426,6 +426,7 @@ int braid_capture_take_table(struct braid_capture_stream *s, const struct braid_
 {
 	return v->type == BRAID_CHUNK_COMMS ? take_comms(s, v) :
 	       v->type == BRAID_CHUNK_SYMBOLS ? take_symbols(s, v) :
+	       v->type == BRAID_CHUNK_ACCOUNTS ? braid_capture_take_accounts(s, v) :
 	       braid_stacks_take(&s->stream.stacks, v);
 }
 
@@ -561,6 +562,7 @@ void braid_capture_free_stream(struct braid_capture_stream *s)
 	for (k = 0; k < s->nr_notes; k++)
 		free(s->notes[k].text);
 	braid_capture_free_clock(s);
+	braid_capture_free_accounts(s);
 	for (k = 0; k < s->stream.nr_parts; k++)
 		braid_capture_free_stream((struct braid_capture_stream *)s->stream.parts[k]);
 	free(s->stream.parts);

@@ -26,6 +26,7 @@
 
 #include "host_agent/capture/chunk.h"
 #include "host_agent/clock_model/timeline.h"
+#include "host_agent/trace/accounts.h"
 
 #define BRAID_LOST_SOME		(~0ULL)		/* a loss of unknown size */
 #define BRAID_LEFT_OUT_IDS	4096u		/* greater ids are never left out */
@@ -203,8 +204,7 @@ struct braid_stream {
 				   that of its host; else "" */
 	struct braid_vcpu_thread *threads;	/* of the host, by vCPU; or NULL */
 	size_t nr_threads;
-	struct braid_vcpu_thread *others;	/* without vCPU: of a guest, the VMM's; of a host, the
-						   recorder's */
+	struct braid_vcpu_thread *others;	/* the VMM's, or of a host, the recorder's */
 	size_t nr_others;
 	struct braid_cgroup *cgroups;	/* by tid, then from_ns; of a guest */
 	size_t nr_cgroups;		/* 0: it is not known which quotas its vCPUs have */
@@ -217,13 +217,13 @@ struct braid_stream {
 	u32 nr_buffers;		/* 0: a host's that tracebraid recorded */
 	struct braid_event_format *formats;	/* in order of definition; a later one replaces */
 	size_t nr_formats;
-	u64 *ids_with_pid;		/* of a host: a bit for each event id whose format has common_pid
-					   in its place; NULL: all */
+	u64 *ids_with_pid;	/* of a host: bits of event ids with common_pid; NULL: all */
 	struct braid_comm *comms;		/* by pid, then since_counter */
 	size_t nr_comms;
 	struct braid_symbol *symbols;		/* by address */
 	size_t nr_symbols;
 	struct braid_stacks *stacks;		/* that its records refer to; NULL: none */
+	struct braid_stream_accounts accounts[BRAID_ACCOUNT_KINDS];	/* by kind */
 	u16 stack_id;				/* of the event tracebraid:stack; 0: none */
 	u16 stack_buffer;			/* which defines that id */
 	const char *printk_formats;		/* as tracefs has them, or NULL */

@@ -231,6 +231,40 @@ struct tracebraid_epoch {
 	double drift_ppm;	/* of the guest's counter against its stated frequency */
 };
 
+/* A guest's filter: offered = filtered + written + lost. TRACEBRAID_UNKNOWN: it did not say. */
+struct tracebraid_filter {
+	const char *system;	/* of the event; "": all that have no filter of their own */
+	const char *event;	/* likewise */
+	uint32_t nr_events;	/* how many events these are */
+	uint64_t offered;	/* records while the filter was in effect */
+	uint64_t filtered;	/* those that did not pass */
+	uint64_t written;	/* those that passed */
+	uint64_t lost;		/* those that passed and found no room in the ring */
+	uint64_t unjudged;	/* of those that passed: they could not be judged */
+};
+
+/**
+ * tracebraid_stream_filter - a filter of a guest by its number, from 0
+ *
+ * An event has one for each capture of the trace whose recording set it.
+ *
+ * Return: 0; -ENOENT after the last.
+ */
+int tracebraid_stream_filter(const struct tracebraid_stream *stream, size_t number,
+			     struct tracebraid_filter *filter);
+
+/* A guest's probe. */
+struct tracebraid_probe {
+	const char *system;	/* of its event */
+	const char *event;
+	int placed;		/* 0: never: its module was not loaded, or has no such function */
+	uint64_t missed;	/* hits that the guest's kernel did not deliver */
+};
+
+/** tracebraid_stream_probe - a guest's probe by its number. Return: 0; -ENOENT after the last */
+int tracebraid_stream_probe(const struct tracebraid_stream *stream, size_t number,
+			    struct tracebraid_probe *probe);
+
 /** tracebraid_stream_epoch - an epoch of a guest's clock by its number among all, from 0. Return: 0; -ENOENT after the last */
 int tracebraid_stream_epoch(const struct tracebraid_stream *stream, size_t number,
 			    struct tracebraid_epoch *epoch);

@@ -52,7 +52,7 @@ MET = set()  # of these
 OWNERS = {"recorder"}  # of threads: and guests
 NOT_ANALYZED = {  # tables of SQL that no analysis adds up
     "events": "test_equal.py", "losses": "test_python.py: items", "notes": "test_python.py: items", "streams": "test_sql.py",
-    "rings": "test_sql.py", "clocks": "test_python.py: epochs", "epochs": "test_python.py: epochs", "recordings": "compared with Python's windows",
+    "rings": "test_sql.py", "clocks": "test_python.py: epochs", "epochs": "test_python.py: epochs", "recordings": "compared with Python's windows", "filters": "tests/unit/test_accounts.c", "probes": "tests/unit/test_accounts.c",
 }
 STATES = ("guest", "hypervisor", "VMM", "running", "stolen", "throttled", "halted", "blocked", "sleeping", "stopped", "offline", "unknown")
 

@@ -306,7 +306,8 @@ def select_kprobe_missed(ctx):
     ctx.check(missed > 6, f"tracefs counts {missed} missed hits")
     ctx.check(f"probe kprobes:inside: {missed} hits missed" in agent.output(), f"not {missed} missed hits in:\n{agent.output()}")
     ctx.check("probe kprobes:open:" not in agent.output(), agent.output())
-    kit.check_accounts(ctx, capture)
+    probes = {row["event"]: row["missed"] for row in kit.check_accounts(ctx, capture)["probes"]}
+    ctx.equal(probes, {"inside": missed, "open": 0}, "missed hits as data")
 
 
 @case("select-allow", usual=("6.12",), needs=kit.NEEDS, arm64=True)

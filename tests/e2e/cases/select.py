@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Cases of what a host selects in the guest: filters of events."""
 
+import json
 import re
 
 import kit
@@ -8,12 +9,21 @@ from harness import case
 from tracefs import FILTERS, INSTANCE, TRACING, WORK, check_equal, trace_in_guest
 
 ACCOUNT = re.compile(r"filter of (\S+): (\d+) offered = (\d+) filtered \+ (\d+) written \+ (\d+) lost$")
+COUNTS = ("offered", "filtered", "written", "lost")
 
 
 def accounts(lines):
     """The accounts of filters among a report's lines: {event: (offered, filtered, written, lost)}."""
     found = (ACCOUNT.match(line["text"]) for line in lines if line["type"] == "note")
     return {match[1]: tuple(map(int, match.groups()[1:])) for match in found if match}
+
+
+def check_same(ctx, capture, kept):
+    """Checks that stat and SQL have the accounts of such notes."""
+    rows = ctx.run_agent("sql", "--json", capture, "SELECT * FROM filters").stdout.splitlines()
+    for told in kit.check_accounts(ctx, capture)["filters"], map(json.loads, rows):
+        same = {f"{row['system']}:{row['event']}": tuple(row[name] for name in COUNTS) for row in told}
+        ctx.equal(same, kept, "accounts as data")
 
 
 @case("select-filter", needs=kit.NEEDS, arm64=True)
@@ -36,7 +46,7 @@ def select_filter(ctx):
         ctx.equal(written, sum(len(texts) for key, texts in ours.items() if key[1] == event.split(":")[1]),
                   f"{event}: written, and events in the capture")
         ctx.check(filtered > 0, f"{event}: nothing was filtered")
-    kit.check_accounts(ctx, capture)
+    check_same(ctx, capture, kept)
 
 
 @case("select-refused", usual=("6.12",), needs=kit.NEEDS, arm64=True)
