@@ -88,7 +88,7 @@ programs: agent library $(addprefix $(B)/,live_region make_big_capture make_host
 
 check-all:
 	@tests/parts.sh check-lint check-unit fuzz-short '-j$(NPROC) programs' 'check-library + model-short + check-kunit + check-html + check-service + check-fleet' \
-		check-e2e 'check-e2e KERNELS=arm64 CASE="driver-load record" + check-bench + dkms-short'
+		check-e2e 'check-e2e KERNELS=arm64 CASE="driver-load record select-kprobe select-stack" + check-bench + dkms-short'
 
 # Every kernel that there is, and the whole `make check` on both releases: hours.
 check-matrix:

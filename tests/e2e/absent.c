@@ -2,8 +2,9 @@
 /*
  * Spends its time in two functions, in turns, on a stack of its own: absent TURNS.
  *
- * Their caller's frame is in another page than theirs. The second one drops that page: its contents
- * stay in a file of shared memory, but nothing is mapped there until the function returns.
+ * Their caller's frame is in another page than the second one's, which drops that page: its
+ * contents stay in a file of shared memory, but nothing is mapped there until the function returns.
+ * Both have a large array, because the frame pointer is above it on x86-64, and below it on arm64.
  */
 #define _GNU_SOURCE
 #include <stdlib.h>
@@ -14,11 +15,11 @@
 #define NOINLINE	__attribute__((__noinline__, __noclone__))
 #define STEPS		10000000
 #define STACK_BYTES	(1 << 20)
-#define PAGE_BYTES	4096ul
-#define APART_BYTES	(8 * PAGE_BYTES)
+#define APART_BYTES	(128 << 10)	/* two of the largest pages */
 
 static volatile unsigned long sink;
 static void *frame_page;	/* of the caller */
+static unsigned long page_bytes;
 static int turns;
 
 static inline __attribute__((__always_inline__)) void spend(unsigned int parts)
@@ -38,7 +39,10 @@ NOINLINE void spends_present(void)
 
 NOINLINE void spends_absent(void)
 {
-	if (madvise(frame_page, PAGE_BYTES, MADV_DONTNEED))
+	char apart[APART_BYTES];
+
+	asm volatile("" : : "r" (apart) : "memory");
+	if (madvise(frame_page, page_bytes, MADV_DONTNEED))
 		_exit(1);
 	spend(7);
 	asm volatile("" ::: "memory");
@@ -46,10 +50,10 @@ NOINLINE void spends_absent(void)
 
 NOINLINE void calls_both(void)
 {
-	volatile char apart[APART_BYTES];
+	char apart[APART_BYTES];
 
-	frame_page = (void *)((unsigned long)__builtin_frame_address(0) & ~(PAGE_BYTES - 1));
-	apart[0] = apart[APART_BYTES - 1] = 0;
+	frame_page = (void *)((unsigned long)__builtin_frame_address(0) & ~(page_bytes - 1));
+	asm volatile("" : : "r" (apart) : "memory");
 	spends_present();
 	spends_absent();
 	asm volatile("" ::: "memory");
@@ -69,6 +73,7 @@ int main(int argc, char **argv)
 	int fd = memfd_create("stack", 0);
 	void *stack;
 
+	page_bytes = sysconf(_SC_PAGESIZE);
 	turns = argc > 1 ? atoi(argv[1]) : 1;
 	if (fd < 0 || ftruncate(fd, STACK_BYTES) || getcontext(&there))
 		return 1;

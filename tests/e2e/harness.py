@@ -12,6 +12,7 @@ import time
 
 import host
 import limits
+import machines
 from errors import RigError
 from proc import Proc
 from rig import Guest
@@ -150,6 +151,13 @@ class Context:
                     raise CaseSkipped(f"{path.relative_to(host.ROOT)} is not built")
 
     # Guests and programs
+
+    def guest_program(self, name, *options, source=None):
+        """A program for guests, of tests/e2e/<source>.c, by default <name>.c."""
+        program = host.build_program(name, "-static", *options, source=source,
+                                     cc=machines.of(self.kernel).cc)
+        self.check(program, f"tests/e2e/{source or name}.c does not compile")
+        return program
 
     def initrd(self, *files, driver=None):
         """An initramfs with `files`, and with the driver if the case needs it (or as `driver` says)."""

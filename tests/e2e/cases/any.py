@@ -175,7 +175,7 @@ def any_kexec(ctx):
     """A guest boots its kernel by kexec while it writes: the capture has what each boot wrote, in a stream for each."""
     kernel = host.find_kernel(ctx.kernel)
     second = host.make_initrd(ctx.dir / "second.cpio", ctx.krel, [ctx.driver_path, ctx.module("storm")])
-    program = host.build_program("kexec", "-static")
+    program = ctx.guest_program("kexec")
     guest = ctx.found_guest(shm=None, mem="768M", initrd=ctx.initrd(program, kernel, second))
     guest.boot()
     guest.run(f"kexec /data/{kernel.name} /data/second.cpio \"$(cat /proc/cmdline)\"")

@@ -74,10 +74,10 @@ def traces_right(ctx, guest):
     guest.run("rmmod storm && rmmod tracebraid", timeout=120)
 
 
-@case("debugfs-nonsense", usual=("6.12",), needs=("driver", "module:storm"))
+@case("debugfs-nonsense", usual=("6.12",), needs=("driver", "module:storm"), arm64=True)
 def debugfs_nonsense(ctx):
     """A user reads and writes garbage in every debugfs file while driver and modules are unloaded and reloaded."""
-    ctx.initrd(host.build_program("fuzzfs", "-static"))
+    ctx.initrd(ctx.guest_program("fuzzfs"))
     guest = ctx.guest(patches_code=True)  # it enables events by the hundred
     guest.boot()
     load(guest)

@@ -4,7 +4,6 @@
 import re
 import struct
 
-import host
 import kit
 import machines
 from harness import case
@@ -140,8 +139,7 @@ def place_of(path, name):
 @case("select-uprobe", kernels=KERNELS, usual=("6.12",), needs=kit.NEEDS, arm64=True)
 def select_uprobe(ctx):
     """Probes of a program, by a symbol or an offset, record what the guest's tracefs records at the same places."""
-    program = host.build_program("probed", "-static", "-no-pie", cc=machines.of(ctx.kernel).cc)
-    ctx.check(program, "tests/e2e/probed.c does not compile")
+    program = ctx.guest_program("probed", "-no-pie")
     ctx.initrd(program)
     guest = kit.up(ctx, patches_code=True)
     first, second, _ = guest.machine.registers

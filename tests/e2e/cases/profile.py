@@ -3,8 +3,6 @@
 
 import json
 
-import host
-import machines
 from harness import case
 from kit import STORM, check_accounts, events_of, lost_by_guests, start_recorder, stop_recorder
 
@@ -105,18 +103,10 @@ def record_work(ctx, files, work, *options, module=None, ask=None):
     return (capture, said) if ask else capture
 
 
-def build_shares(ctx, name, *options):
-    """The program of shares.c."""
-    cc = machines.of(ctx.kernel).cc
-    program = host.build_program(name, "-static", *options, source="shares", cc=cc)
-    ctx.check(program, "tests/e2e/shares.c does not compile")
-    return program
-
-
 @case("profile-user", kernels=("6.1", "6.12", "6.12-rt", "newest"), usual=("6.12",), needs=NEEDS, arm64=True)
 def profile_user(ctx):
     """A program spends known shares of its time in known functions: the profile has these shares, below their callers."""
-    program = build_shares(ctx, "shares", "-fno-omit-frame-pointer")
+    program = ctx.guest_program("shares", "-fno-omit-frame-pointer")
     capture = record_work(ctx, [program], f"shares {TURNS}", "--user-stacks")
     stacks = of_work(shares_of(ctx, capture, "shares", f"--symbols={program.parent}"), SHARES)
     for function, share in SHARES.items():
@@ -140,7 +130,8 @@ def profile_user(ctx):
 @case("profile-frameless", kernels=("6.1", "6.12", "6.12-rt", "newest"), usual=("6.12",), needs=NEEDS, arm64=True)
 def profile_frameless(ctx):
     """Without frame pointers the functions have the same shares, and stacks say where they end."""
-    program = build_shares(ctx, "frameless", "-fomit-frame-pointer", "-D__builtin_frame_address(level)=0")
+    program = ctx.guest_program("frameless", "-fomit-frame-pointer",
+                                "-D__builtin_frame_address(level)=0", source="shares")
     capture = record_work(ctx, [program], f"frameless {TURNS}", "--user-stacks")
     stacks = of_work(shares_of(ctx, capture, "frameless", f"--symbols={program.parent}"), SHARES)
     for function, share in SHARES.items():
@@ -151,11 +142,10 @@ def profile_frameless(ctx):
     ctx.check(whole <= TOLERANCE, f"{whole:.4f} of the time has callers")
 
 
-@case("profile-absent", kernels=("6.1", "6.12", "6.12-rt", "newest"), usual=("6.12",), needs=NEEDS)
+@case("profile-absent", kernels=("6.1", "6.12", "6.12-rt", "newest"), usual=("6.12",), needs=NEEDS, arm64=True)
 def profile_absent(ctx):
     """A stack ends at a page that is absent, which is not faulted in, and has its function and its caller all the same."""
-    program = host.build_program("absent", "-static", "-fno-omit-frame-pointer")
-    ctx.check(program, "tests/e2e/absent.c does not compile")
+    program = ctx.guest_program("absent", "-fno-omit-frame-pointer")
     capture = record_work(ctx, [program], f"absent {TURNS}", "--user-stacks")
     stacks = of_work(shares_of(ctx, capture, "absent", f"--symbols={program.parent}"), ("spends_present", "spends_absent"))
     for function, share, callers in (("spends_present", 0.3, ["work", "calls_both"]),

@@ -3,7 +3,6 @@
 
 import re
 
-import host
 import kit
 import machines
 from harness import case
@@ -166,7 +165,7 @@ def select_read_sample(ctx):
 @case("select-read-refused", usual=("6.12",), needs=kit.NEEDS, arm64=True)
 def select_read_refused(ctx):
     """What cannot be selected is refused in a line, and the former selection stays; the refusal of a host names who has selected."""
-    notroot = host.build_program("notroot", "-static", cc=machines.of(ctx.kernel).cc)
+    notroot = ctx.guest_program("notroot")
     ctx.initrd(machines.of(ctx.kernel).select, notroot)
     guest = ctx.guest(mem="512M")
     guest.boot()

@@ -8,9 +8,7 @@ import re
 import signal
 import subprocess
 
-import host
 import kit
-import machines
 from harness import case
 from tracefs import INSTANCE, trace_in_guest, without_races
 
@@ -148,9 +146,7 @@ def select_stack_full(ctx):
 @case("select-stack-user", kernels=("6.1", "6.12", "6.12-rt", "newest"), usual=("6.12",), needs=kit.NEEDS, arm64=True)
 def select_stack_user(ctx):
     """User stacks of interrupts have the functions of a program with frame pointers, in the order of its calls."""
-    program = host.build_program("shares", "-static", "-fno-omit-frame-pointer",
-                                 cc=machines.of(ctx.kernel).cc)
-    ctx.check(program, "tests/e2e/shares.c does not compile")
+    program = ctx.guest_program("shares", "-fno-omit-frame-pointer")
     symbols = sorted((int(line.split()[0], 16), line.split()[2]) for line in
                      subprocess.run(["nm", program], check=True, capture_output=True, text=True).stdout.splitlines()
                      if line.split()[-2] in "tT")
