@@ -176,6 +176,8 @@ static void set_flags(struct braid_field *f, const struct declaration *d)
 	f->flags |= d->length ? BRAID_FIELD_ARRAY : 0;
 	if (d->length && (layout_is_of(f->type, "char") || layout_is_of(f->type, "u8") || layout_is_of(f->type, "s8")))
 		f->flags |= BRAID_FIELD_STRING;
+	if (d->length && layout_is_of(f->type, "char") && !layout_is_of(f->type, "unsigned"))
+		f->flags |= BRAID_FIELD_TEXT;
 	if (!strncmp(f->type, "__data_loc", 10))
 		f->flags |= BRAID_FIELD_DYNAMIC;
 	else if (!strncmp(f->type, "__rel_loc", 9))

@@ -16,9 +16,10 @@ enum braid_field_flag {
 	BRAID_FIELD_ARRAY = 1,
 	BRAID_FIELD_POINTER = 2,
 	BRAID_FIELD_SIGNED = 4,
-	BRAID_FIELD_STRING = 8,
+	BRAID_FIELD_STRING = 8,		/* an array of bytes; in text, as in libtraceevent's, a string */
 	BRAID_FIELD_DYNAMIC = 16,
 	BRAID_FIELD_RELATIVE = 32,	/* DYNAMIC: its offset counts from the end of the word */
+	BRAID_FIELD_TEXT = 64,		/* STRING, of characters. As data, other bytes are numbers */
 };
 
 struct braid_field {

@@ -65,7 +65,7 @@ static void print_field(const struct braid_field *f, const u8 *data, u32 bytes, 
 	/* It passed braid_layout_holds(). */
 	if (!braid_format_range(f, data, bytes, &offset, &length))
 		offset = length = 0;
-	if (f->flags & BRAID_FIELD_STRING) {
+	if (f->flags & (json ? BRAID_FIELD_TEXT : BRAID_FIELD_STRING)) {
 		if (json)
 			braid_text_json(out, (const char *)data + offset, length);
 		else

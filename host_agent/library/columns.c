@@ -202,7 +202,7 @@ static s64 field_value(struct tracebraid_walk *w, const struct braid_field *f)
 		return NONE;
 	if (!braid_library_field_number(f, item, &value))
 		return value;
-	if (!(f->flags & BRAID_FIELD_STRING) ||
+	if (!(f->flags & BRAID_FIELD_TEXT) ||
 	    !braid_format_range(f, item->payload, item->payload_bytes, &offset, &length))
 		return NONE;
 	return word_of(w->words, (const char *)item->payload + offset,

@@ -69,7 +69,7 @@ enum tracebraid_field_kind tracebraid_field_kind(const struct tracebraid_field *
 {
 	const struct braid_field *f = inner_field(field);
 
-	if (f->flags & BRAID_FIELD_STRING)
+	if (f->flags & BRAID_FIELD_TEXT)
 		return TRACEBRAID_STRING;
 	if (f->flags & (BRAID_FIELD_ARRAY | BRAID_FIELD_DYNAMIC) ||
 	    (f->size != 1 && f->size != 2 && f->size != 4 && f->size != 8))
@@ -167,7 +167,7 @@ const void *tracebraid_bytes(struct tracebraid_walk *w, const struct tracebraid_
 		braid_fail(-ENODATA, "the event's record is shorter than its type");
 		return NULL;
 	}
-	*bytes = f->flags & BRAID_FIELD_STRING ?
+	*bytes = f->flags & BRAID_FIELD_TEXT ?
 		 strnlen((const char *)item->payload + offset, length) : length;
 	return item->payload + offset;
 }

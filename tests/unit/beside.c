@@ -96,7 +96,7 @@ bool beside_fields(const struct beside *p)
 			    (theirs->flags & TEP_FIELD_IS_DYNAMIC ? BRAID_FIELD_DYNAMIC : 0) |
 			    (theirs->flags & TEP_FIELD_IS_RELATIVE ? BRAID_FIELD_RELATIVE : 0);
 
-		if (strcmp(f->name, theirs->name) || f->flags != flags ||
+		if (strcmp(f->name, theirs->name) || (f->flags & ~BRAID_FIELD_TEXT) != flags ||
 		    f->offset != (u32)theirs->offset || f->size != (u32)theirs->size ||
 		    f->arraylen != theirs->arraylen || f->elementsize != theirs->elementsize) {
 			fprintf(stderr, "field %s %s: %x %x, element %u %u\n", f->name, f->type,

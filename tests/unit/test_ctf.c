@@ -246,7 +246,7 @@ static const char same[] = FORMAT_HEAD
 	FIELD("u32 a", 8, 4, 0) FIELD("u32 a", 12, 4, 0) FIELD("u32 a_2", 16, 4, 0) END;
 static const char huge[] = FORMAT_HEAD FIELD("u16 a[5000]", 8, 10000, 0) END;
 static const char clash[] = FORMAT_HEAD
-	FIELD("__data_loc u8[] a", 8, 4, 0) FIELD("__data_loc u8[] b", 12, 4, 0)
+	FIELD("__data_loc char[] a", 8, 4, 0) FIELD("__data_loc char[] b", 12, 4, 0)
 	FIELD("u32 __a_len", 16, 4, 0) FIELD("u32 __a_len_0", 20, 4, 0) END;
 static const char overlap[] = FORMAT_HEAD FIELD("u16 a[99]", 8, 198, 0) FIELD("u16 b[99]", 8, 198, 0) END;
 static const char none[] = FORMAT_HEAD END;

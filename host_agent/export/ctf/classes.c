@@ -110,7 +110,7 @@ static int add_fields(struct braid_ctf *ctf, struct braid_ctf_event *e, struct b
 	braid_ctf_names_begin(&ctf->names);
 	for (f = e->parsed->fields; f; f = f->next) {
 		name = braid_ctf_names_field(&ctf->names, f);
-		if (f->flags & BRAID_FIELD_STRING)
+		if (f->flags & BRAID_FIELD_TEXT)
 			add_string(e, f, to, name);
 		else
 			add_numbers(ctf, e, f, to, name);

@@ -74,16 +74,9 @@ static bool number_size(u32 size)
 	return size == 1 || size == 2 || size == 4 || size == 8;
 }
 
-/* libtraceevent takes bytes for strings too. */
-static bool is_text(const struct braid_field *f)
-{
-	return f->flags & BRAID_FIELD_STRING && strstr(f->type, "char") &&
-	       !strstr(f->type, "unsigned");
-}
-
 static enum step_type perfetto_type_type_of(const struct braid_field *f)
 {
-	if (is_text(f))
+	if (f->flags & BRAID_FIELD_TEXT)
 		return STEP_STRING;
 	return f->flags & (BRAID_FIELD_ARRAY | BRAID_FIELD_DYNAMIC) || !number_size(f->size) ?
 	       STEP_NUMBERS : STEP_NUMBER;

@@ -41,10 +41,10 @@ def check_requests(ctx, lines):
         for k in range(NR):
             fields, text = found[thread, -k]
             number = k * PRIME % 2**64
-            trace_id = (number.to_bytes(8, "little") + k.to_bytes(8, "little")).hex()
+            trace_id = number.to_bytes(8, "little") + k.to_bytes(8, "little")
             path = f"/{k % 10000}/{thread}"
-            ctx.equal((fields["number"], fields["path"]), (number, path), f"fields of event {k}")
-            ctx.check(f"number={number} status={-k} trace_id={trace_id} thread={thread} path={path}" in text, f"text: {text}")
+            ctx.equal((fields["number"], fields["trace_id"], fields["path"]), (number, list(trace_id), path), f"fields of event {k}")
+            ctx.check(f"number={number} status={-k} trace_id={trace_id.hex()} thread={thread} path={path}" in text, f"text: {text}")
 
 
 @case("marker", kernels=("6.1", "6.12"), usual=("6.12",), needs=NEEDS, arm64=True)
@@ -72,6 +72,8 @@ def marker(ctx):
     rows = ctx.run_agent("sql", "--json", capture, "SELECT name, text FROM events WHERE text LIKE "
                          f"'%trace_id={TRACE_ID}%' ORDER BY ns").stdout
     ctx.equal(len(rows.splitlines()), 3, f"events of a trace id in SQL: {rows}")
+    rows = ctx.run_agent("sql", "--json", capture, f"SELECT text FROM traced_marker WHERE trace_id = x'{TRACE_ID}'").stdout
+    ctx.equal(len(rows.splitlines()), 3, f"events of a trace id, by its bytes: {rows}")
 
 
 @case("marker-refused", usual=("6.12",), needs=NEEDS, arm64=True)
