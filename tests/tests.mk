@@ -218,13 +218,16 @@ $(B)/service/tracebraid $(B)/service/live_region:
 	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) $(LINK_OWN) -o $@ $^ $(LIBS)
 
 # Services and a real nats-server: what they answer, who may ask, what is said when one of them fails.
-.PHONY: check-fleet fleet-run
+# Both parts wait more than they compute, so they run at once.
+.PHONY: check-fleet fleet-requests fleet-store
 check-fleet:
 	@tests/packages.sh build fleet
-	@$(MAKE) -j$(NPROC) fleet-run
+	@$(MAKE) -j$(NPROC) fleet-requests fleet-store
 
-fleet-run: agent $(B)/live_region
+fleet-requests: agent $(B)/live_region
 	@tests/fleet/run.py
+
+fleet-store: agent $(B)/live_region
 	@tests/fleet/store.py
 
 # The packaged service on an emulated host: its limits, the host's trace, README's commands. Slow.
