@@ -112,7 +112,7 @@ static int find_all(struct braid_live_control *c, struct braid_live_stream *s)
 static int refuse_filters(struct braid_live_control *c, struct braid_live_stream *s, int err)
 {
 	c->next_command = end_command(c, s);
-	c->unconfirmed = true;
+	c->refused = true;
 	return err == -ENOMEM ? s->fatal = err :
 	       braid_live_note(s, "no event is enabled: %s", braid_failure());
 }
@@ -492,7 +492,8 @@ int braid_live_control_poll(struct braid_live_control *c, struct braid_live_stre
 	if (!c->busy && c->triggers.resume && !c->disarming)
 		begin_resume(c, s);
 	if (!c->busy) {
-		if (c->more_events && !c->disarming && !s->mapping->one_way &&
+		/* Not confirmed: all was refused, and stays so. */
+		if (c->more_events && c->confirmed && !c->disarming && !s->mapping->one_way &&
 		    c->next_command == last_command(c, s))
 			err = ask_again(c, s);
 		if (!err)
@@ -550,7 +551,9 @@ int braid_live_control_check_confirmed(struct braid_live_control *c, struct brai
 		return 0;
 	/* It may have answered since the last turn. */
 	err = c->busy ? braid_live_control_poll(c, s, endpoint, true) : 0;
-	return err || c->confirmed ? err : note_unconfirmed(c, s);
+	if (err || c->confirmed || (!s->mapping->one_way && braid_live_control_idle(c, s)))
+		return err;		/* idle: nothing was enabled, and a note says why */
+	return note_unconfirmed(c, s);
 }
 
 int braid_live_control_enabled(struct braid_live_control *c, struct braid_live_stream *s, bool all)

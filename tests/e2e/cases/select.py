@@ -66,6 +66,13 @@ def select_refused(ctx):
     refused("a filter follows the -e", "-f", "next_pid == 1", "-e", "sched:sched_switch")
     refused("has no field 'next_pid'", "-e", "storm,sched:sched_switch", "-f", "next_pid == 1")
 
+    # A probe's fields are known once the guest has it: then its filter is refused, and no event is enabled.
+    done = ctx.run_agent("record", "-r", guest.shm, "--kprobe", "p:open vfs_open", "-f", "pth == 1", "-e", "storm",
+                         "-o", capture, "-t", "0.1", status=3)
+    ctx.check("no event is enabled: " in done.stderr and "has no field 'pth'" in done.stderr and
+              "refused some of what was asked" in done.stderr and "did not confirm" not in done.stderr and
+              "are not enabled" not in done.stderr, f"said {done.stderr!r}")
+
     # The last -e that matches decides; the user of the guest, and the next recording, see all.
     even = "number & 1 && context == 0"
     agent = kit.start_recorder(ctx, "-r", guest.shm, "-e", "storm", "-e", "storm:storm", "-f", even, "-o", capture)
