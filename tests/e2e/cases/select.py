@@ -66,7 +66,7 @@ def select_refused(ctx):
     refused("a filter follows the -e", "-f", "next_pid == 1", "-e", "sched:sched_switch")
     refused("has no field 'next_pid'", "-e", "storm,sched:sched_switch", "-f", "next_pid == 1")
 
-    # A probe's fields are known once the guest has it: then its filter is refused, and no event is enabled.
+    # A probe's fields are known once the guest has it: its filter is refused then.
     done = ctx.run_agent("record", "-r", guest.shm, "--kprobe", "p:open vfs_open", "-f", "pth == 1", "-e", "storm",
                          "-o", capture, "-t", "0.1", status=3)
     ctx.check("no event is enabled: " in done.stderr and "has no field 'pth'" in done.stderr and
