@@ -3,6 +3,7 @@
 
 import re
 
+import host
 import kit
 from harness import case
 
@@ -68,7 +69,9 @@ def select_trigger(ctx):
         lines = kit.events_of(ctx, capture)
         cpu, after = check_fired(ctx, guest, lines, text, context=context, number=number)
         mine = sum(line["cpu"] == cpu for line in after)
-        ctx.check(mine <= INSIDE and len(after) < OTHERS, f"{mine} of {len(after)} events after the trigger's are of its CPU")
+        # The debug kernel is so slow that many timers interrupt what stops the rings.
+        most = OTHERS if ctx.kernel == host.DEBUG_KERNEL else INSIDE
+        ctx.check(mine <= most and len(after) < OTHERS, f"{mine} of {len(after)} events after the trigger's are of its CPU")
         kit.check_accounts(ctx, capture)
         check_written_again(ctx, guest)
 
