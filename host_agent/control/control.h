@@ -77,7 +77,7 @@ struct braid_control {
 struct braid_control_answer {
 	s32 result;		/* 0 or -errno, clamped to that range */
 	u32 matched;		/* events that matched */
-	u32 unseen;		/* by ENABLE: those that are newer than what it says */
+	u32 unseen;		/* ENABLE: those that were listed after its generation */
 	struct braid_clock_sample sample;	/* wide, but valid: the guest's counter in
 						   between */
 	struct braid_filter_account account;	/* ACCOUNT */

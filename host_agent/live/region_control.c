@@ -388,7 +388,7 @@ static int enable_answered(struct braid_live_control *c, struct braid_live_strea
 	if (!answer->result && c->next_command - 1 - first_enable(c) < s->o.nr_patterns)
 		c->matched[c->next_command - 1 - first_enable(c)] = answer->matched;
 	if (c->next_command == last_command(c, s))
-		err = note_late(c, s) ?: c->asked_again ? 0 :
+		err = note_late(c, s) ?: c->confirmed ? 0 :
 		      note_confirmed(c, s) ?: braid_live_accounts_begin(c, s);
 	if (err)
 		return err;

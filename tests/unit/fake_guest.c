@@ -312,7 +312,7 @@ static bool matches(const char *pattern, const char *name)
 	return !*pattern || !fnmatch(pattern, name, 0);
 }
 
-/* As a module that is unloaded and loaded again does; but what counts that is not told. */
+/* As when a module is unloaded and loaded again, but nr_reused does not count it. */
 static void list_again(struct fake_guest *g)
 {
 	struct braid_directory *dir = section(g, BRAID_SECTION_DIRECTORY);

@@ -21,9 +21,9 @@ def accounts(lines):
 def check_same(ctx, capture, kept):
     """Checks that stat and SQL have the accounts of such notes."""
     rows = ctx.run_agent("sql", "--json", capture, "SELECT * FROM filters").stdout.splitlines()
-    for told in kit.check_accounts(ctx, capture)["filters"], map(json.loads, rows):
-        same = {f"{row['system']}:{row['event']}": tuple(row[name] for name in COUNTS) for row in told}
-        ctx.equal(same, kept, "accounts as data")
+    for filters in kit.check_accounts(ctx, capture)["filters"], map(json.loads, rows):
+        found = {f"{row['system']}:{row['event']}": tuple(row[name] for name in COUNTS) for row in filters}
+        ctx.equal(found, kept, "accounts as data")
 
 
 @case("select-filter", needs=kit.NEEDS, arm64=True)
