@@ -529,6 +529,7 @@ int braid_live_control_poll(struct braid_live_control *c, struct braid_live_stre
 	if (err)
 		return err;
 	c->next_command++;
+	c->answers++;
 	return answered(c, s, &answer);
 }
 
