@@ -210,6 +210,20 @@ class Bed:
         return subprocess.run([kit.AGENT, *words], env={**os.environ, "TRACEBRAID_CONF": str(conf)}, capture_output=True,
                               text=True, timeout=kit.LIMIT_S, check=False)
 
+    def wait_read(self, what, enough, *words):
+        """Waits until a command that reads captures prints enough. Returns what it prints."""
+        done = None
+
+        def ready():
+            nonlocal done
+            done = self.read(*words)
+            return done.returncode == 0 and enough(done.stdout)
+        try:
+            wait_for(what, ready)
+        except kit.Failure as failure:
+            raise kit.Failure(f"{failure}; '{' '.join(words)}' prints: {done.stdout[-800:]}{done.stderr[-800:]}") from failure
+        return done.stdout
+
     def restart(self):
         """Ends the server, and starts it again."""
         self.fleet.server.process.terminate()
@@ -317,6 +331,20 @@ def case_slow(bed):
     bed.check()
 
 
+def case_paused(bed):
+    """The service rests while its recorder goes on: the file that was the newest one is stored to its end, too."""
+    host = bed.fleet.hosts[NAMES[0]]
+    bed.check()
+    host.process.send_signal(signal.SIGSTOP)
+    try:
+        newest = max(map(int, re.findall(r"window-(\d+)", " ".join(map(str, (host.folder / "run/window").iterdir())))))
+        wait_for("it is removed", lambda: not (host.folder / f"run/window/window-{newest}.braid").exists())
+    finally:
+        host.process.send_signal(signal.SIGCONT)
+    bed.wait_files(1)
+    bed.check(lost=True)
+
+
 def case_agent_killed(bed):
     """The service and all its processes are killed: what was recorded before is stored by the next one."""
     host = bed.fleet.hosts[NAMES[1]]
@@ -391,10 +419,8 @@ def case_read(bed):
     name = re.search(r"tracebraid report (\S+)' reads it", errors)
     must(name, errors)
     url = name.group(1)
-    wait_for("it is stored", lambda: bed.read("stat", f"{url.rpartition('/')[0]}/store1/{url.rpartition('/')[2]}").returncode == 0
-             or bed.read("report", "--stats", url).returncode == 0)
-    stored = wait_for("of both hosts", lambda: (lambda done: done.stdout if done.returncode == 0 and all(
-        f"guest-{host}: written" in done.stdout for host in NAMES) else None)(bed.read("report", "--stats", url)))
+    stored = bed.wait_read("of both hosts", lambda text: all(f"guest-{host}: written" in text for host in NAMES),
+                           "report", "--stats", url)
     must("0 lost" in stored, stored)
     marks = {host: bed.store.captures()[f"{host}.{url.rpartition('/')[2]}"][0].decode().splitlines()[1:] for host in NAMES}
     files = [str(bed.keepers[host].complete()[capture])
@@ -462,7 +488,7 @@ def case_asked(bed):
     status, out, errors = bed.fleet.ask("record", "--for=4", "--hosts=store1", "--json", user="operator")
     must(status == 0 and json.loads(out)["host"] == "store1", (out, errors))
     url = re.search(r"tracebraid report (\S+)' reads it", errors).group(1)
-    report = wait_for("it is stored", lambda: (lambda done: done.stdout if done.returncode == 0 else None)(bed.read("report", "--stats", url)))
+    report = bed.wait_read("it is stored", bool, "report", "--stats", url)
     seconds = sum(float(line.rpartition(": ")[2].split()[0]) for line in report.splitlines() if line.startswith("# recorded from"))
     must(seconds > 4, report)
     stored = [name for name in bed.store.captures() if run in name]
