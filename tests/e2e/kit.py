@@ -62,15 +62,19 @@ def start_recorder(ctx, *arguments, confirm=True, **options):
     """
     agent = ctx.agent("record", *arguments, **options)
     agent.wait_line(r"^Recording", timeout=60)
+    if confirm:
+        wait_confirmed(ctx, agent)
+    return agent
 
+
+def wait_confirmed(ctx, agent):
+    """Waits until each guest of a recording has confirmed its events."""
     def confirmed():
         ended, late = agent.rc is not None, unconfirmed(agent.output())
         ctx.check(not (ended and late), f"the recorder ended before its guests confirmed:\n{agent.output()}")
         return not late
 
-    if confirm:
-        ctx.wait_until(confirmed, "the guests to confirm their events", timeout=60)
-    return agent
+    ctx.wait_until(confirmed, "the guests to confirm their events", timeout=60)
 
 
 def unconfirmed(output):

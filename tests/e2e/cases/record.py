@@ -9,7 +9,7 @@ import signal
 
 from harness import case
 from kit import (NEEDS, TREE, check_accounts, check_order, check_storm, events_of, intact_storm, load, lost_by_guests,
-                 record_once, region_accounts, start_recorder, stop_recorder, storm, undrained, up)
+                 record_once, region_accounts, start_recorder, stop_recorder, storm, undrained, up, wait_confirmed)
 from rig import boot_all
 
 
@@ -71,6 +71,9 @@ def record_rotate(ctx):
         ctx.wait_until(lambda: len(files()) > before, f"a file that begins because {reason}", timeout=60)
 
     grows("a guest came", lambda: load(beta))
+    # A busy host fills a file, too, so that does not say that the guest has come.
+    ctx.wait_until(lambda: beta.run(f"cat {TREE}/events/storm/storm/enable") == "1\n", "beta's storm to be enabled", timeout=60)
+    wait_confirmed(ctx, agent)
     offered = {guest.name: storm(guest, 20000) for guest in (alpha, beta)}
     ctx.wait_until(lambda: len(files()) > 3, "files of 1 MiB", timeout=60)
     grows("a signal asks for it", lambda: agent.send_signal(signal.SIGUSR1))
