@@ -72,7 +72,7 @@ def record_rotate(ctx):
 
     grows("a guest came", lambda: load(beta))
     # A busy host fills a file, too, so that does not say that the guest has come.
-    ctx.wait_until(lambda: beta.run(f"cat {TREE}/events/storm/storm/enable") == "1\n", "beta's storm to be enabled", timeout=60)
+    ctx.wait_until(lambda: storm(beta, 1), "beta's storm to be enabled", timeout=60)
     wait_confirmed(ctx, agent)
     offered = {guest.name: storm(guest, 20000) for guest in (alpha, beta)}
     ctx.wait_until(lambda: len(files()) > 3, "files of 1 MiB", timeout=60)
