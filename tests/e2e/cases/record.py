@@ -9,7 +9,8 @@ import signal
 
 from harness import case
 from kit import (NEEDS, TREE, check_accounts, check_order, check_storm, events_of, intact_storm, load, lost_by_guests,
-                 record_once, region_accounts, start_recorder, stop_recorder, storm, undrained, up, wait_confirmed)
+                 record_once, region_accounts, start_recorder, stop_recorder, storm, undrained, up,
+                 wait_confirmed)
 from rig import boot_all
 
 
