@@ -19,7 +19,7 @@
 #include "host_agent/fleet/link.h"
 
 /* Names in the folder: of a capture; of a list of captures; of what is known to be lost of one. */
-#define BRAID_FEED_CAPTURE	".braid"	/* complete if it is not writable */
+#define BRAID_FEED_CAPTURE	".braid"	/* complete if it is not writable, or has no other link */
 #define BRAID_FEED_MARK		".mark"
 #define BRAID_FEED_LOST		".lost"
 #define BRAID_FEED_FILE		(BRAID_FLEET_NAME + 8u)

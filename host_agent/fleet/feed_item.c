@@ -85,8 +85,9 @@ static int feed_item_look(const struct braid_feed_items *s, const char *file,
 	if (former && former->kind == one.kind)
 		one = *former;
 	one.bytes = one.kind == BRAID_FEED_IS_LOST ? 0 : st.st_size;
-	one.complete = one.kind != BRAID_FEED_IS_CAPTURE || !(st.st_mode & S_IWUSR);
 	one.shared = st.st_nlink > 1;
+	/* The recorder removes only files that are complete. */
+	one.complete = one.kind != BRAID_FEED_IS_CAPTURE || !(st.st_mode & S_IWUSR) || !one.shared;
 	if (!braid_array_push(now->items, now->nr, now->capacity, one))
 		return 0;
 	return braid_out_of_memory();

@@ -334,11 +334,9 @@ static int snapshot_keep(const struct braid_snapshot *s, u32 last, char folder[F
 	return 0;
 }
 
-/* @from: the first file's number; 0: the first one that there is. */
-static int snapshot_store(const struct braid_snapshot *s, u32 from, u32 last)
+/* @from: the first file's number; 0: the first one that there is. @linked: the last one that is. */
+static int snapshot_store(const struct braid_snapshot *s, u32 from, u32 last, u32 linked)
 {
-	u32 linked = from ? from - 1 : 0;
-
 	braid_stream_link(s->stream, from, last, &linked);
 	return braid_stream_mark(s->stream, s->name, from, last);
 }
@@ -357,7 +355,7 @@ int braid_snapshot_record(const struct braid_snapshot *s, u64 seconds)
 		nanosleep(&step, NULL);
 	}
 	last = snapshot_rotate(s);
-	err = last < 0 ? last : snapshot_store(s, from, last);
+	err = last < 0 ? last : snapshot_store(s, from, last, linked);
 	if (!err)
 		dprintf(s->out, "%s\n", s->name);
 	return err;
@@ -373,7 +371,7 @@ int braid_snapshot_take(const struct braid_snapshot *s)
 		last = snapshot_rotate(s);
 	err = last < 0 ? last : 0;
 	if (!err && s->stream)
-		err = snapshot_store(s, 0, last);
+		err = snapshot_store(s, 0, last, 0);
 	if (!err && keeps)
 		err = snapshot_keep(s, last, folder);
 	if (!err && s->stream && s->out >= 0)

@@ -95,13 +95,7 @@ static void stream_link_all(const struct braid_serve_stream *s, u32 from, u32 to
 {
 	u32 numbers[BRAID_WINDOW_FILES], number;
 	size_t nr = braid_window_files(s->window, numbers, NULL), k;
-	char path[PATH_MAX];
 
-	/* The newest one of the turn before may have been removed meanwhile. */
-	if (*last && nr && numbers[nr - 1] > *last) {
-		stream_path(s, *last, BRAID_FEED_CAPTURE, path);
-		chmod(path, S_IRUSR);
-	}
 	for (k = 0; k < nr; k++) {
 		if (numbers[k] < from || (to && numbers[k] > to))
 			continue;
