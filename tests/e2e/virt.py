@@ -28,8 +28,13 @@ FOLDERS = {"run": "/run/libvirt", "lib": "/var/lib/libvirt", "cache": "/var/cach
 FIRST = """
 mount -t tmpfs tmpfs /run
 # libvirtd asks QEMU what it can do with KVM, too, which no domain here uses and which may hang in
-# an emulated KVM.
-[ ! -e /dev/kvm ] || mount --bind /dev/null /dev/kvm
+# an emulated KVM. It asks again for each call while QEMU's user may open /dev/kvm, which does not
+# work: so only root may.
+if [ -e /dev/kvm ]; then
+    : > /run/kvm
+    chmod 600 /run/kvm
+    mount --bind /run/kvm /dev/kvm
+fi
 for one in %(folders)s; do
     mkdir -p "${one#*:}"
     mount --bind %(dir)s/"${one%%%%:*}" "${one#*:}"
@@ -147,8 +152,9 @@ class Virt:
         try:
             return self._ctx.run(*self.inside("virsh", "--quiet", *arguments), **options).stdout
         except subprocess.TimeoutExpired as late:
-            # What libvirtd and its children wait for is gone once the case has ended.
-            shown = self._ctx.run(*self.inside("ps", "-eLo", "pid,tid,stat,wchan:32,time,args"), status=None).stdout
+            # What libvirtd and its children wait for is gone once the case has ended; the youngest first.
+            shown = self._ctx.run(*self.inside("ps", "-eo", "pid,ppid,stat,wchan:32,time,args", "--sort=-pid"), status=None).stdout
+            shown += self._ctx.run(*self.inside("ps", "-eLo", "pid,tid,comm,wchan:32", "--sort=-tid"), status=None).stdout
             raise RigError(f"{late}; its processes:\n{shown}") from late
 
     def signal_libvirtd(self, name):
