@@ -246,7 +246,7 @@ static void braid_attach_stop(void)
 
 static void braid_attach_enable(const char *system, const char *name, u32 *matched)
 {
-	braid_event_set_matching(NULL, system, name, BRAID_EVENT_GUEST_ON, true, matched);
+	braid_event_set_matching(NULL, system, name, BRAID_EVENT_GUEST_ON, true, NULL, matched);
 }
 
 static void braid_attach_give_stacks(const char *system, const char *name, u32 *matched)

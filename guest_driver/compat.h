@@ -211,15 +211,21 @@ static inline int braid_uprobe_register(struct inode *inode, loff_t offset,
 #endif
 }
 
-/* No handler runs on return. */
+/* A handler may run until braid_uprobe_synchronize(). */
 static inline void braid_uprobe_unregister(struct inode *inode, loff_t offset,
 					   struct uprobe_consumer *consumer, void *handle)
 {
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 12, 0)
 	uprobe_unregister_nosync(handle, consumer);
-	uprobe_unregister_sync();
 #else
 	uprobe_unregister(inode, offset, consumer);
+#endif
+}
+
+static inline void braid_uprobe_synchronize(void)
+{
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 12, 0)
+	uprobe_unregister_sync();
 #endif
 }
 #endif

@@ -76,7 +76,7 @@ static ssize_t braid_debugfs_enable_group(struct braid_buffer *buffer, const cha
 	int err = kstrtobool_from_user(from, count, &on);
 
 	if (!err)
-		err = braid_event_set_matching(buffer, system, NULL, BRAID_EVENT_GUEST_ON, on,
+		err = braid_event_set_matching(buffer, system, NULL, BRAID_EVENT_GUEST_ON, on, NULL,
 					       &matched);
 	return err ?: count;
 }

@@ -135,7 +135,7 @@ static __always_inline void braid_event_commit(struct braid_slot *slot)
 /**
  * braid_event_add - register an event
  * @ev: buffer, ops, system, name, source and outputs filled; the caller's until
- *	braid_event_remove_all()
+ *	braid_event_remove_all() or braid_event_release_all()
  * @requested_id: an id, or 0 for any
  *
  * It is listed in the region's directory, now or when a region is attached, and is off. An event
@@ -145,6 +145,23 @@ static __always_inline void braid_event_commit(struct braid_slot *slot)
  * full), -ENOMEM.
  */
 int braid_event_add(struct braid_event *ev, u16 requested_id);
+
+/**
+ * braid_event_withdraw - unregister an event; the first half of its removal
+ * @ev: registered; off afterwards, but a writer may still be inside
+ * @withdrawn: a list of withdrawn events, all with the same ops, to which it is moved
+ *
+ * Context: may sleep, without waiting for writers.
+ */
+void braid_event_withdraw(struct braid_event *ev, struct list_head *withdrawn);
+
+/**
+ * braid_event_release_all - end the removal of events, with one wait for all of them
+ * @withdrawn: by braid_event_withdraw(); they are the caller's on return, no writer is inside
+ *
+ * Context: may sleep.
+ */
+void braid_event_release_all(struct list_head *withdrawn);
 
 /**
  * braid_event_remove_all - unregister events
@@ -180,13 +197,14 @@ int braid_event_set(struct braid_event *ev, u32 who, bool on);
  * @name: likewise
  * @who: BRAID_EVENT_GUEST_ON or BRAID_EVENT_HOST_ON
  * @on: whether @who enables them
+ * @progress: NULL, or: called after each event, of which one may take long
  * @matched: how many matched, set on success and on failure. What the host may not enable does not
  *	match: policy.h
  *
  * Return: 0 or the first error; it continues after one.
  */
 int braid_event_set_matching(struct braid_buffer *buffer, const char *system, const char *name,
-			     u32 who, bool on, u32 *matched);
+			     u32 who, bool on, void (*progress)(void), u32 *matched);
 
 /**
  * braid_event_enable_seen - enable those matching events for the host that it has seen
@@ -194,13 +212,14 @@ int braid_event_set_matching(struct braid_buffer *buffer, const char *system, co
  * @name: likewise
  * @seen: the directory's generation when the host read it: events that were listed later, or
  *	again, stay as they are; U64_MAX: it has seen all
+ * @progress: as above
  * @matched: as above, without those
  * @unseen: how many those are
  *
  * Return: as above.
  */
-int braid_event_enable_seen(const char *system, const char *name, u64 seen, u32 *matched,
-			    u32 *unseen);
+int braid_event_enable_seen(const char *system, const char *name, u64 seen,
+			    void (*progress)(void), u32 *matched, u32 *unseen);
 
 /** braid_event_count_refused - events that match, but that the host may not enable. May sleep */
 u32 braid_event_count_refused(const char *system, const char *name);

@@ -25,6 +25,9 @@ struct command {
 	char event[BRAID_PATTERN_BYTES];
 };
 
+/* Of the region whose command the poll thread executes, or NULL. */
+static struct braid_mailbox *beating;	/* protected by lock */
+
 struct answer {
 	u32 matched, unseen;
 	struct braid_refusal refusal;
@@ -92,11 +95,18 @@ static int braid_mailbox_account(struct braid_mailbox *mailbox, const struct com
 	return 0;
 }
 
+/* One probe takes long to switch: a guest that has many is not silent meanwhile. */
+static void braid_mailbox_progress(void)
+{
+	if (beating)
+		braid_store(&beating->guest_heartbeat, braid_counter_ordered());
+}
+
 static int braid_mailbox_enable(const struct command *cmd, struct answer *to)
 {
 	u64 seen = cmd->arg0 & BRAID_ONLY_SEEN ? cmd->arg0 >> BRAID_SEEN_SHIFT : U64_MAX;
-	int err = braid_event_enable_seen(cmd->system, cmd->event, seen, &to->matched,
-					  &to->unseen);
+	int err = braid_event_enable_seen(cmd->system, cmd->event, seen, braid_mailbox_progress,
+					  &to->matched, &to->unseen);
 	u32 refused = err ? 0 : braid_event_count_refused(cmd->system, cmd->event);
 
 	if (refused)
@@ -217,7 +227,7 @@ static int braid_mailbox_carry_out(struct braid_mailbox *mailbox, const struct c
 		return err ?: braid_mailbox_enable(cmd, to);
 	case BRAID_CMD_DISABLE:
 		err = braid_event_set_matching(NULL, cmd->system, cmd->event, BRAID_EVENT_HOST_ON,
-					       false, matched);
+					       false, braid_mailbox_progress, matched);
 		braid_mailbox_disabled(cmd);
 		return err;
 	case BRAID_CMD_RECORD_ON:
@@ -395,7 +405,9 @@ static bool braid_mailbox_execute(struct braid_guest_region *region, u32 seq)
 	braid_mailbox_take_copy(region->mailbox, &cmd);
 	executed->seq = seq;
 	mutex_lock(&lock);
+	beating = region->mailbox;
 	executed->result = braid_mailbox_of_host(region->mailbox, &cmd, &answer);
+	beating = NULL;
 	mutex_unlock(&lock);
 	executed->matched = answer.matched;
 	executed->unseen = answer.unseen;

@@ -111,7 +111,7 @@ static int braid_probe_format(const struct braid_event *ev, u16 id, char *text, 
 static const struct braid_event_ops probe_ops = {
 	.enable = braid_probe_enable,
 	.disable = braid_probe_disable,
-	.synchronize = synchronize_rcu,
+	.synchronize = braid_site_synchronize,
 	.format = braid_probe_format,
 	.filters = true,
 	.of_host = true,
@@ -153,14 +153,28 @@ void braid_probe_exit(void)
 
 /* Setting ----------------------------------------------------------------------------------- */
 
+/* Removes probes that nobody else finds any more: with one wait of each kind, not one for each. */
+static void braid_probe_free_all(struct list_head *removed)
+{
+	struct braid_probe_event *p, *next;
+	LIST_HEAD(withdrawn);
+
+	list_for_each_entry(p, removed, list)
+		braid_event_withdraw(&p->ev, &withdrawn);
+	braid_event_release_all(&withdrawn);
+	braid_site_release_all(removed);
+	list_for_each_entry_safe(p, next, removed, list)
+		kfree(p);
+}
+
 static void braid_probe_remove(struct braid_probe_event *p)
 {
+	LIST_HEAD(removed);
+
 	mutex_lock(&probes_lock);
-	list_del(&p->list);
+	list_move(&p->list, &removed);
 	mutex_unlock(&probes_lock);
-	braid_event_remove_all(&p->ev, 1);
-	braid_site_release(p);
-	kfree(p);
+	braid_probe_free_all(&removed);
 }
 
 static struct braid_probe_event *braid_probe_find(const char *system, const char *name)
@@ -298,8 +312,10 @@ int braid_probe_hits(const char *system, const char *name, struct braid_probe_hi
 
 void braid_probe_remove_all(void)
 {
-	struct braid_probe_event *p, *next;
+	LIST_HEAD(removed);
 
-	list_for_each_entry_safe(p, next, &probes, list)
-		braid_probe_remove(p);
+	mutex_lock(&probes_lock);
+	list_splice_init(&probes, &removed);
+	mutex_unlock(&probes_lock);
+	braid_probe_free_all(&removed);
 }

@@ -38,6 +38,7 @@ struct braid_probe_event {
 			struct inode *inode;
 			loff_t offset;
 			void *handle;
+			bool draining;	/* disarmed, and not yet waited for */
 		} user;
 #endif
 	};
@@ -75,6 +76,14 @@ int braid_site_find(struct braid_probe_event *p, struct braid_refusal *refusal);
 void braid_site_release(struct braid_probe_event *p);
 
 /**
+ * braid_site_release_all - the same for all of a list; no handler runs on return
+ * @probes: disarmed, and braid_site_synchronize() was called
+ *
+ * Context: may sleep; waits once for many probes.
+ */
+void braid_site_release_all(const struct list_head *probes);
+
+/**
  * braid_site_came - place a pending probe if its module is the one that was loaded
  * @p: the probe
  * @module: the module; NULL: any
@@ -92,8 +101,11 @@ u64 braid_site_missed(const struct braid_probe_event *p);
 /** braid_site_arm - from now on it is hit. May sleep. Return: 0 or -errno */
 int braid_site_arm(struct braid_probe_event *p);
 
-/** braid_site_disarm - the reverse; a handler of a KERNEL probe may still run. May sleep */
+/** braid_site_disarm - the reverse; a handler may run until braid_site_synchronize(). May sleep */
 void braid_site_disarm(struct braid_probe_event *p);
+
+/** braid_site_synchronize - wait until no handler of a disarmed probe runs. May sleep */
+void braid_site_synchronize(void);
 
 /* named.c ----------------------------------------------------------------------------------- */
 

@@ -22,6 +22,7 @@ struct switching {
 	u32 who;
 	bool on;
 	u64 seen;		/* a generation of the directory */
+	void (*progress)(void);	/* NULL, or: called after each event, of which one may take long */
 	u32 matched, unseen;
 };
 
@@ -97,6 +98,8 @@ static int braid_registry_switch_space(struct braid_event_space *space, struct s
 		s->matched++;
 		err = braid_registry_set_locked(ev, s->who, s->on);
 		first = first ?: err;
+		if (s->progress)
+			s->progress();
 	}
 	return first;
 }
@@ -121,10 +124,11 @@ static int braid_registry_switch(struct braid_buffer *buffer, struct switching *
 }
 
 int braid_event_set_matching(struct braid_buffer *buffer, const char *system, const char *name,
-			     u32 who, bool on, u32 *matched)
+			     u32 who, bool on, void (*progress)(void), u32 *matched)
 {
 	struct switching s = {
 		.system = system, .name = name, .who = who, .on = on, .seen = U64_MAX,
+		.progress = progress,
 	};
 	int err = braid_registry_switch(buffer, &s);
 
@@ -132,12 +136,12 @@ int braid_event_set_matching(struct braid_buffer *buffer, const char *system, co
 	return err;
 }
 
-int braid_event_enable_seen(const char *system, const char *name, u64 seen, u32 *matched,
-			    u32 *unseen)
+int braid_event_enable_seen(const char *system, const char *name, u64 seen,
+			    void (*progress)(void), u32 *matched, u32 *unseen)
 {
 	struct switching s = {
 		.system = system, .name = name, .who = BRAID_EVENT_HOST_ON, .on = true,
-		.seen = seen,
+		.seen = seen, .progress = progress,
 	};
 	int err = braid_registry_switch(NULL, &s);
 
@@ -245,7 +249,7 @@ int braid_event_add(struct braid_event *ev, u16 requested_id)
 	return id;
 }
 
-static void braid_registry_remove_one(struct braid_event *ev)
+void braid_event_withdraw(struct braid_event *ev, struct list_head *withdrawn)
 {
 	braid_subevents_remove(ev);
 	if (listener)
@@ -255,27 +259,35 @@ static void braid_registry_remove_one(struct braid_event *ev)
 	ev->flags |= BRAID_EVENT_GONE;
 	braid_directory_set_flags(ev);
 	braid_directory_remove(ev);
-	list_del(&ev->list);
+	list_move_tail(&ev->list, withdrawn);
 	idr_remove(&ev->buffer->events->ids, ev->id);
 	braid_registry_unlock();
 }
 
-void braid_event_remove_all(struct braid_event *evs, unsigned int nr)
+void braid_event_release_all(struct list_head *withdrawn)
 {
-	unsigned int k;
+	struct braid_event *ev = list_first_entry_or_null(withdrawn, struct braid_event, list);
 
-	for (k = 0; k < nr; k++)
-		braid_registry_remove_one(&evs[k]);
-	if (!nr)
+	if (!ev)
 		return;
-	evs->ops->synchronize();
+	ev->ops->synchronize();
 	braid_registry_lock();
-	for (k = 0; k < nr; k++) {
-		braid_filter_free(&evs[k]);
-		braid_tests_free(braid_tests_take(&evs[k], NULL));
+	list_for_each_entry(ev, withdrawn, list) {
+		braid_filter_free(ev);
+		braid_tests_free(braid_tests_take(ev, NULL));
 	}
 	braid_registry_unlock();
 	braid_output_synchronize();
+}
+
+void braid_event_remove_all(struct braid_event *evs, unsigned int nr)
+{
+	LIST_HEAD(withdrawn);
+	unsigned int k;
+
+	for (k = 0; k < nr; k++)
+		braid_event_withdraw(&evs[k], &withdrawn);
+	braid_event_release_all(&withdrawn);
 }
 
 /* Buffers ----------------------------------------------------------------------------- */

@@ -7,6 +7,8 @@
 
 #include "guest_driver/event/probe_private.h"
 
+#define BRAID_SITE_BATCH	32	/* probes that are unregistered with one wait of the kernel's */
+
 /* The kernel's code ------------------------------------------------------------------------- */
 
 static int braid_site_kernel_hit(struct kprobe *kp, struct pt_regs *regs)
@@ -225,13 +227,18 @@ static void braid_site_release_user(struct braid_probe_event *p)
 
 static int braid_site_arm_user(struct braid_probe_event *p)
 {
+	if (p->user.draining)
+		braid_uprobe_synchronize();
+	p->user.draining = false;
 	return braid_uprobe_register(p->user.inode, p->user.offset, &p->user.consumer,
 				     &p->user.handle);
 }
 
+/* The kernel may still read the consumer until braid_site_synchronize(). */
 static void braid_site_disarm_user(struct braid_probe_event *p)
 {
 	braid_uprobe_unregister(p->user.inode, p->user.offset, &p->user.consumer, p->user.handle);
+	p->user.draining = true;
 }
 #else
 static int braid_site_find_user(struct braid_probe_event *p, struct braid_refusal *refusal)
@@ -249,6 +256,10 @@ static int braid_site_arm_user(struct braid_probe_event *p)
 }
 
 static void braid_site_disarm_user(struct braid_probe_event *p)
+{
+}
+
+static void braid_uprobe_synchronize(void)
 {
 }
 #endif
@@ -269,6 +280,33 @@ void braid_site_release(struct braid_probe_event *p)
 		braid_site_displace(p);
 }
 
+void braid_site_release_all(const struct list_head *probes)
+{
+	struct kretprobe *returns[BRAID_SITE_BATCH];
+	struct kprobe *entries[BRAID_SITE_BATCH];
+	int nr_returns = 0, nr_entries = 0;
+	struct braid_probe_event *p;
+
+	list_for_each_entry(p, probes, list) {
+		if (braid_probe_is_user(&p->probe))
+			braid_site_release_user(p);
+		else if (!p->pending && p->probe.kind == BRAID_PROBE_KERNEL)
+			entries[nr_entries++] = &p->kernel.kp;
+		else if (!p->pending)
+			returns[nr_returns++] = &p->kernel;
+		if (nr_entries == BRAID_SITE_BATCH) {
+			unregister_kprobes(entries, nr_entries);
+			nr_entries = 0;
+		}
+		if (nr_returns == BRAID_SITE_BATCH) {
+			unregister_kretprobes(returns, nr_returns);
+			nr_returns = 0;
+		}
+	}
+	unregister_kprobes(entries, nr_entries);
+	unregister_kretprobes(returns, nr_returns);
+}
+
 int braid_site_arm(struct braid_probe_event *p)
 {
 	return braid_probe_is_user(&p->probe) ? braid_site_arm_user(p) : braid_site_arm_kernel(p);
@@ -280,4 +318,10 @@ void braid_site_disarm(struct braid_probe_event *p)
 		braid_site_disarm_user(p);
 	else
 		braid_site_disarm_kernel(p);
+}
+
+void braid_site_synchronize(void)
+{
+	synchronize_rcu();
+	braid_uprobe_synchronize();
 }

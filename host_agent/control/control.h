@@ -59,7 +59,9 @@ struct braid_control {
 	u32 seq;		/* of the command sent */
 	bool sent;
 	u64 sent_ns;
-	u64 deadline_ns;
+	u64 begun_ns, timeout_ns;
+	u64 beat;		/* the guest's heartbeat as last seen */
+	u64 beat_ns;		/* when it moved, or when the command was begun */
 	u32 command;
 	u64 arg0;
 	struct braid_pattern pattern;
@@ -93,7 +95,8 @@ struct braid_control_answer {
  * @command: enum braid_command
  * @arg0: the command's argument
  * @pattern: may be NULL: everything
- * @timeout_ns: from now
+ * @timeout_ns: from the last time when its heartbeat moved; from now, at most 15 times as long:
+ *	a guest that executes a long command is not silent
  */
 void braid_control_begin(struct braid_control *c, const struct braid_mapping *m,
 			 const struct braid_superblock *sb, u32 command, u64 arg0,

@@ -9,6 +9,8 @@
 #include "host_agent/util/error.h"
 #include "host_agent/util/text.h"
 
+#define TIMEOUTS_MOST	15	/* of a guest whose heartbeat moves, and that does not answer */
+
 void braid_control_begin(struct braid_control *c, const struct braid_mapping *m,
 			 const struct braid_superblock *sb, u32 command, u64 arg0,
 			 const struct braid_pattern *pattern, u64 timeout_ns)
@@ -18,7 +20,8 @@ void braid_control_begin(struct braid_control *c, const struct braid_mapping *m,
 	c->box = braid_mapping_section(m, sb, BRAID_SECTION_MAILBOX);
 	c->incarnation = sb->incarnation;
 	c->minor = sb->version_minor;
-	c->deadline_ns = braid_host_clock_ns() + timeout_ns;
+	c->begun_ns = c->beat_ns = braid_host_clock_ns();
+	c->timeout_ns = timeout_ns;
 	c->command = command;
 	c->arg0 = arg0;
 	if (pattern)
@@ -58,6 +61,18 @@ static void send_command(struct braid_control *c)
 	c->sent_ns = braid_host_clock_ns();
 	braid_store_release(&box->command_seq, c->seq);	/* (B1) */
 	c->sent = true;
+}
+
+/* Whether the guest may still answer: it executes the command as long as its heartbeat moves. */
+static bool may_answer(struct braid_control *c)
+{
+	u64 now_ns = braid_host_clock_ns(), beat = braid_load(&c->box->guest_heartbeat);
+
+	if (beat != c->beat)
+		c->beat_ns = now_ns;
+	c->beat = beat;
+	return now_ns - c->beat_ns < c->timeout_ns &&
+	       now_ns - c->begun_ns < TIMEOUTS_MOST * c->timeout_ns;
 }
 
 /* What the guest says, in its own words or the error's. */
@@ -100,7 +115,7 @@ int braid_control_poll(struct braid_control *c, struct braid_control_answer *ans
 	/* A command that a former agent left must be over before its words are reused. */
 	if (!c->sent && done == braid_load(&box->command_seq))
 		send_command(c);
-	if (braid_host_clock_ns() < c->deadline_ns)
+	if (may_answer(c))
 		return -EAGAIN;
 	return braid_fail(-ETIMEDOUT, "%s: the guest does not answer", c->mapping->path);
 }

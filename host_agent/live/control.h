@@ -42,7 +42,7 @@ struct braid_live_control {
 	bool unconfirmed;		/* of this stream: it was reported not to, ... */
 	bool was_unconfirmed;		/* ... or of one before */
 	bool refused;			/* of any stream: some of what was asked */
-	u64 answers;			/* of the guest, in all */
+	u64 answered_ns;		/* when the guest last answered a command; 0: never */
 	u32 nr_unfiltered;		/* events that have no filter, and no note yet, for ... */
 	char unfiltered[BRAID_REASON_BYTES];	/* ... this reason */
 	struct braid_live_filters filters;

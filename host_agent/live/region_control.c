@@ -529,7 +529,7 @@ int braid_live_control_poll(struct braid_live_control *c, struct braid_live_stre
 	if (err)
 		return err;
 	c->next_command++;
-	c->answers++;
+	c->answered_ns = braid_host_clock_ns();
 	return answered(c, s, &answer);
 }
 

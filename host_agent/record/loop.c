@@ -23,7 +23,7 @@
 #define OTHERS_NS	100000000ULL	/* so long can wait what is no source of events */
 #define ARM_LIMIT_NS	3000000000ULL
 #define DISARM_LIMIT_NS	6000000000ULL	/* of slow guests; silent ones are given up before */
-#define ANSWERS_MOST_NS	30000000000ULL	/* of guests that have many commands, and answer */
+#define PROGRESS_MOST_NS	30000000000ULL	/* of guests that have many or long commands */
 #define PROGRESS_NS	1000000000ULL
 #define SECOND_NS	1000000000ULL
 
@@ -353,35 +353,25 @@ static void report_waiting(struct braid_recording *r)
 	}
 }
 
-struct loop_wait {
-	u64 start_ns, answer_ns, answers;
-};
-
-static struct loop_wait loop_begin_wait(void)
+/* Whether guests are waited for: one makes progress, and not all has taken too long. */
+static bool loop_waits(const struct braid_recording *r, u64 start_ns, u64 limit_ns)
 {
-	u64 now_ns = braid_host_clock_ns();
-
-	return (struct loop_wait){ .start_ns = now_ns, .answer_ns = now_ns };
-}
-
-/* Whether guests are waited for: the last answer is recent, and not all has taken too long. */
-static bool loop_waits(struct loop_wait *w, const struct braid_recording *r, u64 limit_ns)
-{
-	u64 now_ns = braid_host_clock_ns(), answers = 0;
+	u64 progress_ns = start_ns, now_ns;
 	size_t k;
 
-	for (k = 0; k < r->nr_guests; k++)
-		answers += braid_region_source_status(r->guests[k].source).answers;
-	if (answers != w->answers)
-		w->answer_ns = now_ns;
-	w->answers = answers;
-	return now_ns - w->answer_ns < limit_ns && now_ns - w->start_ns < ANSWERS_MOST_NS;
+	for (k = 0; k < r->nr_guests; k++) {
+		u64 ns = braid_region_source_status(r->guests[k].source).progress_ns;
+
+		progress_ns = ns > progress_ns ? ns : progress_ns;
+	}
+	now_ns = braid_host_clock_ns();
+	return now_ns - progress_ns < limit_ns && now_ns - start_ns < PROGRESS_MOST_NS;
 }
 
 /* Until every guest has its events on: what runs now is to be seen by all. */
 static int arm(struct braid_recording *r, bool *stop)
 {
-	struct loop_wait wait = loop_begin_wait();
+	u64 start_ns = braid_host_clock_ns();
 	u64 sleep_ns = SLEEP_MIN_NS;
 	struct braid_woke woke;
 	int ret;
@@ -391,7 +381,7 @@ static int arm(struct braid_recording *r, bool *stop)
 		if (ret < 0)
 			return ret;
 		*stop = rest(r, ret, &sleep_ns, &woke);
-	} while (!*stop && !all_armed(r) && loop_waits(&wait, r, ARM_LIMIT_NS));
+	} while (!*stop && !all_armed(r) && loop_waits(r, start_ns, ARM_LIMIT_NS));
 	return 0;
 }
 
@@ -471,7 +461,7 @@ static int record(struct braid_recording *r)
 
 static int disarm(struct braid_recording *r)
 {
-	struct loop_wait wait = loop_begin_wait();
+	u64 start_ns = braid_host_clock_ns();
 	u64 sleep_ns = SLEEP_MIN_NS;
 	struct braid_woke woke;
 	size_t k;
@@ -481,7 +471,7 @@ static int disarm(struct braid_recording *r)
 		braid_region_source_disarm(r->guests[k].source);
 		r->guests[k].due_ns = 0;
 	}
-	while (!all_disarmed(r) && loop_waits(&wait, r, DISARM_LIMIT_NS)) {
+	while (!all_disarmed(r) && loop_waits(r, start_ns, DISARM_LIMIT_NS)) {
 		ret = poll_all(r);
 		if (ret < 0)
 			return ret;

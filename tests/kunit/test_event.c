@@ -178,15 +178,16 @@ static void event_patterns(struct kunit *test)
 	u32 matched;
 
 	KUNIT_EXPECT_EQ(test, braid_event_set_matching(buffer, "kun?t", "o*",
-						       BRAID_EVENT_GUEST_ON, false, &matched), 0);
+						       BRAID_EVENT_GUEST_ON, false, NULL,
+						       &matched), 0);
 	KUNIT_EXPECT_EQ(test, matched, 1);
 	KUNIT_EXPECT_EQ(test, braid_record_event(buffer, one, 0, NULL), -EAGAIN);
 	KUNIT_EXPECT_EQ(test, braid_record_event(buffer, two, 0, NULL), 0);
 	KUNIT_EXPECT_EQ(test, braid_event_set_matching(buffer, "", NULL, BRAID_EVENT_GUEST_ON,
-						       false, &matched), 0);
+						       false, NULL, &matched), 0);
 	KUNIT_EXPECT_EQ(test, matched, 2);
 	KUNIT_EXPECT_EQ(test, braid_event_set_matching(buffer, "[", "", BRAID_EVENT_GUEST_ON, true,
-						       &matched), 0);
+						       NULL, &matched), 0);
 	KUNIT_EXPECT_EQ(test, matched, 0);
 }
 

@@ -139,6 +139,28 @@ static void test_commands(void)
 	close_guest(&o);
 }
 
+/* A guest that executes a long command is waited for, but not for good. */
+static void test_long_command(void)
+{
+	const u64 timeout_ns = 2000000, most_ns = 15 * timeout_ns;
+	struct braid_control_answer answer;
+	struct braid_control c;
+	struct opened o;
+	u64 start_ns;
+	int err;
+
+	open_guest(&o);
+	start_ns = braid_host_clock_ns();
+	braid_control_begin(&c, o.m, &o.sb, BRAID_CMD_NONE, 0, NULL, timeout_ns);
+	do {
+		c.box->guest_heartbeat++;
+		err = braid_control_poll(&c, &answer);
+	} while (err == -EAGAIN);
+	CHECK_EQ(err, -ETIMEDOUT);
+	CHECK(braid_host_clock_ns() - start_ns >= most_ns);
+	close_guest(&o);
+}
+
 /* An earlier driver does not know what type a function returns. */
 static void test_probes(void)
 {
@@ -218,6 +240,7 @@ int main(void)
 	RUN(test_patterns);
 	RUN(test_suggestions);
 	RUN(test_commands);
+	RUN(test_long_command);
 	RUN(test_probes);
 	RUN(test_exchange);
 	return VERDICT();

@@ -221,6 +221,30 @@ def select_probe_refused(ctx):
         ctx.wait_until(lambda: not placed(guest), "the guest to remove the probes of a dead agent", timeout=60)
 
 
+@case("select-many-probes", kernels=KERNELS, usual=("6.12",), needs=kit.NEEDS, arm64=True)
+def select_many_probes(ctx):
+    """Many probes are removed with few waits: the guest confirms the end of the recording, and none is left."""
+    program = ctx.guest_program("probed", "-no-pie")
+    ctx.initrd(program)
+    guest = kit.up(ctx, patches_code=True)
+    functions = guest.run("sed -n 's/.* T \\(vfs_[a-z_]*\\)$/\\1/p' /proc/kallsyms | grep -v init | sort -u | head -n 40").split()
+    ctx.equal(len(functions), 40, "functions to probe")
+    path = guest.run("realpath $(command -v probed)").strip()
+    probes = [word for name in functions for kind in "pr" for word in ("--kprobe", f"{kind}:{kind}_{name} {name}")]
+    probes += [word for k in range(20) for word in ("--uprobe", f"p:call{k} {path}:probed")]
+    capture = ctx.dir / "x.braid"
+    agent = kit.start_recorder(ctx, "-r", guest.shm, *probes, "-o", capture)
+    ctx.equal(len(placed(guest)), 80, "probes in the kernel")
+    guest.run("probed 3", timeout=120)
+    kit.stop_recorder(ctx, agent)
+    ctx.check(kit.ended_confirmed(agent), agent.output())
+    ctx.equal(placed(guest), [], "probes in the kernel after the recording")
+    hits = [line["event"] for line in kit.events_of(ctx, capture) if line["type"] == "event"]
+    ctx.equal({name: hits.count(name) for name in (f"call{k}" for k in range(20))}, {f"call{k}": 3 for k in range(20)}, "calls")
+    ctx.equal({name[:6] for name in hits} >= {"p_vfs_", "r_vfs_"}, True, f"probes of the kernel among {sorted(set(hits))}")
+    kit.check_accounts(ctx, capture)
+
+
 def offer_late(ctx, guest):
     """Has the storm module offer events until they are enabled; returns how many were then offered."""
     ctx.wait_until(lambda: kit.storm(guest, "100 4"), "the late events to be enabled", timeout=120)
