@@ -7,7 +7,7 @@
 
 #include "guest_driver/event/probe_private.h"
 
-#define BRAID_SITE_BATCH	32	/* probes that are unregistered with one wait of the kernel's */
+#define BRAID_SITE_BATCH	32	/* probes for which the kernel waits once */
 
 /* The kernel's code ------------------------------------------------------------------------- */
 

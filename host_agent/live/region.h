@@ -66,7 +66,7 @@ struct braid_region_status {
 	bool over;		/* GONE: polls do nothing until braid_region_source_move() */
 	bool armed;		/* the guest has answered to all enables, or will not */
 	bool disarmed;		/* likewise to the disable */
-	u64 progress_ns;	/* when it last answered a command, or lived while it owed an answer */
+	u64 progress_ns;	/* when it last answered, or lived while it owed an answer */
 	bool only_read;		/* no event can be enabled in it by its mailbox */
 	bool silent;		/* its heartbeat has stopped */
 	bool refused;		/* it refused some of what was asked */

@@ -14,7 +14,8 @@ struct braid_region_status braid_region_source_status(const struct braid_region_
 		.armed = idle || s->control.reported_timeout,
 		.disarmed = s->control.disarming && idle &&
 			    (!recording || braid_live_clock_idle(&s->clock, &s->stream)),
-		.progress_ns = s->control.busy ? s->control.control.beat_ns : s->control.answered_ns,
+		.progress_ns = s->control.busy ? s->control.control.beat_ns :
+						 s->control.answered_ns,
 		.only_read = recording && s->stream.mapping->one_way,
 		.silent = recording && s->stream.silent,
 		.refused = s->control.refused,

@@ -152,7 +152,7 @@ class Virt:
         try:
             return self._ctx.run(*self.inside("virsh", "--quiet", *arguments), **options).stdout
         except subprocess.TimeoutExpired as late:
-            # What libvirtd and its children wait for is gone once the case has ended; the youngest first.
+            # Here, since they are gone once the case has ended; the youngest first.
             shown = self._ctx.run(*self.inside("ps", "-eo", "pid,ppid,stat,wchan:32,time,args", "--sort=-pid"), status=None).stdout
             shown += self._ctx.run(*self.inside("ps", "-eLo", "pid,tid,comm,wchan:32", "--sort=-tid"), status=None).stdout
             raise RigError(f"{late}; its processes:\n{shown}") from late
