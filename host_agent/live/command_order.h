@@ -10,7 +10,8 @@
  * it is dead). Then one for each probe makes its event, and one for each buffer gives it another
  * shape; and where children of tasks are wanted, one removes what a former agent chose, and one
  * chooses each task. With filters, one removes those of a dead agent, and one for each filter sets
- * it; then one for each test of a trigger; one says how to sample, if that is asked for, and one
+ * it; then one for each test of a trigger, and one that holds the triggers until the recording
+ * starts; one says how to sample, if that is asked for, and one
  * for each pattern that wants them says which events have stacks. Then nr_patterns enable our
  * events, and others those of triggers alone. The last one, sent when disarming, disables all, and
  * waits for the tables; after it, one for each event with a filter of its own reads its account,
@@ -47,9 +48,14 @@ static inline u32 end_test(const struct braid_live_control *c)
 	return first_test(c) + c->triggers.nr;
 }
 
+static inline u32 after_hold(const struct braid_live_control *c)
+{
+	return end_test(c) + !!c->triggers.nr;
+}
+
 static inline u32 after_samples(const struct braid_live_control *c)
 {
-	return end_test(c) + c->samples;
+	return after_hold(c) + c->samples;
 }
 
 static inline u32 first_enable(const struct braid_live_control *c)

@@ -2,7 +2,6 @@
 /* The life of a recorded guest: waiting, recording, down, gone, and back again. */
 #include <errno.h>
 #include <poll.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -445,8 +444,9 @@ void braid_region_source_start(struct braid_region_source *s)
 	if (s->stream.started || !s->stream.o.window)
 		return;
 	s->stream.started = true;
+	braid_live_triggers_start(&s->control.triggers);
 	braid_live_settle(s);
-	if (s->phase == BRAID_PHASE_RECORDING && !s->stream.o.backlog)
+	if (!s->stream.o.backlog && s->phase == BRAID_PHASE_RECORDING)
 		braid_live_guard(&s->stream, mark_start, s);
 	else if (!s->stream.o.backlog)
 		s->old_incarnation = s->stream.sb.incarnation;

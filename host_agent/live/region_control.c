@@ -241,6 +241,8 @@ static u32 arming_command(const struct braid_live_control *c, const struct braid
 		*pattern = filter ? &filter->event : &test->event;
 		return filter ? BRAID_CMD_FILTER : BRAID_CMD_TRIGGER;
 	}
+	if (c->next_command < after_hold(c))
+		return braid_live_takes(s) || s->o.unattended ? BRAID_CMD_NONE : BRAID_CMD_RESUME;
 	if (c->next_command < after_samples(c)) {
 		*pattern = &sampled;
 		return BRAID_CMD_SAMPLE;
@@ -317,6 +319,7 @@ static void region_control_begin(struct braid_live_control *c, struct braid_live
 	}
 	if (command == BRAID_CMD_RESHAPE)
 		c->control.reshape = &s->o.reshape;
+	c->triggers.held |= command == BRAID_CMD_RESUME;
 	c->busy = true;
 }
 
@@ -327,7 +330,7 @@ static int test_answered(struct braid_live_control *c, struct braid_live_stream 
 	bool set = !answer->result && answer->matched;
 
 	c->triggers.some_set |= set;
-	if (c->next_command == first_enable(c))
+	if (c->next_command == end_test(c))
 		c->triggers.was_set = c->triggers.some_set;
 	if (set)
 		return 0;

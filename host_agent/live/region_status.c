@@ -11,7 +11,7 @@ struct braid_region_status braid_region_source_status(const struct braid_region_
 	struct braid_region_status status = {
 		.phase = s->phase,
 		.over = s->over,
-		.armed = idle || s->control.reported_timeout,
+		.armed = (idle && !s->control.triggers.resume) || s->control.reported_timeout,
 		.disarmed = s->control.disarming && idle &&
 			    (!recording || braid_live_clock_idle(&s->clock, &s->stream)),
 		.progress_ns = s->control.busy ? s->control.control.beat_ns :

@@ -225,7 +225,13 @@ void braid_live_triggers_begin(struct braid_live_triggers *t)
 {
 	memset(t->fired, 0, sizeof(t->fired));
 	t->state = BRAID_TRIGGER_NONE;
-	t->some_set = t->was_set = t->acted = t->resume = t->arm = false;
+	t->some_set = t->was_set = t->acted = t->resume = t->arm = t->held = false;
+}
+
+void braid_live_triggers_start(struct braid_live_triggers *t)
+{
+	if (t->held)
+		t->resume = t->arm = true;
 }
 
 /* What fired -------------------------------------------------------------------------------- */

@@ -25,6 +25,7 @@ struct braid_live_triggers {
 	bool some_set, was_set;		/* a test is set; and all were sent */
 	bool acted;			/* FROZEN: what follows was asked for */
 	bool resume, arm;		/* to be sent */
+	bool held;			/* they are not armed until the recording starts */
 	u32 last;			/* that fired; not checked */
 };
 
@@ -44,6 +45,9 @@ void braid_live_triggers_free(struct braid_live_triggers *t);
 
 /* Another stream. */
 void braid_live_triggers_begin(struct braid_live_triggers *t);
+
+/* The recording starts: those that were held are to be armed. */
+void braid_live_triggers_start(struct braid_live_triggers *t);
 
 /* Looks at what fired, and notes it. Under the guard. Returns 0 or the capture's error. */
 int braid_live_triggers_poll(struct braid_live_triggers *t, struct braid_live_stream *s);

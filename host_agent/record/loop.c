@@ -407,9 +407,6 @@ static int loop_start(struct braid_recording *r)
 	if (err)
 		return err;
 	r->start_ns = braid_host_clock_ns();
-	if (r->o.seconds > 0)
-		braid_wait_timer(&r->wait, BRAID_WAIT_END, r->o.seconds * SECOND_NS, 0);
-	braid_wait_timer(&r->wait, BRAID_WAIT_PROGRESS, PROGRESS_NS, PROGRESS_NS);
 	err = put_edge(r, BRAID_WINDOW_START, r->start_ns);
 	for (k = 0; k < r->nr_guests; k++)
 		braid_region_source_start(r->guests[k].source);
@@ -418,6 +415,15 @@ static int loop_start(struct braid_recording *r)
 	if (!err && r->host_source && !r->o.flight.wanted)
 		err = braid_tracefs_source_name_tasks(r->host_source);
 	return err;
+}
+
+static void set_timers(struct braid_recording *r)
+{
+	u64 left_ns = time_left_ns(r);
+
+	if (r->o.seconds > 0)
+		braid_wait_timer(&r->wait, BRAID_WAIT_END, left_ns ? left_ns : 1, 0);
+	braid_wait_timer(&r->wait, BRAID_WAIT_PROGRESS, PROGRESS_NS, PROGRESS_NS);
 }
 
 /* And stops: what happens from here on is not. */
@@ -507,6 +513,11 @@ int braid_record_run(struct braid_recording *r)
 
 	if (!err)
 		err = loop_start(r);
+	/* Triggers: what led to one that fires is in the capture, and none misses the command. */
+	if (!err && !ended && r->o.nr_triggers)
+		err = arm(r, &ended);
+	if (!err)
+		set_timers(r);
 	if (!err && !ended && r->command.argv)
 		err = braid_child_start(&r->command);
 	/* The start can't fail any more: a former capture of that name may be replaced. */
