@@ -2,8 +2,8 @@
 /* The life of a recorded guest: waiting, recording, down, gone, and back again. */
 #include <errno.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
