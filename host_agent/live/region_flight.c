@@ -52,6 +52,8 @@ static int flight_attach(void *arg)
 
 	if (!err)
 		err = braid_live_tables_send(&s->tables, &s->stream, true);
+	if (!err && s->control.confirmed)
+		err = braid_live_accounts_begin(&s->control, &s->stream);
 	return err ? err : braid_live_attach(&s->rings, &s->stream, true);
 }
 
