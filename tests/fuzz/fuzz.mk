@@ -55,7 +55,6 @@ fuzz-programs: $(FUZZ_PROGRAMS)
 
 # For use after a change of the ABI. The corpora are committed.
 fuzz-corpus: $(B)/fuzz/make_corpus
-	@rm -rf tests/fuzz/corpus
 	@$< tests/fuzz/corpus
 
 $(B)/fuzz/make_corpus: $(B)/obj/tests/fuzz/make_corpus.o $(B)/obj/tests/unit/make_capture.o \
