@@ -10,7 +10,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "host_agent/capture/account.h"
 #include "host_agent/capture/pack.h"
 #include "host_agent/control/compile.h"
 #include "host_agent/transport/vhost_user_message.h"
@@ -240,19 +239,6 @@ static void put_clock_chunks(struct braid_capture_writer *w, bool by_kvm)
 }
 
 /* All chunks about clocks. @type: of the guest's counter; @by_kvm: with KVM's offset. */
-static void put_accounts(struct braid_capture_writer *w)
-{
-	const struct braid_account rows[] = {
-		{ .kind = BRAID_ACCOUNT_FILTER, .flags = BRAID_ACCOUNT_UNKNOWN, .nr_events = 1,
-		  .system = "fake", .event = "fake_tick" },
-		{ .kind = BRAID_ACCOUNT_FILTER, .nr_events = 3, .filter = { 9, 5, 4, 0, 1 } },
-		{ .kind = BRAID_ACCOUNT_PROBE, .nr_events = 1, .system = "kprobes", .event = "open",
-		  .hits = { .missed = 2, .placed = 1 } },
-	};
-
-	NEED(!braid_capture_put(w, BRAID_CHUNK_ACCOUNTS, 1, NULL, 0, rows, sizeof(rows)));
-}
-
 static void make_timed_capture(const char *path, u32 type, bool by_kvm)
 {
 	struct synth_guest_params params = {
@@ -283,7 +269,7 @@ static void make_timed_capture(const char *path, u32 type, bool by_kvm)
 	NEED(!braid_capture_put(w, BRAID_CHUNK_VCPU_THREADS, 1, NULL, 0, threads, sizeof(threads)));
 	NEED(!braid_capture_put(w, BRAID_CHUNK_CGROUPS, 1, NULL, 0, cgroups, sizeof(cgroups)));
 	NEED(!braid_capture_put(w, BRAID_CHUNK_THROTTLED, 1, NULL, 0, times, sizeof(times)));
-	put_accounts(w);
+	synth_accounts(w);
 	put_clock_chunks(w, by_kvm);
 	for (k = 0; k < 12; k++) {
 		g.now += 100000;

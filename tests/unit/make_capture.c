@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "host_agent/capture/account.h"
 #include "shared/region.h"
 #include "shared/schema.h"
 #include "tests/unit/format_text.h"
@@ -568,4 +569,17 @@ u64 synth_many_types(const char *path)
 	NEED(!braid_capture_finish(w));
 	synth_guest_free(&g);
 	return early + ticks + 2 * late;
+}
+
+void synth_accounts(struct braid_capture_writer *w)
+{
+	const struct braid_account rows[] = {
+		{ .kind = BRAID_ACCOUNT_FILTER, .flags = BRAID_ACCOUNT_UNKNOWN, .nr_events = 1,
+		  .system = "fake", .event = "fake_tick" },
+		{ .kind = BRAID_ACCOUNT_FILTER, .nr_events = 3, .filter = { 9, 5, 4, 0, 1 } },
+		{ .kind = BRAID_ACCOUNT_PROBE, .nr_events = 1, .system = "kprobes", .event = "open",
+		  .hits = { .missed = 2, .placed = 1 } },
+	};
+
+	NEED(!braid_capture_put(w, BRAID_CHUNK_ACCOUNTS, 1, NULL, 0, rows, sizeof(rows)));
 }

@@ -98,6 +98,9 @@ void synth_drain(struct braid_capture_writer *w, struct synth_guest *g, u32 max)
 /* RING_END for each ring, and STREAM_END. */
 void synth_end(struct braid_capture_writer *w, struct synth_guest *g, u32 reason);
 
+/* Accounts of filters, one of them unknown, and of a probe, of stream 1. */
+void synth_accounts(struct braid_capture_writer *w);
+
 /* The host as stream @stream: @nr events of one CPU from @ns on, @step_ns apart. */
 void synth_host(struct braid_capture_writer *w, u32 stream, u32 nr, u64 ns, u64 step_ns);
 
