@@ -45,6 +45,15 @@ bool braid_who_any(const struct braid_who *who);
 int braid_who_check(const struct braid_who *who);
 
 /**
+ * braid_who_check_cpus - whether a guest has one of the CPUs
+ * @who: checked; without CPUs it is 0
+ * @nr_cpus: of the guest, at least 1
+ *
+ * Return: 0, or -ENOENT with braid_fail().
+ */
+int braid_who_check_cpus(const struct braid_who *who, u32 nr_cpus);
+
+/**
  * braid_who_expression - the expression for an event
  * @out: set on success; to be freed
  * @who: checked

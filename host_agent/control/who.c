@@ -138,6 +138,20 @@ int braid_who_expression(char **out, const struct braid_who *who, const char *sy
 	return 0;
 }
 
+int braid_who_check_cpus(const struct braid_who *who, u32 nr_cpus)
+{
+	unsigned long first = 0, last = 0;
+	const char *at = who->cpus;
+
+	while (at && *at) {
+		at = take_range(at, &first, &last);
+		if (first < nr_cpus)
+			return 0;
+	}
+	return !who->cpus ? 0 : braid_fail(-ENOENT, "--cpus: the guest has no CPU of %s: it has CPUs 0 to %u",
+					   who->cpus, nr_cpus - 1);
+}
+
 int braid_who_check(const struct braid_who *who)
 {
 	const char *at = who->cpus;

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* What a recorded guest's source answers about itself and its guest. */
+#include <errno.h>
 #include <string.h>
 
 #include "host_agent/live/region_private.h"
+#include "host_agent/util/error.h"
 
 struct braid_region_status braid_region_source_status(const struct braid_region_source *s)
 {
@@ -132,11 +134,36 @@ int braid_region_source_check_filters(const struct braid_region_source *s)
 	int err = 0;
 
 	if (s->stream.mapping && s->stream.sb.incarnation)
-		err = braid_live_filters_find(&filters, &s->stream) ?:
+		err = braid_who_check_cpus(&s->stream.o.who, s->stream.sb.nr_vcpus) ?:
+		      braid_live_filters_find(&filters, &s->stream) ?:
 		      braid_live_triggers_find(&triggers, &filters, &s->stream);
 	braid_live_filters_free(&filters);
 	braid_live_triggers_free(&triggers);
 	return err;
+}
+
+/* Whether the one buffer that is recorded has events of a pattern. 1, or -ENOENT. */
+static int status_check_buffer(const struct braid_region_source *s, const struct braid_pattern *p,
+			       const struct braid_directory_copy *copy)
+{
+	const char *buffer = s->stream.o.buffer, *colon = *p->event ? ":" : "";
+	struct braid_schema_event event;
+	u32 at = 0, other = BRAID_MAX_BUFFERS;
+
+	while (buffer && braid_schema_next(copy->data, copy->bytes, &at, &event) > 0) {
+		if (event.flags & (BRAID_EVENT_GONE | BRAID_EVENT_SUB) ||
+		    event.buffer >= BRAID_MAX_BUFFERS ||
+		    !braid_pattern_matches(p, event.system, event.name))
+			continue;
+		if (!strcmp(braid_live_buffer_name(&s->stream, event.buffer).text, buffer))
+			return 1;
+		other = event.buffer;
+	}
+	if (other == BRAID_MAX_BUFFERS)
+		return 1;
+	return braid_fail(-ENOENT, "%s: the events of %.63s%s%.63s are in buffer %s, not in %s, the only one to be recorded (-B)",
+			  *s->stream.name ? s->stream.name : "the guest", p->system, colon,
+			  p->event, braid_live_buffer_name(&s->stream, other).text, buffer);
 }
 
 int braid_region_source_check(struct braid_region_source *s, size_t index)
@@ -149,7 +176,9 @@ int braid_region_source_check(struct braid_region_source *s, size_t index)
 		return 0;
 	if (braid_directory_load(&copy, s->stream.mapping, &s->stream.sb, 0))
 		return 0;
-	if (!braid_pattern_count(pattern, &copy))
+	if (braid_pattern_count(pattern, &copy))
+		ret = status_check_buffer(s, pattern, &copy);
+	else
 		ret = braid_directory_suggest(&copy, pattern,
 					      *s->stream.name ? s->stream.name : "the guest");
 	braid_directory_free(&copy);

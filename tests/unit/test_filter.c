@@ -391,6 +391,9 @@ static void test_tasks(void)
 		      "(CHOSEN_OF_common_pid == 1 || CHOSEN_OF_next_pid == 1) && (f == 1)"));
 	free(text);
 	CHECK_EQ(braid_who_check(&(struct braid_who){ .children = true }), -EINVAL);
+	CHECK_EQ(braid_who_check_cpus(&(struct braid_who){ .comm = "x" }, 2), 0);
+	CHECK_EQ(braid_who_check_cpus(&(struct braid_who){ .cpus = "7,1-3" }, 2), 0);
+	CHECK_EQ(braid_who_check_cpus(&(struct braid_who){ .cpus = "7,2-3" }, 2), -ENOENT);
 	CHECK_EQ(braid_who_check(&(struct braid_who){ .cgroup = "web" }), -EINVAL);
 	CHECK_EQ(braid_who_check(&(struct braid_who){ .cgroup = "" }), -EINVAL);
 	CHECK(strstr(braid_failure(), "--cgroup: expected a path"));

@@ -58,6 +58,10 @@ def bad_captures(ctx):
     capture = ctx.dir / "x.braid"
     refused(ctx, 'no event "signal:signal_generat" in g1; did you mean signal:signal_generate or signal:signal_deliver?', "record",
             "-r", guest.shm, "-e", "signal:signal_generat", "-t", "1", "-o", ctx.dir / "y")
+    refused(ctx, "g1: the events of signal:signal_generate are in buffer trace, not in ftrace, the only one to be recorded (-B)",
+            "record", "-r", guest.shm, "-B", "ftrace", "-e", "signal:signal_generate", "-o", ctx.dir / "y")
+    refused(ctx, "record: --cpus: the guest has no CPU of 7: it has CPUs 0 to 1",
+            "record", "-r", guest.shm, "--cpus", "7", "-e", "signal", "-o", ctx.dir / "y")
     refused(ctx, f"{guest.shm}: permission denied; run as root or as its owner", "record", "-r", guest.shm, "-t", "1", "-o", "/tmp/never.braid",
             program=("setpriv", "--reuid", "65534", "--clear-groups"))
     with_capability(ctx, guest)
