@@ -63,6 +63,38 @@ class Epoch:
         return f"<Epoch {self.number}{': ' if self.cause else ''}{self.cause}>"
 
 
+class Filter:
+    """A guest's filter of an event; None as event: of all that have none of their own, as a number: the guest did not say."""
+
+    def __init__(self, row):
+        self.system, self.event, self.nr_events = _text(row.system) or None, _text(row.event) or None, row.nr_events
+        self.offered, self.filtered, self.written, self.lost, self.unjudged = (
+            None if value == UNKNOWN else value
+            for value in (row.offered, row.filtered, row.written, row.lost, row.unjudged))
+
+    def __repr__(self):
+        return f"<Filter {self.system}:{self.event}>"
+
+
+class Probe:
+    """A guest's probe: whether it was ever placed, and the hits that the guest's kernel did not deliver."""
+
+    def __init__(self, row):
+        self.system, self.event = _text(row.system), _text(row.event)
+        self.placed, self.missed = bool(row.placed), row.missed
+
+    def __repr__(self):
+        return f"<Probe {self.system}:{self.event}>"
+
+
+def _listed(get, pointer, kind, make):
+    """What a function of the library has by number, from 0."""
+    found, row = [], _ffi.new(f"struct tracebraid_{kind} *")
+    while get(pointer, len(found), row) == 0:
+        found.append(make(row))
+    return found
+
+
 class Stream:
     """The host, or one run of a guest's driver."""
 
@@ -79,14 +111,10 @@ class Stream:
         known = _lib.tracebraid_stream_counts(pointer, counts) == 0
         self.written, self.read, self.lost, self.left = (
             getattr(counts, name) if known else None for name in ("written", "read", "lost", "left"))
-        self.rings = []
-        ring = _ffi.new("struct tracebraid_ring *")
-        while _lib.tracebraid_stream_ring(pointer, len(self.rings), ring) == 0:
-            self.rings.append(Ring(ring))
-        self.epochs = []
-        epoch = _ffi.new("struct tracebraid_epoch *")
-        while _lib.tracebraid_stream_epoch(pointer, len(self.epochs), epoch) == 0:
-            self.epochs.append(Epoch(epoch))
+        self.rings = _listed(_lib.tracebraid_stream_ring, pointer, "ring", Ring)
+        self.epochs = _listed(_lib.tracebraid_stream_epoch, pointer, "epoch", Epoch)
+        self.filters = _listed(_lib.tracebraid_stream_filter, pointer, "filter", Filter)
+        self.probes = _listed(_lib.tracebraid_stream_probe, pointer, "probe", Probe)
 
     def __repr__(self):
         return f"<Stream {self.name}>"

@@ -504,6 +504,8 @@ static void begin(void)
 		streams[k].vm = scene[DRIVERLESS] && k != HOST;
 		begin_stream(&streams[k]);
 	}
+	if (!scene[DRIVERLESS])
+		synth_accounts(w);
 }
 
 /* A guest's driver is loaded. */

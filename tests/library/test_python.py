@@ -180,6 +180,22 @@ def check_clocks(capture):
     print(f"ok   Python: epochs of {len(found)} clocks")
 
 
+def check_accounts(capture):
+    """Accounts of filters and probes are those of `tracebraid stat` and of SQL."""
+    names = {"filters": ("system", "event", "offered", "filtered", "written", "lost", "unjudged"),
+             "probes": ("system", "event", "missed")}
+    text = subprocess.run([AGENT, "stat", "--json", capture], stdout=subprocess.PIPE, text=True, check=True).stdout
+    with tracebraid.open(capture) as trace, tracebraid.Database(capture) as database:
+        for table, columns in names.items():
+            wanted = [tuple(row[name] for name in columns) for row in json.loads(text)[table]]
+            found = [tuple(getattr(row, name) for name in columns) for stream in trace.streams for row in getattr(stream, table)]
+            equal(found, wanted, f"{table} of Python and stat")
+            rows = [tuple(row) for row in database.execute(f"SELECT {', '.join(columns)} FROM {table}")]
+            equal(rows, wanted, f"{table} of SQL and stat")
+            equal(len(wanted) > 0, True, f"whether the capture has {table}")
+    print("ok   Python: accounts of filters and probes")
+
+
 def check_recipe(capture):
     """Runs the code blocks of docs/python.md, one after the other in one namespace."""
     blocks = re.findall(r"(?ms)^```python\n(.*?)^```", (TOP / "docs/python.md").read_text(encoding="utf-8"))
@@ -205,6 +221,7 @@ def main():
     check_closed(capture)
     check_errors(capture)
     check_clocks(capture)
+    check_accounts(capture)
     check_recipe(capture)
 
 
