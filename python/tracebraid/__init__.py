@@ -67,7 +67,8 @@ class Filter:
     """A guest's filter of an event; None as event: of all that have none of their own, as a number: the guest did not say."""
 
     def __init__(self, row):
-        self.system, self.event, self.nr_events = _text(row.system) or None, _text(row.event) or None, row.nr_events
+        self.system, self.event = _text(row.system) or None, _text(row.event) or None
+        self.nr_events = row.nr_events
         self.offered, self.filtered, self.written, self.lost, self.unjudged = (
             None if value == UNKNOWN else value
             for value in (row.offered, row.filtered, row.written, row.lost, row.unjudged))

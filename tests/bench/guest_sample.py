@@ -62,7 +62,7 @@ def measure(kernel):
     plain, _ = runs.pop("none")
     found = {}
     for name, (all_of_it, samples) in runs.items():
-        # The task's start and end have samples, too, a few of them with a kernel's stack of that depth.
+        # The task's start and end have samples, too, a few with a kernel's stack of that depth.
         deep = [one for one in samples if len(one["stack"]) == 8 * (DEPTH - 1)
                 and (name != "both" or len(one["user_stack"]) == 8 * DEPTH)]
         if not deep or len(deep) < len(samples) / 2:

@@ -188,7 +188,8 @@ def check_accounts(capture):
     with tracebraid.open(capture) as trace, tracebraid.Database(capture) as database:
         for table, columns in names.items():
             wanted = [tuple(row[name] for name in columns) for row in json.loads(text)[table]]
-            found = [tuple(getattr(row, name) for name in columns) for stream in trace.streams for row in getattr(stream, table)]
+            rows = [row for stream in trace.streams for row in getattr(stream, table)]
+            found = [tuple(getattr(row, name) for name in columns) for row in rows]
             equal(found, wanted, f"{table} of Python and stat")
             rows = [tuple(row) for row in database.execute(f"SELECT {', '.join(columns)} FROM {table}")]
             equal(rows, wanted, f"{table} of SQL and stat")
