@@ -84,8 +84,9 @@ struct braid_mailbox {
 	s32 result;			/* 0 or -errno */
 	u32 matched;			/* events that matched */
 	u32 unseen;			/* ENABLE: those that were listed later; since minor 12 */
-	u64 guest_heartbeat;		/* the guest's counter at its last poll, read between
-					   command_seq and done_seq; see BRAID_POLL_MS */
+	u64 guest_heartbeat;		/* the guest's counter at its last poll, and while it
+					   executes a long command: read between command_seq
+					   and done_seq; see BRAID_POLL_MS */
 	struct braid_filter_account account;	/* ACCOUNT's answer */
 	char reason[BRAID_REASON_BYTES];	/* why result is not 0, or "": since minor 7 */
 	/* Since minor 8: see trigger.h. */
