@@ -153,7 +153,7 @@ void braid_probe_exit(void)
 
 /* Setting ----------------------------------------------------------------------------------- */
 
-/* Removes probes that nobody else finds any more: with one wait of each kind, not one for each. */
+/* Frees probes that are no longer in the list; the kernel waits once for many of them. */
 static void braid_probe_free_all(struct list_head *removed)
 {
 	struct braid_probe_event *p, *next;

@@ -95,8 +95,8 @@ struct braid_control_answer {
  * @command: enum braid_command
  * @arg0: the command's argument
  * @pattern: may be NULL: everything
- * @timeout_ns: from the last time when its heartbeat moved; from now, at most 15 times as long:
- *	a guest that executes a long command is not silent
+ * @timeout_ns: how long the guest's heartbeat may stand still until it answers. A long command
+ *	moves the heartbeat; its answer is waited for at most 15 times as long
  */
 void braid_control_begin(struct braid_control *c, const struct braid_mapping *m,
 			 const struct braid_superblock *sb, u32 command, u64 arg0,

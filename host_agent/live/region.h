@@ -309,9 +309,11 @@ u32 braid_region_source_fill(struct braid_region_source *s);
 int braid_region_source_check_filters(const struct braid_region_source *s);
 
 /**
- * braid_region_source_check - whether patterns match events of the guest
+ * braid_region_source_check - whether a pattern matches events of the guest that can be recorded
  * @s: the source
  * @index: of options.patterns
+ *
+ * Not those of another buffer than the one that is recorded, nor of CPUs that the guest has not.
  *
  * Return: 1 yes; 0 unknown (no driver yet); -ENOENT with braid_fail() and suggestions.
  */

@@ -6,6 +6,8 @@
 #include "host_agent/live/region_private.h"
 #include "host_agent/util/error.h"
 
+#define PROBES_BUFFER	"trace"		/* tracebraid/probe.h */
+
 struct braid_region_status braid_region_source_status(const struct braid_region_source *s)
 {
 	bool recording = s->phase == BRAID_PHASE_RECORDING;
@@ -134,8 +136,7 @@ int braid_region_source_check_filters(const struct braid_region_source *s)
 	int err = 0;
 
 	if (s->stream.mapping && s->stream.sb.incarnation)
-		err = braid_who_check_cpus(&s->stream.o.who, s->stream.sb.nr_vcpus) ?:
-		      braid_live_filters_find(&filters, &s->stream) ?:
+		err = braid_live_filters_find(&filters, &s->stream) ?:
 		      braid_live_triggers_find(&triggers, &filters, &s->stream);
 	braid_live_filters_free(&filters);
 	braid_live_triggers_free(&triggers);
@@ -169,15 +170,21 @@ static int status_check_buffer(const struct braid_region_source *s, const struct
 int braid_region_source_check(struct braid_region_source *s, size_t index)
 {
 	const struct braid_pattern *pattern = &s->stream.o.patterns[index];
+	const char *buffer = s->stream.o.buffer;
 	struct braid_directory_copy copy;
 	int ret = 1;
 
+	if (pattern->probe)		/* it will make its event */
+		return !buffer || !strcmp(buffer, PROBES_BUFFER) ? 1 :
+		       braid_fail(-ENOENT, "probes are in buffer " PROBES_BUFFER ", not in %s, the only one to be recorded (-B)",
+				  buffer);
 	if (!s->stream.mapping || !s->stream.sb.incarnation)
 		return 0;
 	if (braid_directory_load(&copy, s->stream.mapping, &s->stream.sb, 0))
 		return 0;
 	if (braid_pattern_count(pattern, &copy))
-		ret = status_check_buffer(s, pattern, &copy);
+		ret = braid_who_check_cpus(&s->stream.o.who, s->stream.sb.nr_vcpus) ?:
+		      status_check_buffer(s, pattern, &copy);
 	else
 		ret = braid_directory_suggest(&copy, pattern,
 					      *s->stream.name ? s->stream.name : "the guest");

@@ -232,6 +232,7 @@ void braid_live_triggers_start(struct braid_live_triggers *t)
 {
 	if (t->held)
 		t->resume = t->arm = true;
+	t->held = false;
 }
 
 /* What fired -------------------------------------------------------------------------------- */

@@ -241,9 +241,6 @@ static int check_events(struct braid_recording *r, bool defaults)
 	for (k = defaults ? own : 0; k < r->o.events.nr; k++) {
 		bool known = false, found = k >= own && r->o.host != BRAID_HOST_NO;
 
-		if (r->o.events.items[k].probe)		/* it will make its event */
-			continue;
-
 		for (i = 0; i < r->nr_guests; i++) {
 			ret = braid_region_source_check(r->guests[i].source, k);
 			found |= ret > 0;

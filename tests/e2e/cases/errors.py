@@ -60,6 +60,8 @@ def bad_captures(ctx):
             "-r", guest.shm, "-e", "signal:signal_generat", "-t", "1", "-o", ctx.dir / "y")
     refused(ctx, "g1: the events of signal:signal_generate are in buffer trace, not in ftrace, the only one to be recorded (-B)",
             "record", "-r", guest.shm, "-B", "ftrace", "-e", "signal:signal_generate", "-o", ctx.dir / "y")
+    refused(ctx, "probes are in buffer trace, not in ftrace, the only one to be recorded (-B)",
+            "record", "-r", guest.shm, "-B", "ftrace", "--kprobe", "p:open vfs_open", "-o", ctx.dir / "y")
     refused(ctx, "record: --cpus: the guest has no CPU of 7: it has CPUs 0 to 1",
             "record", "-r", guest.shm, "--cpus", "7", "-e", "signal", "-o", ctx.dir / "y")
     refused(ctx, f"{guest.shm}: permission denied; run as root or as its owner", "record", "-r", guest.shm, "-t", "1", "-o", "/tmp/never.braid",
